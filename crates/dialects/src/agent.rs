@@ -1,0 +1,176 @@
+//! What a dialect must do to drive an agent.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{AgentType, Call, Command, GatewayError, SessionConfig};
+
+use crate::json::Value;
+use crate::tape::Out;
+
+/// One wire of one agent: how to start it, and how to understand it.
+pub trait AgentDialect: Sync {
+    /// The name by which `translate --from` and `native.dialect` know it.
+    fn name(&self) -> &'static str;
+
+    /// The agent it belongs to.
+    fn agent_type(&self) -> AgentType;
+
+    /// What an agent on this wire can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Whether this JSON object looks like a line of this wire.
+    fn recognises(&self, message: Value<'_>) -> bool;
+
+    /// How to start the agent. What it cannot take is refused by name.
+    fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError>;
+
+    /// A translator for one session.
+    fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator>;
+}
+
+/// Understands one agent's lines and says commands in its words. Never fails: a line it does not
+/// understand it leaves alone, and the tape keeps it.
+pub trait AgentTranslator: Send {
+    /// The process has started: what must be said first.
+    fn on_start(&mut self, _out: &mut Out<'_>) {}
+
+    /// The agent said this JSON object. Emitting nothing makes the line an `other`.
+    fn on_line(&mut self, message: Value<'_>, out: &mut Out<'_>);
+
+    /// A client wants this. Replies at once or later through [`Out::reply`]; an error is the reply.
+    fn on_command(
+        &mut self,
+        call: Call,
+        command: &Command,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError>;
+
+    /// The process has ended, or the recording has. Closes what is still open.
+    fn on_exit(&mut self, exit: Exit, out: &mut Out<'_>);
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// With this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// Nobody knows: a recording ended.
+    Unknown,
+}
+
+/// What a translator is told of its session.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// What the session runs with.
+    pub config: SessionConfig,
+    /// The agent's own id of the session to resume.
+    pub resume: Option<String>,
+    /// The agent's own id that a new session shall have, where it lets us choose.
+    pub native_session_id: Option<String>,
+    /// One recorded run, not a live session: its end is the session's end.
+    pub recording: bool,
+}
+
+/// What an agent on a wire can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// It asks before tools run and takes the answer.
+    pub permissions: bool,
+    /// It asks questions.
+    pub questions: bool,
+    /// It calls hooks of the client.
+    pub hooks: bool,
+    /// It uses MCP servers that the client hosts.
+    pub hosted_mcp: bool,
+    /// Its text comes in pieces.
+    pub deltas: bool,
+    /// A turn can be interrupted and the session goes on.
+    pub interrupt: bool,
+    /// A prompt can join a running turn.
+    pub steer: bool,
+    /// It takes images.
+    pub images: bool,
+    /// A session can be resumed.
+    pub resume: bool,
+    /// Model and mode can change in a session.
+    pub configure: bool,
+    /// One process serves one turn.
+    pub process_per_turn: bool,
+}
+
+/// A start that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'s> {
+    /// What the session runs with.
+    pub config: &'s SessionConfig,
+    /// The agent's own id of the session to resume.
+    pub resume: Option<&'s str>,
+    /// The agent's own id that a new session shall have, where it lets us choose.
+    pub native_session_id: Option<&'s str>,
+    /// The prompt, for wires on which one process serves one turn.
+    pub prompt: Option<&'s str>,
+}
+
+/// How to start a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The program, to be found on PATH unless the user names another.
+    pub program: String,
+    /// Its arguments. No value of a user can become a flag.
+    pub args: Vec<String>,
+    /// Variables to set beside those it inherits.
+    pub env: BTreeMap<String, String>,
+    /// Where it works.
+    pub working_directory: Option<String>,
+    /// What its stdin gets.
+    pub stdin: Stdin,
+    /// Files it needs: `{file:NAME}` in an argument stands for the path of the file of that name.
+    pub files: BTreeMap<String, String>,
+}
+
+/// What a process's stdin gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stdin {
+    /// It stays open: the wire goes both ways.
+    Open,
+    /// This text, then its end.
+    Text(String),
+    /// Nothing.
+    Empty,
+}
+
+impl Launch {
+    /// A program without arguments.
+    pub fn new(program: &str, config: &SessionConfig) -> Self {
+        Self {
+            program: program.to_owned(),
+            args: Vec::new(),
+            env: config.env.clone().unwrap_or_default(),
+            working_directory: config.working_directory.clone(),
+            stdin: Stdin::Open,
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// A flag alone, or several words of ours.
+    pub fn words(&mut self, words: &[&str]) -> &mut Self {
+        self.args.extend(words.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    /// `--flag=value` in one word, so that no value can become a flag.
+    pub fn option(&mut self, flag: &str, value: impl std::fmt::Display) -> &mut Self {
+        self.args.push(format!("{flag}={value}"));
+        self
+    }
+}
+
+/// Refuses by name the first option that is given and cannot be taken.
+pub(crate) fn refuse(agent: &str, options: &[(&str, bool)]) -> Result<(), GatewayError> {
+    match options.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(GatewayError::unsupported(agent, &format!("the option {option}"))),
+        None => Ok(()),
+    }
+}

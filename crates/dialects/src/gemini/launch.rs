@@ -1,0 +1,72 @@
+//! How `gemini -o stream-json` is started.
+
+use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode, SessionConfig};
+
+use crate::agent::{Launch, Start, Stdin, refuse};
+
+const NAME: &str = "gemini with stream-json";
+
+pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
+    let config = start.config;
+    refuse(
+        NAME,
+        &[
+            (
+                "sandboxMode readOnly (permissionMode plan comes near)",
+                config.sandbox_mode == Some(SandboxMode::ReadOnly),
+            ),
+            ("systemPrompt", config.system_prompt.is_some()),
+            ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
+            ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
+            ("mcpServers (over ACP it can)", config.mcp_servers.is_some()),
+            ("agents", config.agents.is_some()),
+            ("sandbox", config.sandbox.is_some()),
+            ("settingSources", config.setting_sources.is_some()),
+            ("betas", config.betas.is_some()),
+            ("outputFormat", config.output_format.is_some()),
+            ("fallbackModel", config.fallback_model.is_some()),
+        ],
+    )?;
+    let mut launch = Launch::new("gemini", config);
+    launch.words(&["--output-format=stream-json", "--skip-trust"]);
+    launch.option("--approval-mode", approval_mode(config)?);
+    if let Some(model) = &config.model {
+        launch.option("--model", model);
+    }
+    if config.sandbox_mode == Some(SandboxMode::WorkspaceWrite) {
+        launch.words(&["--sandbox"]);
+    }
+    if let Some(tools) = config.allowed_tools.as_ref().filter(|tools| !tools.is_empty()) {
+        launch.option("--allowed-tools", tools.join(","));
+    }
+    for directory in config.additional_directories.iter().flatten() {
+        launch.option("--include-directories", directory);
+    }
+    match (start.resume, start.native_session_id) {
+        (Some(id), _) => launch.option("--resume", id),
+        (None, Some(id)) => launch.option("--session-id", id),
+        (None, None) => &mut launch,
+    };
+    // The launcher swallows signals; one process does not.
+    launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
+    launch.stdin = start.prompt.map_or(Stdin::Empty, |prompt| Stdin::Text(prompt.to_owned()));
+    Ok(launch)
+}
+
+/// The flag's value. The wire cannot ask, so what would have to ask is not offered to the model.
+pub(crate) fn approval_mode(config: &SessionConfig) -> Result<&'static str, GatewayError> {
+    if let Some(mode) = &config.permission_mode {
+        return match mode.as_str() {
+            "default" => Ok("default"),
+            "acceptEdits" | "auto_edit" | "autoEdit" => Ok("auto_edit"),
+            "bypassPermissions" | "yolo" => Ok("yolo"),
+            "plan" => Ok("plan"),
+            other => Err(GatewayError::unsupported("gemini", &format!("permissionMode {other}"))),
+        };
+    }
+    Ok(match config.approval_mode.unwrap_or_default() {
+        ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
+        ApprovalMode::AutoEdit => "auto_edit",
+        ApprovalMode::AutoAll => "yolo",
+    })
+}

@@ -1,0 +1,61 @@
+//! Gemini CLI with `-o stream-json`: one process per turn, one way.
+//!
+//! Whose: Google's `gemini` (measured with 0.61.0), and the shapes of the specification (`content`,
+//! `tool_call`), which no known release prints. Both are read; only the real one is written.
+//!
+//! Quirks: thoughts are dropped by the program; a retry repeats text without a mark; a tool that
+//! would have to ask is not offered to the model; a run that was cut off has no `result` and exits 0.
+//! Where approvals or interrupts matter, drive Gemini over ACP, which is its default here.
+
+mod agent;
+mod launch;
+mod wire;
+
+use agentwire_protocol::{AgentType, GatewayError};
+
+use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
+use crate::json::Value;
+
+/// The dialect.
+pub struct Gemini;
+
+impl AgentDialect for Gemini {
+    fn name(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn agent_type(&self) -> AgentType {
+        AgentType::Gemini
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            deltas: true,
+            resume: true,
+            process_per_turn: true,
+            ..Capabilities::default()
+        }
+    }
+
+    fn recognises(&self, message: Value<'_>) -> bool {
+        let Some(name) = message.get("type").and_then(Value::string) else { return false };
+        match &*name {
+            "init" => message.get("session_id").is_some() && message.get("subtype").is_none(),
+            "message" => message.get("role").is_some() && message.get("content").is_some(),
+            "tool_use" => message.get("tool_name").is_some(),
+            "tool_result" => message.get("tool_id").is_some(),
+            "content" => message.get("value").is_some(),
+            "tool_call" => message.get("name").is_some() && message.get("args").is_some(),
+            "result" => message.get("status").is_some() && message.get("stats").is_some(),
+            _ => false,
+        }
+    }
+
+    fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
+        launch::launch(start)
+    }
+
+    fn translator(&self, _setup: &Setup) -> Box<dyn AgentTranslator> {
+        Box::new(agent::Translator::default())
+    }
+}

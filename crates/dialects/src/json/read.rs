@@ -1,0 +1,279 @@
+//! Typed reading of scanned values. A field of another type than expected reads as absent and stays
+//! in the residue.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::{Json, Text};
+
+use super::scan::{Document, ESCAPED, Kind, Node};
+
+/// A value in a scanned line.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'d> {
+    document: Document<'d>,
+    index: usize,
+}
+
+impl<'d> Value<'d> {
+    pub(super) fn new(document: Document<'d>, index: usize) -> Self {
+        Self { document, index }
+    }
+
+    fn node(self) -> Option<&'d Node> {
+        self.document.nodes.get(self.index)
+    }
+
+    fn kind(self) -> Kind {
+        self.node().map_or(Kind::Null, |node| node.kind)
+    }
+
+    fn slice(self) -> &'d str {
+        let span = self.node().map(|node| node.start as usize..node.end as usize);
+        span.and_then(|span| self.document.text.get(span)).unwrap_or("null")
+    }
+
+    fn mark(self) {
+        if let Some(node) = self.node() {
+            node.seen.set(true);
+        }
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// Whether it is an object.
+    pub fn is_object(self) -> bool {
+        self.kind() == Kind::Object
+    }
+
+    /// Whether it is an array.
+    pub fn is_array(self) -> bool {
+        self.kind() == Kind::Array
+    }
+
+    /// Whether it is a string.
+    pub fn is_string(self) -> bool {
+        self.kind() == Kind::String
+    }
+
+    /// The field of that name, if this is an object that has it and it is not `null`.
+    pub fn get(self, name: &str) -> Option<Value<'d>> {
+        self.fields().find(|(key, value)| *key == *name && !value.is_null()).map(|(_, value)| value)
+    }
+
+    /// The field of that name, read as `T`.
+    pub fn read<T: Read<'d>>(self, name: &str) -> Option<T> {
+        self.get(name).and_then(T::read)
+    }
+
+    /// This value, read as `T`.
+    pub fn to<T: Read<'d>>(self) -> Option<T> {
+        T::read(self)
+    }
+
+    /// The string it is, decoded.
+    pub fn string(self) -> Option<Cow<'d, str>> {
+        self.to()
+    }
+
+    /// Whether it is this string.
+    pub fn is(self, text: &str) -> bool {
+        self.string().is_some_and(|string| string == text)
+    }
+
+    /// The fields of an object in their order; none of anything else.
+    pub fn fields(self) -> Fields<'d> {
+        let (at, end) = self.children(Kind::Object);
+        Fields { document: self.document, at, end }
+    }
+
+    /// The elements of an array; none of anything else.
+    pub fn items(self) -> Items<'d> {
+        let (at, end) = self.children(Kind::Array);
+        Items { document: self.document, at, end }
+    }
+
+    fn children(self, kind: Kind) -> (usize, usize) {
+        match self.node() {
+            Some(node) if node.kind == kind => {
+                if node.next as usize == self.index + 1 {
+                    self.mark();
+                }
+                (self.index + 1, node.next as usize)
+            }
+            _ => (0, 0),
+        }
+    }
+
+    /// Its exact text. Counts as read, with all it holds.
+    pub fn json(self) -> Json<'d> {
+        self.mark();
+        Json::checked(self.slice())
+    }
+
+    /// Counts as read, with all it holds: what it says is carried in another way.
+    pub fn carried(self) {
+        self.mark();
+    }
+}
+
+/// The fields of an object.
+#[derive(Clone, Debug)]
+pub struct Fields<'d> {
+    document: Document<'d>,
+    at: usize,
+    end: usize,
+}
+
+impl<'d> Iterator for Fields<'d> {
+    type Item = (Cow<'d, str>, Value<'d>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.end {
+            return None;
+        }
+        let key = Value::new(self.document, self.at);
+        let value = Value::new(self.document, self.at + 1);
+        self.at = value.node()?.next as usize;
+        Some((key.decode()?, value))
+    }
+}
+
+/// The elements of an array.
+#[derive(Clone, Debug)]
+pub struct Items<'d> {
+    document: Document<'d>,
+    at: usize,
+    end: usize,
+}
+
+impl<'d> Iterator for Items<'d> {
+    type Item = Value<'d>;
+
+    fn next(&mut self) -> Option<Value<'d>> {
+        if self.at >= self.end {
+            return None;
+        }
+        let value = Value::new(self.document, self.at);
+        self.at = value.node()?.next as usize;
+        Some(value)
+    }
+}
+
+impl<'d> Value<'d> {
+    fn decode(self) -> Option<Cow<'d, str>> {
+        let node = self.node()?;
+        if node.kind != Kind::String {
+            return None;
+        }
+        let quoted = self.slice();
+        if node.flags & ESCAPED != 0 {
+            return serde_json::from_str(quoted).ok().map(Cow::Owned);
+        }
+        quoted.get(1..quoted.len() - 1).map(Cow::Borrowed)
+    }
+}
+
+/// What can be read from a value. `None` if it is of another type.
+pub trait Read<'d>: Sized {
+    /// Reads it, and marks it as read.
+    fn read(value: Value<'d>) -> Option<Self>;
+}
+
+impl<'d> Read<'d> for Value<'d> {
+    fn read(value: Value<'d>) -> Option<Self> {
+        (!value.is_null()).then_some(value)
+    }
+}
+
+impl<'d> Read<'d> for Text<'d> {
+    fn read(value: Value<'d>) -> Option<Self> {
+        if !value.is_string() {
+            return None;
+        }
+        value.mark();
+        Some(Text::quoted(value.slice()))
+    }
+}
+
+impl<'d> Read<'d> for Cow<'d, str> {
+    fn read(value: Value<'d>) -> Option<Self> {
+        let text = value.decode()?;
+        value.mark();
+        Some(text)
+    }
+}
+
+impl<'d> Read<'d> for Json<'d> {
+    fn read(value: Value<'d>) -> Option<Self> {
+        (!value.is_null()).then(|| value.json())
+    }
+}
+
+impl<'d> Read<'d> for bool {
+    fn read(value: Value<'d>) -> Option<Self> {
+        let read = match value.kind() {
+            Kind::True => true,
+            Kind::False => false,
+            _ => return None,
+        };
+        value.mark();
+        Some(read)
+    }
+}
+
+macro_rules! number {
+    ($($type:ty),*) => {$(
+        impl<'d> Read<'d> for $type {
+            fn read(value: Value<'d>) -> Option<Self> {
+                if value.kind() != Kind::Number {
+                    return None;
+                }
+                let read = value.slice().parse().ok()?;
+                value.mark();
+                Some(read)
+            }
+        }
+    )*};
+}
+
+number!(u64, i64, f64);
+
+impl<'d, T: Read<'d>> Read<'d> for Vec<T> {
+    fn read(value: Value<'d>) -> Option<Self> {
+        value.is_array().then(|| value.items().filter_map(T::read).collect())
+    }
+}
+
+/// Declares the words of a message: a struct whose fields are all optional, read in one pass over an
+/// object. What is of another type reads as absent.
+macro_rules! wire {
+    ($($(#[$doc:meta])* struct $name:ident { $($field:ident: $type:ty = $key:literal),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default)]
+        pub(super) struct $name<'d> {
+            $(pub(super) $field: Option<$type>,)*
+            pub(super) borrows: std::marker::PhantomData<&'d str>,
+        }
+
+        impl<'d> $crate::json::Read<'d> for $name<'d> {
+            fn read(value: $crate::json::Value<'d>) -> Option<Self> {
+                if !value.is_object() {
+                    return None;
+                }
+                let mut read = Self::default();
+                for (key, field) in value.fields() {
+                    match &*key {
+                        $($key => read.$field = $crate::json::Read::read(field),)*
+                        _ => {}
+                    }
+                }
+                Some(read)
+            }
+        }
+    )*};
+}
+
+pub(crate) use wire;

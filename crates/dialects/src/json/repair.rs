@@ -1,0 +1,110 @@
+//! Makes a strict text of a loose one, so that a line on which parsers differ is still understood.
+//! The line itself is kept as it came; only the reading is of the mended text.
+
+use super::scan::{Document, Fault, Kind, LOOSE, Node, Scanner};
+
+/// The same value in a text that every strict parser takes: lone surrogates become U+FFFD, of
+/// doubled keys the last counts, and what is out of range or too deep becomes a string.
+pub fn repair(text: &str) -> Result<String, Fault> {
+    let mut scanner = Scanner::new();
+    let document = scanner.scan_tolerant(text)?;
+    let mut out = String::with_capacity(text.len());
+    write(document, 0, &mut out);
+    Ok(out)
+}
+
+fn write(document: Document<'_>, index: usize, out: &mut String) {
+    let Some(node) = document.nodes.get(index) else { return };
+    let text = slice(document, node);
+    match node.kind {
+        Kind::String if node.flags & LOOSE != 0 => out.push_str(&mend(text)),
+        Kind::Number if node.flags & LOOSE != 0 => quote(text, out),
+        Kind::Deep => quote(text, out),
+        Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::String => out.push_str(text),
+        Kind::Array => write_array(document, index, node, out),
+        Kind::Object => write_object(document, index, node, out),
+    }
+}
+
+fn write_array(document: Document<'_>, index: usize, node: &Node, out: &mut String) {
+    out.push('[');
+    let mut at = index + 1;
+    while at < node.next as usize {
+        if at > index + 1 {
+            out.push(',');
+        }
+        write(document, at, out);
+        at = next(document, at);
+    }
+    out.push(']');
+}
+
+fn write_object(document: Document<'_>, index: usize, node: &Node, out: &mut String) {
+    let mut fields: Vec<(String, usize)> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    let mut at = index + 1;
+    while at < node.next as usize {
+        let mut key = String::new();
+        write(document, at, &mut key);
+        // Two spellings of one key are one key.
+        let name = serde_json::from_str::<String>(&key).unwrap_or_else(|_| key.clone());
+        match places.get(&name).and_then(|place: &usize| fields.get_mut(*place)) {
+            Some(field) => field.1 = at + 1,
+            None => {
+                places.insert(name, fields.len());
+                fields.push((key, at + 1));
+            }
+        }
+        at = next(document, at + 1);
+    }
+    out.push('{');
+    for (count, (key, value)) in fields.iter().enumerate() {
+        if count > 0 {
+            out.push(',');
+        }
+        out.push_str(key);
+        out.push(':');
+        write(document, *value, out);
+    }
+    out.push('}');
+}
+
+fn next(document: Document<'_>, index: usize) -> usize {
+    document.nodes.get(index).map_or(usize::MAX, |node| node.next as usize)
+}
+
+fn slice<'d>(document: Document<'d>, node: &Node) -> &'d str {
+    document.text.get(node.start as usize..node.end as usize).unwrap_or_default()
+}
+
+fn quote(text: &str, out: &mut String) {
+    out.push_str(&serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned()));
+}
+
+/// Replaces each lone surrogate escape of a quoted string by that of U+FFFD.
+fn mend(quoted: &str) -> String {
+    let mut out = String::with_capacity(quoted.len());
+    let mut rest = quoted;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let unit = |from: usize| {
+            escape.get(from..from + 6).filter(|text| text.starts_with("\\u"))?;
+            u32::from_str_radix(escape.get(from + 2..from + 6)?, 16).ok()
+        };
+        let length = match (unit(0), unit(6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                out.push_str("\\ufffd");
+                rest = escape.get(6..).unwrap_or_default();
+                continue;
+            }
+            (Some(_), _) => 6,
+            (None, _) => 2,
+        };
+        out.push_str(escape.get(..length).unwrap_or(escape));
+        rest = escape.get(length..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}

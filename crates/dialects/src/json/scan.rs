@@ -1,0 +1,486 @@
+//! The pass itself: grammar, string escapes, number ranges, doubled keys and depth.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+
+use super::MAX_DEPTH;
+use super::read::Value;
+
+/// Why a text is not JSON that any strict parser takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not JSON.
+    Syntax,
+    /// It is JSON, but parsers differ on it: a lone surrogate, a doubled key, a number out of range,
+    /// or too deep. [`super::repair`] makes a text of it that all take.
+    Loose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    False,
+    True,
+    Number,
+    String,
+    Array,
+    Object,
+    /// Only after a tolerant pass: a value below the greatest depth, not looked into.
+    Deep,
+}
+
+/// A string has an escape in it.
+pub(super) const ESCAPED: u8 = 1;
+/// Only after a tolerant pass: a string with a lone surrogate, or a number out of range.
+pub(super) const LOOSE: u8 = 2;
+
+/// One value: where it stands, and which node comes after it and all it holds. The fields of an
+/// object are a string node and a value each.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    pub(super) next: u32,
+    pub(super) kind: Kind,
+    pub(super) flags: u8,
+    pub(super) seen: Cell<bool>,
+}
+
+/// Reads lines, one after the other, into the same memory.
+#[derive(Debug, Default)]
+pub struct Scanner {
+    nodes: Vec<Node>,
+}
+
+/// A scanned text.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'d> {
+    pub(super) text: &'d str,
+    pub(super) nodes: &'d [Node],
+}
+
+impl<'d> Document<'d> {
+    /// The value that the text is.
+    pub fn root(self) -> Value<'d> {
+        Value::new(self, 0)
+    }
+}
+
+impl Scanner {
+    /// A scanner with no memory yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Scans a text that must be one JSON value that every strict parser takes.
+    pub fn scan<'d>(&'d mut self, text: &'d str) -> Result<Document<'d>, Fault> {
+        self.pass::<true>(text)
+    }
+
+    /// Scans a text that may be loose; see [`Fault::Loose`].
+    pub(super) fn scan_tolerant<'d>(&'d mut self, text: &'d str) -> Result<Document<'d>, Fault> {
+        self.pass::<false>(text)
+    }
+
+    fn pass<'d, const STRICT: bool>(&'d mut self, text: &'d str) -> Result<Document<'d>, Fault> {
+        if u32::try_from(text.len()).is_err() {
+            return Err(Fault::Syntax);
+        }
+        // One huge line must not hold its memory for the rest of the session.
+        if self.nodes.capacity() > 1 << 16 {
+            self.nodes = Vec::new();
+        }
+        self.nodes.clear();
+        let mut pass = Pass::<STRICT> { bytes: text.as_bytes(), at: 0, nodes: &mut self.nodes };
+        pass.space();
+        pass.value(0)?;
+        pass.space();
+        if pass.at != text.len() {
+            return Err(Fault::Syntax);
+        }
+        Ok(Document { text, nodes: &self.nodes })
+    }
+}
+
+struct Pass<'s, const STRICT: bool> {
+    bytes: &'s [u8],
+    at: usize,
+    nodes: &'s mut Vec<Node>,
+}
+
+/// A fault that parsers differ on stops a strict pass and marks a tolerant one.
+macro_rules! loose {
+    ($strict:expr) => {
+        if $strict {
+            return Err(Fault::Loose);
+        }
+    };
+}
+
+impl<const STRICT: bool> Pass<'_, STRICT> {
+    #[inline]
+    fn peek(&self) -> u8 {
+        self.bytes.get(self.at).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn space(&mut self) {
+        while matches!(self.bytes.get(self.at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    #[inline]
+    fn open(&mut self, kind: Kind) -> usize {
+        let index = self.nodes.len();
+        self.nodes.push(Node {
+            start: self.at as u32,
+            end: 0,
+            next: 0,
+            kind,
+            flags: 0,
+            seen: Cell::new(false),
+        });
+        index
+    }
+
+    #[inline]
+    fn close(&mut self, index: usize, flags: u8) {
+        let next = self.nodes.len() as u32;
+        let end = self.at as u32;
+        if let Some(node) = self.nodes.get_mut(index) {
+            node.end = end;
+            node.next = next;
+            node.flags = flags;
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<(), Fault> {
+        match self.peek() {
+            b'"' => self.string(),
+            b'{' | b'[' if depth >= MAX_DEPTH => self.deep(),
+            b'{' => self.object(depth),
+            b'[' => self.array(depth),
+            b'-' | b'0'..=b'9' => self.number(),
+            b't' => self.literal(b"true", Kind::True),
+            b'f' => self.literal(b"false", Kind::False),
+            b'n' => self.literal(b"null", Kind::Null),
+            _ => Err(Fault::Syntax),
+        }
+    }
+
+    fn literal(&mut self, word: &[u8], kind: Kind) -> Result<(), Fault> {
+        if self.bytes.get(self.at..self.at + word.len()) != Some(word) {
+            return Err(Fault::Syntax);
+        }
+        let index = self.open(kind);
+        self.at += word.len();
+        self.close(index, 0);
+        Ok(())
+    }
+
+    fn array(&mut self, depth: usize) -> Result<(), Fault> {
+        let index = self.open(Kind::Array);
+        self.at += 1;
+        self.space();
+        if self.peek() == b']' {
+            self.at += 1;
+            self.close(index, 0);
+            return Ok(());
+        }
+        loop {
+            self.space();
+            self.value(depth + 1)?;
+            self.space();
+            match self.peek() {
+                b',' => self.at += 1,
+                b']' => {
+                    self.at += 1;
+                    self.close(index, 0);
+                    return Ok(());
+                }
+                _ => return Err(Fault::Syntax),
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<(), Fault> {
+        let index = self.open(Kind::Object);
+        self.at += 1;
+        self.space();
+        if self.peek() == b'}' {
+            self.at += 1;
+            self.close(index, 0);
+            return Ok(());
+        }
+        let mut keys = Keys::default();
+        loop {
+            self.space();
+            if self.peek() != b'"' {
+                return Err(Fault::Syntax);
+            }
+            let key = self.nodes.len();
+            self.string()?;
+            if STRICT {
+                keys.add(self.bytes, self.nodes, index, key)?;
+            }
+            self.space();
+            if self.peek() != b':' {
+                return Err(Fault::Syntax);
+            }
+            self.at += 1;
+            self.space();
+            self.value(depth + 1)?;
+            self.space();
+            match self.peek() {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    self.close(index, 0);
+                    return Ok(());
+                }
+                _ => return Err(Fault::Syntax),
+            }
+        }
+    }
+
+    #[inline]
+    fn string(&mut self) -> Result<(), Fault> {
+        let index = self.open(Kind::String);
+        let mut flags = 0;
+        let mut at = self.at + 1;
+        loop {
+            at = find_special(self.bytes, at).ok_or(Fault::Syntax)?;
+            match self.bytes.get(at) {
+                Some(b'"') => {
+                    self.at = at + 1;
+                    self.close(index, flags);
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    flags |= ESCAPED;
+                    at = self.escape(at, &mut flags)?;
+                }
+                _ => return Err(Fault::Syntax),
+            }
+        }
+    }
+
+    /// Past one escape (a surrogate pair is one) that begins at `at`.
+    fn escape(&mut self, at: usize, flags: &mut u8) -> Result<usize, Fault> {
+        match self.bytes.get(at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
+            Some(b'u') => {
+                let unit = hex(self.bytes, at + 2).ok_or(Fault::Syntax)?;
+                let pair = match unit {
+                    0xD800..=0xDBFF if self.bytes.get(at + 6..at + 8) == Some(b"\\u") => {
+                        hex(self.bytes, at + 8).filter(|low| (0xDC00..=0xDFFF).contains(low))
+                    }
+                    _ => None,
+                };
+                match (unit, pair) {
+                    (0xD800..=0xDBFF, Some(_)) => Ok(at + 12),
+                    (0xD800..=0xDFFF, _) => {
+                        loose!(STRICT);
+                        *flags |= LOOSE;
+                        Ok(at + 6)
+                    }
+                    _ => Ok(at + 6),
+                }
+            }
+            _ => Err(Fault::Syntax),
+        }
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        let index = self.open(Kind::Number);
+        let start = self.at;
+        if self.peek() == b'-' {
+            self.at += 1;
+        }
+        match self.peek() {
+            b'0' => self.at += 1,
+            b'1'..=b'9' => self.digits()?,
+            _ => return Err(Fault::Syntax),
+        }
+        let mut integer = true;
+        if self.peek() == b'.' {
+            integer = false;
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), b'e' | b'E') {
+            integer = false;
+            self.at += 1;
+            if matches!(self.peek(), b'+' | b'-') {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        let mut flags = 0;
+        let text = self.bytes.get(start..self.at).unwrap_or_default();
+        if !in_range(text, integer) {
+            loose!(STRICT);
+            flags = LOOSE;
+        }
+        self.close(index, flags);
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        while self.peek().is_ascii_digit() {
+            self.at += 1;
+        }
+        if self.at == start { Err(Fault::Syntax) } else { Ok(()) }
+    }
+
+    /// A tolerant pass goes over what is too deep by counting brackets.
+    fn deep(&mut self) -> Result<(), Fault> {
+        loose!(STRICT);
+        let index = self.open(Kind::Deep);
+        let mut open = 0usize;
+        loop {
+            match self.peek() {
+                b'{' | b'[' => open += 1,
+                b'}' | b']' => open -= 1,
+                b'"' => {
+                    self.string()?;
+                    self.nodes.truncate(index + 1);
+                    continue;
+                }
+                _ if self.at >= self.bytes.len() => return Err(Fault::Syntax),
+                _ => {}
+            }
+            self.at += 1;
+            if open == 0 {
+                self.close(index, 0);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The next byte from `at` on that ends a plain run of a string: a quote, a backslash or a control
+/// byte.
+#[inline]
+fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let rest = bytes.get(at..)?;
+    let (words, tail) = rest.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ (ONES * b'"' as u64);
+        let backslash = word ^ (ONES * b'\\' as u64);
+        let found = (quote.wrapping_sub(ONES) & !quote)
+            | (backslash.wrapping_sub(ONES) & !backslash)
+            | (word.wrapping_sub(ONES * 0x20) & !word);
+        let found = found & HIGHS;
+        if found != 0 {
+            return Some(at + (found.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    let found = tail.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
+    Some(at + found)
+}
+
+fn hex(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 4)?;
+    digits.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))
+}
+
+/// Whether every parser can hold the number: an integer in 64 bits, or a finite double.
+fn in_range(number: &[u8], integer: bool) -> bool {
+    if integer && number.len() < 19 {
+        return true;
+    }
+    let Ok(text) = std::str::from_utf8(number) else { return false };
+    if integer {
+        return text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok();
+    }
+    text.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+/// The keys of one object so far, to find a doubled one.
+#[derive(Default)]
+struct Keys {
+    /// One bit for each key that was seen, by a cheap hash: a clear bit means a new key.
+    seen: u64,
+    count: usize,
+    /// Only for objects with many keys.
+    many: Option<HashSet<Vec<u8>>>,
+    /// Some key has an escape, so that two spellings may be one key.
+    escaped: bool,
+}
+
+/// From this many keys on, comparing with each one takes longer than hashing.
+const MANY_KEYS: usize = 48;
+
+impl Keys {
+    fn add(
+        &mut self,
+        bytes: &[u8],
+        nodes: &[Node],
+        object: usize,
+        key: usize,
+    ) -> Result<(), Fault> {
+        let Some(node) = nodes.get(key) else { return Ok(()) };
+        let name = slice(bytes, node);
+        self.count += 1;
+        self.escaped |= node.flags & ESCAPED != 0;
+        if self.escaped || self.count > MANY_KEYS {
+            return self.add_to_many(bytes, nodes, object, key);
+        }
+        let bit = 1u64 << (hash(name) & 63);
+        if self.seen & bit != 0 && key_nodes(nodes, object, key).any(|k| slice(bytes, k) == name) {
+            return Err(Fault::Loose);
+        }
+        self.seen |= bit;
+        Ok(())
+    }
+
+    fn add_to_many(
+        &mut self,
+        bytes: &[u8],
+        nodes: &[Node],
+        object: usize,
+        key: usize,
+    ) -> Result<(), Fault> {
+        let many = self.many.get_or_insert_with(|| {
+            key_nodes(nodes, object, key).map(|node| decoded(bytes, node)).collect()
+        });
+        let new = nodes.get(key).is_none_or(|node| many.insert(decoded(bytes, node)));
+        if new { Ok(()) } else { Err(Fault::Loose) }
+    }
+}
+
+/// The keys of `object` that stand before `end`.
+fn key_nodes(nodes: &[Node], object: usize, end: usize) -> impl Iterator<Item = &Node> {
+    let mut at = object + 1;
+    std::iter::from_fn(move || {
+        let key = nodes.get(at).filter(|_| at < end)?;
+        at = nodes.get(at + 1)?.next as usize;
+        Some(key)
+    })
+}
+
+fn slice<'s>(bytes: &'s [u8], node: &Node) -> &'s [u8] {
+    bytes.get(node.start as usize..node.end as usize).unwrap_or_default()
+}
+
+fn decoded(bytes: &[u8], node: &Node) -> Vec<u8> {
+    let quoted = slice(bytes, node);
+    match serde_json::from_slice::<String>(quoted) {
+        Ok(key) if node.flags & ESCAPED != 0 => key.into_bytes(),
+        _ => quoted.get(1..quoted.len() - 1).unwrap_or_default().to_vec(),
+    }
+}
+
+fn hash(name: &[u8]) -> usize {
+    let middle = name.get(name.len() / 2).copied().unwrap_or(0) as usize;
+    let near_end = name.get(name.len().wrapping_sub(2)).copied().unwrap_or(0) as usize;
+    let second = name.get(1).copied().unwrap_or(0) as usize;
+    name.len().wrapping_mul(31) ^ second.wrapping_mul(7) ^ middle.wrapping_mul(13) ^ near_end
+}

@@ -1,0 +1,273 @@
+//! What is open in a session: its turn, its tool calls and its requests. Shared by all dialects, so
+//! that everything that is opened is closed, once.
+
+use std::collections::VecDeque;
+
+use agentwire_protocol::event::{
+    RequestOutcome, RequestSettled, SettledBy, ToolFailed, ToolFailure, TurnCompleted, TurnFailed,
+    TurnFailure, TurnOrigin, TurnStarted,
+};
+use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
+
+use crate::tape::{Agent, Out};
+
+/// How many tool calls or requests may be open at once; of more, the oldest are forgotten.
+const OPEN_LIMIT: usize = 4096;
+
+/// What is open. `T` is what a dialect remembers of a tool call, `R` of a request.
+#[derive(Debug)]
+pub(crate) struct Ledger<T, R> {
+    turn: u64,
+    turn_open: bool,
+    prompts: VecDeque<String>,
+    tools: Vec<OpenTool<T>>,
+    requests: Vec<OpenRequest<R>>,
+}
+
+/// A tool call that has no result yet.
+#[derive(Debug)]
+pub(crate) struct OpenTool<T> {
+    pub(crate) id: String,
+    /// The agent that called it, and that agent's parent.
+    pub(crate) agent: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) memo: T,
+}
+
+/// A request that has no answer yet.
+#[derive(Debug)]
+pub(crate) struct OpenRequest<R> {
+    pub(crate) id: String,
+    pub(crate) agent: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) memo: R,
+}
+
+impl<T> OpenTool<T> {
+    /// Whose call it was.
+    pub(crate) fn agent(&self) -> Agent<'_> {
+        agent_of(&self.agent, self.parent.as_deref())
+    }
+}
+
+impl<R> OpenRequest<R> {
+    /// Who asks.
+    pub(crate) fn agent(&self) -> Agent<'_> {
+        agent_of(&self.agent, self.parent.as_deref())
+    }
+}
+
+fn agent_of<'a>(id: &'a str, parent: Option<&'a str>) -> Agent<'a> {
+    Agent { id: Text::from(id), parent: parent.map(Text::from) }
+}
+
+impl<T, R> Default for Ledger<T, R> {
+    fn default() -> Self {
+        Self {
+            turn: 0,
+            turn_open: false,
+            prompts: VecDeque::new(),
+            tools: Vec::new(),
+            requests: Vec::new(),
+        }
+    }
+}
+
+impl<T, R> Ledger<T, R> {
+    /// The number of the turn that runs, or ran last.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// Whether a turn runs.
+    pub(crate) fn turn_is_open(&self) -> bool {
+        self.turn_open
+    }
+
+    /// A prompt was sent; the next turn to start is its.
+    pub(crate) fn prompt_sent(&mut self, prompt: &str) {
+        if self.prompts.len() < OPEN_LIMIT {
+            self.prompts.push_back(prompt.to_owned());
+        }
+    }
+
+    /// The prompt that the next turn works on, if it was sent by us.
+    pub(crate) fn next_prompt(&mut self) -> Option<String> {
+        self.prompts.pop_front()
+    }
+
+    /// A turn starts. One that still ran has ended without saying so.
+    pub(crate) fn start_turn(
+        &mut self,
+        out: &mut Out<'_>,
+        prompt: Option<Text<'_>>,
+        origin: TurnOrigin,
+    ) {
+        if self.turn_open {
+            self.fail_turn(out, TurnFailure::Died, Text::from("the turn ended without a result"));
+        }
+        self.turn += 1;
+        self.turn_open = true;
+        out.emit(TurnStarted { turn_number: self.turn, prompt, origin });
+    }
+
+    /// Something came that only a turn can bring: starts one if none runs.
+    pub(crate) fn ensure_turn(&mut self, out: &mut Out<'_>) {
+        if !self.turn_open {
+            let prompt = self.next_prompt();
+            self.start_turn(out, prompt.map(Text::from), TurnOrigin::Prompt);
+        }
+    }
+
+    /// The turn ended well. What it left open is closed first.
+    pub(crate) fn complete_turn(&mut self, out: &mut Out<'_>, completed: TurnCompleted<'_>) {
+        self.ensure_turn(out);
+        self.close_agent(out, MAIN_AGENT, "the turn ended without its result");
+        self.turn_open = false;
+        out.emit(TurnCompleted { turn_number: self.turn, ..completed });
+    }
+
+    /// The turn ended in any other way. What it left open is closed first.
+    pub(crate) fn fail_turn_with(&mut self, out: &mut Out<'_>, failed: TurnFailed<'_>) {
+        self.ensure_turn(out);
+        self.close_agent(out, MAIN_AGENT, "the turn ended without its result");
+        self.turn_open = false;
+        out.emit(TurnFailed { turn_number: self.turn, ..failed });
+    }
+
+    /// The turn failed, and no more is known.
+    pub(crate) fn fail_turn(&mut self, out: &mut Out<'_>, reason: TurnFailure, error: Text<'_>) {
+        self.fail_turn_with(out, failed_turn(reason, error));
+    }
+
+    /// The process ended: closes requests, tools and the turn, in this order.
+    pub(crate) fn close_all(&mut self, out: &mut Out<'_>, error: &str) {
+        self.close_where(out, error, |_| true);
+        if self.turn_open {
+            self.fail_turn(out, TurnFailure::Died, Text::from(error));
+        }
+    }
+
+    /// That agent is done for now: its requests are withdrawn and its tool calls interrupted. Those
+    /// of subagents in the background go on.
+    pub(crate) fn close_agent(&mut self, out: &mut Out<'_>, agent: &str, error: &str) {
+        self.close_where(out, error, |owner| owner == agent);
+    }
+
+    fn close_where(&mut self, out: &mut Out<'_>, error: &str, mut fits: impl FnMut(&str) -> bool) {
+        for request in self.requests.extract_if(.., |request| fits(&request.agent)) {
+            out.emit_as(
+                &request.agent(),
+                RequestSettled {
+                    request_id: Text::from(request.id.as_str()),
+                    outcome: RequestOutcome::Withdrawn,
+                    by: SettledBy::Agent,
+                    reason: Some(Text::from(error)),
+                    updated_input: None,
+                },
+            );
+        }
+        for tool in self.tools.extract_if(.., |tool| fits(&tool.agent)) {
+            out.emit_as(
+                &tool.agent(),
+                ToolFailed {
+                    tool_id: Text::from(tool.id.as_str()),
+                    error: Text::from(error),
+                    reason: ToolFailure::Interrupted,
+                    result: None,
+                },
+            );
+        }
+    }
+
+    /// A tool was called. `false` if that call is open already.
+    pub(crate) fn open_tool(&mut self, id: &str, agent: &Agent<'_>, memo: T) -> bool {
+        if self.tool(id).is_some() {
+            return false;
+        }
+        if self.tools.len() >= OPEN_LIMIT {
+            self.tools.remove(0);
+        }
+        self.tools.push(OpenTool {
+            id: id.to_owned(),
+            agent: agent.id.to_string(),
+            parent: agent.parent.as_ref().map(Text::to_string),
+            memo,
+        });
+        true
+    }
+
+    /// The open call of that id.
+    pub(crate) fn tool(&mut self, id: &str) -> Option<&mut OpenTool<T>> {
+        self.tools.iter_mut().find(|tool| tool.id == id)
+    }
+
+    /// The call of that id has its result.
+    pub(crate) fn close_tool(&mut self, id: &str) -> Option<OpenTool<T>> {
+        let at = self.tools.iter().position(|tool| tool.id == id)?;
+        Some(self.tools.remove(at))
+    }
+
+    /// The agent asks. `false` if that request is open already.
+    pub(crate) fn open_request(&mut self, id: &str, agent: &Agent<'_>, memo: R) -> bool {
+        if self.request(id).is_some() {
+            return false;
+        }
+        if self.requests.len() >= OPEN_LIMIT {
+            self.requests.remove(0);
+        }
+        self.requests.push(OpenRequest {
+            id: id.to_owned(),
+            agent: agent.id.to_string(),
+            parent: agent.parent.as_ref().map(Text::to_string),
+            memo,
+        });
+        true
+    }
+
+    /// The open request of that id.
+    pub(crate) fn request(&mut self, id: &str) -> Option<&mut OpenRequest<R>> {
+        self.requests.iter_mut().find(|request| request.id == id)
+    }
+
+    /// The open requests, oldest first.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = &OpenRequest<R>> {
+        self.requests.iter()
+    }
+
+    /// The request of that id is settled.
+    pub(crate) fn close_request(&mut self, id: &str) -> Option<OpenRequest<R>> {
+        let at = self.requests.iter().position(|request| request.id == id)?;
+        Some(self.requests.remove(at))
+    }
+}
+
+/// A completed turn of which only this is known; the ledger numbers it.
+pub(crate) fn completed_turn<'a>(usage: TokenUsage) -> TurnCompleted<'a> {
+    TurnCompleted {
+        turn_number: 0,
+        usage,
+        duration_ms: None,
+        cost_usd: None,
+        models: Vec::new(),
+        stop_reason: None,
+        result: None,
+        structured_output: None,
+        denials: None,
+    }
+}
+
+/// A failed turn of which only this is known; the ledger numbers it.
+pub(crate) fn failed_turn(reason: TurnFailure, error: Text<'_>) -> TurnFailed<'_> {
+    TurnFailed {
+        turn_number: 0,
+        error,
+        reason,
+        error_type: None,
+        usage: None,
+        duration_ms: None,
+        cost_usd: None,
+        models: Vec::new(),
+        denials: None,
+    }
+}

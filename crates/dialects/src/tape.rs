@@ -1,0 +1,423 @@
+//! The way of a line: keeps it byte for byte, has it understood, and makes its events.
+//!
+//! A translator can only emit kinds. The tape alone puts the exact line on the first event that the
+//! line gives, and makes an `other` of a line that gives none; so no line can be lost, whatever a
+//! translator does.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use agentwire_protocol::event::{
+    AgentInfo, ErrorEvent, Other, SessionEndReason, SessionEnded, SessionStarted, Status,
+    StatusChanged,
+};
+use agentwire_protocol::{
+    AgentType, Call, Command, Event, EventKind, GatewayError, Json, Lines, MAIN_AGENT, Native,
+    NativeLine, SessionConfig, Stream, Text,
+};
+
+use crate::agent::{AgentDialect, AgentTranslator, Exit, Setup};
+use crate::json::{Fault, Scanner, repair, residue};
+
+/// The longest line that is kept whole.
+pub const LINE_LIMIT: usize = 64 << 20;
+
+/// An event before the session numbers it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft<'a> {
+    /// Whose it is.
+    pub agent: Agent<'a>,
+    /// What happened.
+    pub kind: EventKind<'a>,
+    /// The line it carries.
+    pub native: Option<Native<'a>>,
+}
+
+/// What the session puts on an event.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamp<'s> {
+    /// Unique over all sessions.
+    pub id: &'s str,
+    /// The session.
+    pub session_id: &'s str,
+    /// Dense from 1.
+    pub seq: u64,
+    /// RFC 3339 in UTC.
+    pub timestamp: &'s str,
+}
+
+impl Draft<'_> {
+    /// The event that the draft becomes. It is only lent, so that nothing is copied to make it.
+    pub fn stamp<T>(self, stamp: Stamp<'_>, then: impl FnOnce(Event<'_>) -> T) -> T {
+        then(Event {
+            id: Cow::Borrowed(stamp.id),
+            session_id: Cow::Borrowed(stamp.session_id),
+            seq: stamp.seq,
+            timestamp: Cow::Borrowed(stamp.timestamp),
+            kind: self.kind,
+            agent_id: self.agent.id,
+            parent_agent_id: self.agent.parent,
+            native: Lines::Lent(self.native.as_slice()),
+        })
+    }
+}
+
+/// Whose an event is: an agent and, for subagents, the agent that spawned it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent<'a> {
+    /// `main`, or the id of the tool call that spawned the subagent.
+    pub id: Text<'a>,
+    /// Who spawned it.
+    pub parent: Option<Text<'a>>,
+}
+
+impl<'a> Agent<'a> {
+    /// The agent that the session started.
+    pub const fn main() -> Agent<'static> {
+        Agent { id: Text::fixed(MAIN_AGENT), parent: None }
+    }
+
+    /// A subagent.
+    pub fn sub(id: impl Into<Text<'a>>, parent: impl Into<Text<'a>>) -> Self {
+        Self { id: id.into(), parent: Some(parent.into()) }
+    }
+}
+
+/// What a translator wants done to its process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Write this line, `\n` added, to its stdin.
+    Write(String),
+    /// Close its stdin.
+    CloseStdin,
+    /// Send it a signal.
+    Signal(Signal),
+}
+
+/// A signal to a process tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Stop what you do.
+    Interrupt,
+    /// End.
+    Terminate,
+}
+
+/// Takes what comes out of a tape.
+pub trait Sink {
+    /// An event.
+    fn event(&mut self, draft: Draft<'_>);
+
+    /// Something to do to the process.
+    fn action(&mut self, _action: Action) {}
+
+    /// The reply to a command.
+    fn reply(&mut self, _call: Call, _result: Result<Json<'static>, GatewayError>) {}
+}
+
+impl<F: FnMut(Draft<'_>)> Sink for F {
+    fn event(&mut self, draft: Draft<'_>) {
+        self(draft);
+    }
+}
+
+/// One session's tape: bytes of an agent in, events out.
+pub struct Tape {
+    dialect: &'static str,
+    translator: Box<dyn AgentTranslator>,
+    scanner: Scanner,
+    session: Session,
+    partial: Vec<u8>,
+    /// How long the line is that grew too long to keep.
+    overlong: Option<u64>,
+    limit: usize,
+    track: Option<BTreeSet<String>>,
+}
+
+/// What the tape knows of the session as a whole.
+struct Session {
+    agent_type: AgentType,
+    config: SessionConfig,
+    recording: bool,
+    started: bool,
+    ended: bool,
+}
+
+impl Tape {
+    /// A tape of one recorded run: it begins with `sessionStarted`, and its end is the session's.
+    pub fn recording(dialect: &dyn AgentDialect) -> Self {
+        Self::new(dialect, &Setup { recording: true, ..Setup::default() })
+    }
+
+    /// A tape of a session. Unless it is a recording, the session's own beginning and end are not
+    /// the tape's to tell.
+    pub fn new(dialect: &dyn AgentDialect, setup: &Setup) -> Self {
+        Self {
+            dialect: dialect.name(),
+            translator: dialect.translator(setup),
+            scanner: Scanner::new(),
+            session: Session {
+                agent_type: dialect.agent_type(),
+                config: setup.config.clone(),
+                recording: setup.recording,
+                started: !setup.recording,
+                ended: false,
+            },
+            partial: Vec::new(),
+            overlong: None,
+            limit: LINE_LIMIT,
+            track: None,
+        }
+    }
+
+    /// Keeps lines whole up to this many bytes.
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// From now on remembers which fields of the agent's lines nobody read; see [`Self::residue`].
+    pub fn track_residue(mut self) -> Self {
+        self.track = Some(BTreeSet::new());
+        self
+    }
+
+    /// The fields that nobody read, each after the name of its message.
+    pub fn residue(&self) -> impl Iterator<Item = &str> {
+        self.track.iter().flatten().map(String::as_str)
+    }
+
+    /// The process has started.
+    pub fn start(&mut self, sink: &mut dyn Sink) {
+        self.translator.on_start(&mut Out::new(&mut self.session, sink, None));
+    }
+
+    /// Takes the next bytes of the agent's stdout, cut anywhere.
+    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut dyn Sink) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (line, rest) = bytes.split_at(end);
+            bytes = rest.get(1..).unwrap_or_default();
+            if self.partial.is_empty() && self.overlong.is_none() && line.len() <= self.limit {
+                self.line(line, sink);
+                continue;
+            }
+            self.keep(line);
+            self.finish_line(false, sink);
+        }
+        self.keep(bytes);
+    }
+
+    /// The output is over: what is left of a line, then what is still open.
+    pub fn end(&mut self, exit: Exit, sink: &mut dyn Sink) {
+        if !self.partial.is_empty() || self.overlong.is_some() {
+            self.finish_line(true, sink);
+        }
+        let out = &mut Out::new(&mut self.session, sink, None);
+        self.translator.on_exit(exit, out);
+        out.end(SessionEndReason::Completed, None);
+    }
+
+    /// A client wants this.
+    pub fn command(
+        &mut self,
+        call: Call,
+        command: &Command,
+        sink: &mut dyn Sink,
+    ) -> Result<(), GatewayError> {
+        let out = &mut Out::new(&mut self.session, sink, None);
+        self.translator.on_command(call, command, out)
+    }
+
+    /// Takes one whole line, without its end.
+    pub fn line(&mut self, line: &[u8], sink: &mut dyn Sink) {
+        self.translate(line, false, sink);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        match &mut self.overlong {
+            Some(length) => *length += bytes.len() as u64,
+            None if self.partial.len() + bytes.len() > self.limit => {
+                self.overlong = Some((self.partial.len() + bytes.len()) as u64);
+                self.partial = Vec::new();
+            }
+            None => self.partial.extend_from_slice(bytes),
+        }
+    }
+
+    fn finish_line(&mut self, unterminated: bool, sink: &mut dyn Sink) {
+        if let Some(length) = self.overlong.take() {
+            let out = &mut Out::new(&mut self.session, sink, None);
+            out.emit(ErrorEvent {
+                code: Some(Text::from("lineTooLong")),
+                details: Some(Json::of(&serde_json::json!({ "bytes": length }))),
+                ..ErrorEvent::new(format!("a line of {length} bytes is too long to keep"))
+            });
+            return;
+        }
+        let mut line = std::mem::take(&mut self.partial);
+        self.translate(&line, unterminated, sink);
+        if line.capacity() <= 1 << 20 {
+            line.clear();
+            self.partial = line;
+        }
+    }
+
+    fn translate(&mut self, line: &[u8], unterminated: bool, sink: &mut dyn Sink) {
+        let native = |line| Native {
+            dialect: Cow::Borrowed(self.dialect),
+            stream: Stream::Stdout,
+            line,
+            unterminated,
+        };
+        let Ok(text) = simdutf8::basic::from_utf8(line) else {
+            let native = native(NativeLine::Bytes(Cow::Borrowed(line)));
+            Out::new(&mut self.session, sink, Some(native)).keep("notUtf8");
+            return;
+        };
+        let bare = text.trim_start_matches('\u{FEFF}').trim_matches([' ', '\t', '\r']);
+        let mended;
+        let (document, exact) = match self.scanner.scan(bare) {
+            Ok(document) => (document, bare.len() == text.len() && embeddable(line)),
+            Err(Fault::Loose) => {
+                mended = repair(bare).unwrap_or_default();
+                match self.scanner.scan(&mended) {
+                    Ok(document) => (document, false),
+                    Err(_) => return self.keep_text(text, unterminated, sink),
+                }
+            }
+            Err(Fault::Syntax) => return self.keep_text(text, unterminated, sink),
+        };
+        let native = native(if exact {
+            NativeLine::Json(Json::checked(text))
+        } else {
+            NativeLine::Text(Cow::Borrowed(text))
+        });
+        let out = &mut Out::new(&mut self.session, sink, Some(native));
+        let message = document.root();
+        if message.is_object() {
+            self.translator.on_line(message, out);
+        }
+        if out.native.is_some() {
+            let name =
+                ["type", "method", "sessionUpdate"].into_iter().find_map(|name| message.read(name));
+            out.emit(Other { name });
+        }
+        if let Some(track) = &mut self.track {
+            let name =
+                ["type", "method"].into_iter().find_map(|name| message.read::<Cow<'_, str>>(name));
+            let name = name.as_deref().unwrap_or("-");
+            track.extend(residue(document).into_iter().map(|path| format!("{name} {path}")));
+        }
+    }
+
+    fn keep_text(&mut self, text: &str, unterminated: bool, sink: &mut dyn Sink) {
+        let native = Native {
+            dialect: Cow::Borrowed(self.dialect),
+            stream: Stream::Stdout,
+            line: NativeLine::Text(Cow::Borrowed(text)),
+            unterminated,
+        };
+        let name = if text.trim().is_empty() { "blank" } else { "notJson" };
+        Out::new(&mut self.session, sink, Some(native)).keep(name);
+    }
+}
+
+/// Whether strict JSON can stand inside another line as it is: no control byte (a reader might split
+/// there or trim it) and no U+2028 or U+2029 (they are escaped on every line).
+fn embeddable(line: &[u8]) -> bool {
+    if line.iter().fold(false, |found, byte| found | (*byte < 0x20)) {
+        return false;
+    }
+    line.is_ascii()
+        || !memchr::memchr_iter(0xE2, line)
+            .any(|at| matches!(line.get(at + 1..at + 3), Some([0x80, 0xA8 | 0xA9])))
+}
+
+/// Where a translator puts what it makes of one line or command.
+pub struct Out<'o> {
+    session: &'o mut Session,
+    sink: &'o mut dyn Sink,
+    native: Option<Native<'o>>,
+}
+
+impl<'o> Out<'o> {
+    fn new(session: &'o mut Session, sink: &'o mut dyn Sink, native: Option<Native<'o>>) -> Self {
+        Self { session, sink, native }
+    }
+
+    /// An event of the main agent.
+    pub fn emit<'k>(&mut self, kind: impl Into<EventKind<'k>>) {
+        self.emit_as(&Agent::main(), kind);
+    }
+
+    /// An event of that agent.
+    pub fn emit_as<'k>(&mut self, agent: &Agent<'k>, kind: impl Into<EventKind<'k>>) {
+        self.begin();
+        let native = self.native.take();
+        self.sink.event(Draft { agent: agent.clone(), kind: kind.into(), native });
+    }
+
+    /// The agent is ready and says what it is. The first time this begins the session.
+    pub fn ready(&mut self, info: AgentInfo<'_>) {
+        if self.session.started {
+            self.emit(StatusChanged::new(Status::Ready).info(info));
+            return;
+        }
+        let mut config = self.session.config.clone();
+        let known = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
+        config.model = config.model.or(known(&info.model));
+        config.working_directory = config.working_directory.or(known(&info.working_directory));
+        self.start(config, Some(info));
+    }
+
+    /// The recording is over for this reason; a live session ends by its own rules. Only the first
+    /// end counts.
+    pub fn end(&mut self, reason: SessionEndReason, error: Option<Text<'_>>) {
+        if self.session.recording && !self.session.ended {
+            self.emit(SessionEnded { reason, error });
+            self.session.ended = true;
+        }
+    }
+
+    /// Whether this is one recorded run.
+    pub fn is_recording(&self) -> bool {
+        self.session.recording
+    }
+
+    /// A line for the agent's stdin.
+    pub fn write(&mut self, line: impl Into<String>) {
+        self.sink.action(Action::Write(line.into()));
+    }
+
+    /// Something else to do to the process.
+    pub fn act(&mut self, action: Action) {
+        self.sink.action(action);
+    }
+
+    /// The reply to a command.
+    pub fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
+        self.sink.reply(call, result);
+    }
+
+    /// The line that is being translated says nothing that a unified event could carry.
+    pub fn keep(&mut self, name: &str) {
+        self.emit(Other::named(name));
+    }
+
+    /// Nothing comes before `sessionStarted`.
+    fn begin(&mut self) {
+        if !self.session.started {
+            let config = self.session.config.clone();
+            // The line belongs to the event that it gives, not to this one.
+            let native = self.native.take();
+            self.start(config, None);
+            self.native = native;
+        }
+    }
+
+    fn start(&mut self, config: SessionConfig, info: Option<AgentInfo<'_>>) {
+        self.session.started = true;
+        let agent_type = self.session.agent_type;
+        self.emit(SessionStarted { agent_type, config, info });
+    }
+}

@@ -1,0 +1,295 @@
+//! The laws that make losing anything impossible, over fixtures, mutated fixtures and any bytes.
+
+mod common;
+
+use agentwire_dialects::agent::{AgentDialect, Exit};
+use agentwire_dialects::agents;
+use agentwire_dialects::tape::{Draft, Stamp, Tape};
+use agentwire_protocol::Event;
+use common::{cases, events, stamped, tape_of};
+use proptest::prelude::*;
+
+/// Tape: the native lines, in order, are the agent's stdout byte for byte.
+#[test]
+fn tape_over_every_case() {
+    for case in cases() {
+        let events = events(case.dialect, &[&case.bytes], Some(Exit::Unknown));
+        assert!(tape_of(&events) == case.bytes, "{} {}", case.dialect.name(), case.name);
+    }
+}
+
+/// Wire: event → JSON → event is the same event, of a kind that is known.
+#[test]
+fn wire_over_every_case() {
+    for case in cases() {
+        let mut tape = Tape::recording(case.dialect);
+        let sink = &mut |draft: Draft<'_>| {
+            let stamp =
+                Stamp { id: "evt", session_id: "s", seq: 1, timestamp: "2026-01-01T00:00:00Z" };
+            draft.stamp(stamp, |event| {
+                let mut line = Vec::new();
+                event.write_line(&mut line).expect("an event can be written");
+                let line = String::from_utf8(line).expect("UTF-8");
+                assert_eq!(
+                    Event::from_json(&line).expect("an event can be read"),
+                    event,
+                    "{}",
+                    case.name
+                );
+            });
+        };
+        tape.feed(&case.bytes, sink);
+        tape.end(Exit::Unknown, sink);
+    }
+}
+
+/// Prefix: the events of the first lines are the first events.
+#[test]
+fn prefix_over_every_case() {
+    for case in cases() {
+        let whole = events(case.dialect, &[&case.bytes], None);
+        let ends = memchr::memchr_iter(b'\n', &case.bytes);
+        for end in ends {
+            let part = events(case.dialect, &[&case.bytes[..=end]], None);
+            assert!(whole.starts_with(&part), "{} {}", case.dialect.name(), case.name);
+        }
+    }
+}
+
+/// Chunk: however the bytes are cut, the events are the same.
+#[test]
+fn chunk_over_every_case() {
+    for case in cases() {
+        let whole = events(case.dialect, &[&case.bytes], Some(Exit::Unknown));
+        for size in [1, 2, 3, 7, 64, 1000, 4096, 65536] {
+            let chunks: Vec<&[u8]> = case.bytes.chunks(size).collect();
+            let cut = events(case.dialect, &chunks, Some(Exit::Unknown));
+            assert!(cut == whole, "{} {} by {size}", case.dialect.name(), case.name);
+        }
+    }
+}
+
+/// Order: `sessionStarted` is first and comes once; the end is last and comes once; no turn, tool or
+/// request is closed that was not opened, or closed twice.
+#[test]
+fn order_over_every_case() {
+    for case in cases() {
+        let events = events(case.dialect, &[&case.bytes], Some(Exit::Unknown));
+        let name = format!("{} {}", case.dialect.name(), case.name);
+        check_order(&events, &name);
+    }
+}
+
+fn check_order(events: &[String], name: &str) {
+    let read = |line: &String| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+    let events: Vec<_> = events.iter().map(read).collect();
+    let count = |kind: &str| events.iter().filter(|event| event["type"] == *kind).count();
+    assert_eq!(count("sessionStarted"), 1, "{name}");
+    assert_eq!(events[0]["type"], "sessionStarted", "{name}");
+    assert_eq!(count("sessionEnded"), 1, "{name}");
+    assert_eq!(count("turnStarted"), count("turnCompleted") + count("turnFailed"), "{name}");
+    assert_eq!(count("requestRaised"), count("requestSettled"), "{name}");
+    let mut turn_open = false;
+    for event in &events {
+        let kind = event["type"].as_str().expect("a type");
+        match kind {
+            "turnStarted" => assert!(!std::mem::replace(&mut turn_open, true), "{name}"),
+            "turnCompleted" | "turnFailed" => {
+                assert!(std::mem::replace(&mut turn_open, false), "{name}");
+            }
+            _ => {}
+        }
+        // No field of an event is null.
+        let fields = event.as_object().expect("an object");
+        assert!(fields.iter().all(|(_, value)| !value.is_null()), "{name} {event}");
+    }
+    for opened in ids(&events, &["toolStarted"], "toolId") {
+        let closed = ids(&events, &["toolCompleted", "toolFailed"], "toolId");
+        let times = closed.iter().filter(|id| **id == opened).count();
+        assert_eq!(times, 1, "{name}: {opened} is closed {times} times");
+    }
+}
+
+fn ids(events: &[serde_json::Value], kinds: &[&str], field: &str) -> Vec<String> {
+    let of_kind =
+        events.iter().filter(|event| kinds.contains(&event["type"].as_str().unwrap_or("")));
+    of_kind.filter_map(|event| event[field].as_str().map(str::to_owned)).collect()
+}
+
+/// Total: any bytes at all give at least one event for each line, and the tape holds.
+fn check_total(dialect: &dyn AgentDialect, bytes: &[u8]) {
+    let mut lines = Vec::new();
+    let mut tape = Tape::recording(dialect);
+    tape.feed(bytes, &mut |draft: Draft<'_>| lines.push(stamped(draft, lines.len() as u64 + 1)));
+    tape.end(Exit::Unknown, &mut |draft: Draft<'_>| {
+        lines.push(stamped(draft, lines.len() as u64 + 1));
+    });
+    assert!(tape_of(&lines) == bytes);
+    for line in &lines {
+        serde_json::from_str::<serde_json::Value>(line).expect("an event is strict JSON");
+        assert!(!line[..line.len() - 1].contains(['\n', '\r', '\u{2028}', '\u{2029}']));
+    }
+}
+
+/// A few lines of a fixture with bytes changed, dropped, doubled or swapped.
+fn mutated() -> impl Strategy<Value = (usize, Vec<u8>)> {
+    let all = cases();
+    let lines: Vec<(usize, Vec<Vec<u8>>)> = all
+        .iter()
+        .map(|case| {
+            let dialect = agents().iter().position(|d| d.name() == case.dialect.name());
+            let lines = case.bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
+            (dialect.expect("a dialect"), lines.collect())
+        })
+        .collect();
+    (0..lines.len(), any::<u64>(), proptest::collection::vec(any::<(u16, u8, u8)>(), 0..6))
+        .prop_map(move |(case, seed, edits)| {
+            let (dialect, lines) = &lines[case];
+            let mut lines = lines.clone();
+            let turn = seed as usize % lines.len();
+            lines.rotate_left(turn);
+            if seed & 1 == 0 {
+                lines.truncate(1 + seed as usize % 7);
+            }
+            let mut bytes = lines.join(&b'\n');
+            for (place, byte, how) in edits {
+                if bytes.is_empty() {
+                    break;
+                }
+                let place = place as usize * 31 % bytes.len();
+                match how % 4 {
+                    0 => bytes[place] = byte,
+                    1 => drop(bytes.remove(place)),
+                    2 => bytes.insert(place, byte),
+                    _ => bytes.truncate(place),
+                }
+            }
+            (*dialect, bytes)
+        })
+}
+
+/// JSON objects of any shape, with the words that dialects look for in all the wrong places.
+fn any_message() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        Just("type"),
+        Just("subtype"),
+        Just("message"),
+        Just("content"),
+        Just("id"),
+        Just("item"),
+        Just("params"),
+        Just("method"),
+        Just("update"),
+        Just("request"),
+        Just("request_id"),
+        Just("tool_use_id"),
+        Just("error"),
+        Just("usage"),
+        Just("result"),
+        Just("event"),
+        Just("delta"),
+        Just("payload"),
+        Just("threadId"),
+        Just("itemId"),
+        Just("sessionUpdate"),
+    ];
+    let name = prop_oneof![
+        Just("assistant"),
+        Just("user"),
+        Just("system"),
+        Just("result"),
+        Just("stream_event"),
+        Just("control_request"),
+        Just("can_use_tool"),
+        Just("tool_use"),
+        Just("tool_result"),
+        Just("text"),
+        Just("item.completed"),
+        Just("item/started"),
+        Just("item/completed"),
+        Just("turn/completed"),
+        Just("session/update"),
+        Just("tool_call"),
+        Just("agent_message"),
+        Just("agentMessage"),
+        Just("command_execution"),
+        Just("message"),
+        Just("init"),
+        Just("main"),
+    ];
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        any::<bool>().prop_map(|value| value.to_string()),
+        any::<i64>().prop_map(|value| value.to_string()),
+        any::<f64>()
+            .prop_filter("finite", |value| value.is_finite())
+            .prop_map(|v| format!("{v:?}")),
+        name.prop_map(|name| format!("\"{name}\"")),
+        any::<String>().prop_map(|text| serde_json::to_string(&text).expect("a string")),
+        Just("\"\\ud83d\"".to_owned()),
+        Just("1e400".to_owned()),
+    ];
+    let value = leaf.prop_recursive(4, 40, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4)
+                .prop_map(|items| format!("[{}]", items.join(","))),
+            proptest::collection::vec((word.clone(), inner), 0..6).prop_map(|fields| {
+                let fields: Vec<_> =
+                    fields.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+                format!("{{{}}}", fields.join(","))
+            }),
+        ]
+    });
+    proptest::collection::vec(value, 1..6).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn total_over_mutated_fixtures((dialect, bytes) in mutated()) {
+        check_total(agents()[dialect], &bytes);
+    }
+
+    #[test]
+    fn total_over_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300), dialect in 0..agents().len()) {
+        check_total(agents()[dialect], &bytes);
+    }
+
+    #[test]
+    fn total_over_any_messages(text in any_message(), dialect in 0..agents().len()) {
+        check_total(agents()[dialect], text.as_bytes());
+    }
+
+    #[test]
+    fn chunk_at_any_cuts((dialect, bytes) in mutated(), cuts in proptest::collection::vec(any::<u16>(), 0..8)) {
+        let dialect = agents()[dialect];
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| *cut as usize % (bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+        let whole = events(dialect, &[&bytes], Some(Exit::Unknown));
+        prop_assert_eq!(events(dialect, &chunks, Some(Exit::Unknown)), whole);
+    }
+}
+
+/// A line that is too long to keep becomes one event that says how long it was, and the next one is
+/// read as ever.
+#[test]
+fn overlong_lines_are_told_and_passed_over() {
+    for dialect in agents() {
+        let mut lines = Vec::new();
+        let mut tape = Tape::recording(*dialect).limit(100);
+        let sink = &mut |draft: Draft<'_>| lines.push(stamped(draft, lines.len() as u64 + 1));
+        for _ in 0..50 {
+            tape.feed(&[b'x'; 33], sink);
+        }
+        tape.feed(b"\n{}\n", sink);
+        tape.end(Exit::Unknown, sink);
+        assert!(
+            lines[1].contains("lineTooLong") && lines[1].contains("\"bytes\":1650"),
+            "{lines:?}"
+        );
+        assert_eq!(tape_of(&lines), b"{}\n");
+    }
+}

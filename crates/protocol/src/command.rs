@@ -1,0 +1,354 @@
+//! What a client may ask of a session.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorCode, GatewayError};
+use crate::id::RequestId;
+use crate::json::Json;
+use crate::session::{ApprovalMode, SessionRequest};
+
+/// Marks one call, so that its reply finds the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Call(pub u64);
+
+/// What a client may ask of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Begin a session.
+    Start(SessionRequest),
+    /// Read its events from a point on.
+    Attach {
+        /// The last event already seen.
+        after: u64,
+    },
+    /// Work on this.
+    Prompt(Prompt),
+    /// Stop working on it; the session stays.
+    Interrupt,
+    /// End the session.
+    Stop,
+    /// Answer a request.
+    Settle(Settlement),
+    /// Change the model or the mode.
+    Configure(Configure),
+    /// Ask the agent for something.
+    Query {
+        /// What, such as `supportedModels`.
+        method: String,
+        /// With which arguments.
+        args: Vec<Json<'static>>,
+    },
+    /// Put files back to what they were at a message.
+    Rewind {
+        /// The agent's id of the message.
+        message_id: String,
+        /// Only tell what would change.
+        dry_run: bool,
+    },
+}
+
+impl Command {
+    /// The name as it stands on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Start(_) => "start",
+            Self::Attach { .. } => "attach",
+            Self::Prompt(_) => "prompt",
+            Self::Interrupt => "interrupt",
+            Self::Stop => "stop",
+            Self::Settle(_) => "settle",
+            Self::Configure(_) => "configure",
+            Self::Query { .. } => "query",
+            Self::Rewind { .. } => "rewind",
+        }
+    }
+}
+
+/// A prompt: text, and images beside it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Prompt {
+    /// The text.
+    #[serde(rename = "prompt")]
+    pub text: String,
+    /// Images.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+    /// The client's id of the message, a UUID; sent twice, it counts once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// What happens if a turn runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
+}
+
+impl Prompt {
+    /// A prompt of text alone.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+/// What happens to a prompt if a turn runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Delivery {
+    /// It waits for the turn to end.
+    Queue,
+    /// It joins the turn.
+    Steer,
+    /// It cuts the turn off.
+    Now,
+}
+
+/// An image in base64.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Image {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// The bytes in base64.
+    pub data: String,
+}
+
+/// What to change in a running session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Configure {
+    /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// When to ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_mode: Option<ApprovalMode>,
+    /// The agent's own name of a permission mode; wins over `approvalMode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+    /// How many tokens of reasoning a step may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_thinking_tokens: Option<u32>,
+}
+
+/// An answer to a request, as it stands on the wire.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Settlement {
+    /// Which request.
+    pub request_id: RequestId,
+    /// Allow or deny; may be left out where `answers` or `hookOutput` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behavior: Option<Behavior>,
+    /// What to run in place of what was shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_input: Option<Json<'static>>,
+    /// Rules to add, from the request's suggestions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_permissions: Option<Json<'static>>,
+    /// What the agent is told of a denial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Answers to questions, by question or by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<BTreeMap<String, Json<'static>>>,
+    /// What a hook returns, or any other answer in the agent's own form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook_output: Option<Json<'static>>,
+    /// The digest of what was shown; if given, it must match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_digest: Option<String>,
+    /// Whether the same is allowed from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remember: Option<Remember>,
+    /// With a denial: end the turn as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt: Option<bool>,
+}
+
+/// Allow or deny.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Behavior {
+    /// It may run.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
+/// For how long an answer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Remember {
+    /// For this call.
+    Once,
+    /// For the session.
+    Session,
+}
+
+/// What a settlement says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It may run.
+    Allow {
+        /// With this in place of what was shown.
+        updated_input: Option<Json<'static>>,
+        /// And these rules from now on.
+        updated_permissions: Option<Json<'static>>,
+        /// And its like from now on.
+        always: bool,
+    },
+    /// It may not.
+    Deny {
+        /// What the agent is told.
+        message: Option<String>,
+        /// The turn ends as well.
+        interrupt: bool,
+    },
+    /// Answers to questions, by question or by its id.
+    Answers(BTreeMap<String, Json<'static>>),
+    /// What a hook returns.
+    HookOutput(Json<'static>),
+}
+
+impl Settlement {
+    /// An answer that allows.
+    pub fn allow(request_id: impl Into<RequestId>) -> Self {
+        Self::new(request_id, Some(Behavior::Allow))
+    }
+
+    /// An answer that denies.
+    pub fn deny(request_id: impl Into<RequestId>, message: impl Into<String>) -> Self {
+        Self { message: Some(message.into()), ..Self::new(request_id, Some(Behavior::Deny)) }
+    }
+
+    fn new(request_id: impl Into<RequestId>, behavior: Option<Behavior>) -> Self {
+        Self {
+            request_id: request_id.into(),
+            behavior,
+            updated_input: None,
+            updated_permissions: None,
+            message: None,
+            answers: None,
+            hook_output: None,
+            input_digest: None,
+            remember: None,
+            interrupt: None,
+        }
+    }
+
+    /// What it says. Silence never allows: an answer that says nothing is refused.
+    pub fn answer(&self) -> Result<Answer, GatewayError> {
+        if self.behavior == Some(Behavior::Deny) {
+            return Ok(Answer::Deny {
+                message: self.message.clone(),
+                interrupt: self.interrupt.unwrap_or(false),
+            });
+        }
+        if let Some(answers) = &self.answers {
+            return Ok(Answer::Answers(answers.clone()));
+        }
+        if let Some(output) = &self.hook_output {
+            return Ok(Answer::HookOutput(output.clone()));
+        }
+        match self.behavior {
+            Some(_) => Ok(Answer::Allow {
+                updated_input: self.updated_input.clone(),
+                updated_permissions: self.updated_permissions.clone(),
+                always: self.remember == Some(Remember::Session),
+            }),
+            None => Err(GatewayError::new(
+                ErrorCode::InvalidMessage,
+                "an answer needs behavior, answers or hookOutput",
+            )),
+        }
+    }
+}
+
+/// One command of a client on a line: `{"id","command","sessionId"?, …}`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandFrame {
+    /// The client's id of the call, given back in the reply.
+    pub id: Option<Json<'static>>,
+    /// The session; may be left out where the connection has one.
+    pub session_id: Option<String>,
+    /// What is asked.
+    pub command: Command,
+}
+
+impl CommandFrame {
+    /// Reads a frame: first its name, then the fields of that command.
+    pub fn from_json(text: &str) -> Result<Self, GatewayError> {
+        let head: Head = read(text)?;
+        let command = match head.command.as_str() {
+            "start" => {
+                let request: SessionRequest = read(text)?;
+                request.check()?;
+                Command::Start(request)
+            }
+            "attach" => Command::Attach { after: read::<AttachFields>(text)?.after },
+            "prompt" => Command::Prompt(read(text)?),
+            "interrupt" => Command::Interrupt,
+            "stop" => Command::Stop,
+            "settle" => Command::Settle(read(text)?),
+            "configure" => Command::Configure(read(text)?),
+            "query" => {
+                let fields: QueryFields = read(text)?;
+                Command::Query { method: fields.method, args: fields.args }
+            }
+            "rewind" => {
+                let fields: RewindFields = read(text)?;
+                Command::Rewind { message_id: fields.message_id, dry_run: fields.dry_run }
+            }
+            unknown => {
+                return Err(GatewayError::new(
+                    ErrorCode::UnknownMethod,
+                    format!("there is no command `{unknown}`"),
+                ));
+            }
+        };
+        Ok(Self { id: head.id, session_id: head.session_id, command })
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, GatewayError> {
+    serde_json::from_str(text).map_err(|error| {
+        let code = match error.classify() {
+            serde_json::error::Category::Data => ErrorCode::InvalidMessage,
+            _ => ErrorCode::InvalidJson,
+        };
+        GatewayError::new(code, format!("failed to read the command: {error}"))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    #[serde(default)]
+    id: Option<Json<'static>>,
+    command: String,
+    #[serde(default)]
+    session_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct AttachFields {
+    #[serde(default)]
+    after: u64,
+}
+
+#[derive(Deserialize)]
+struct QueryFields {
+    method: String,
+    #[serde(default)]
+    args: Vec<Json<'static>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RewindFields {
+    message_id: String,
+    #[serde(default)]
+    dry_run: bool,
+}

@@ -1,0 +1,126 @@
+//! The errors of the gateway: one type, one closed list of codes.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::json::Json;
+
+/// Why a call was refused. Fronts map each code to their own specification's by an exhaustive match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ErrorCode {
+    /// The text is not JSON.
+    InvalidJson,
+    /// JSON, but not a message of this protocol, or a field out of its bounds.
+    InvalidMessage,
+    /// No such method or command.
+    UnknownMethod,
+    /// No valid token.
+    Unauthorized,
+    /// A valid token that may not do this.
+    Forbidden,
+    /// No such session.
+    SessionNotFound,
+    /// The agent's program is not installed or does not start.
+    AgentUnavailable,
+    /// The session could not be started.
+    StartFailed,
+    /// The agent ran and failed.
+    AgentFailed,
+    /// No such request.
+    RequestNotFound,
+    /// The request was settled before.
+    RequestSettled,
+    /// No answer in time.
+    Timeout,
+    /// This agent cannot do that; the message names what.
+    Unsupported,
+    /// Too much at once; try again later.
+    Overloaded,
+    /// No room to store events.
+    StorageFull,
+    /// The call contradicts the present state.
+    Conflict,
+    /// A fault of agentwire's own.
+    Internal,
+}
+
+impl ErrorCode {
+    /// Every code, in the order of the contract.
+    pub const ALL: [Self; 17] = [
+        Self::InvalidJson,
+        Self::InvalidMessage,
+        Self::UnknownMethod,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::SessionNotFound,
+        Self::AgentUnavailable,
+        Self::StartFailed,
+        Self::AgentFailed,
+        Self::RequestNotFound,
+        Self::RequestSettled,
+        Self::Timeout,
+        Self::Unsupported,
+        Self::Overloaded,
+        Self::StorageFull,
+        Self::Conflict,
+        Self::Internal,
+    ];
+
+    /// The code as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidJson => "invalidJson",
+            Self::InvalidMessage => "invalidMessage",
+            Self::UnknownMethod => "unknownMethod",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::SessionNotFound => "sessionNotFound",
+            Self::AgentUnavailable => "agentUnavailable",
+            Self::StartFailed => "startFailed",
+            Self::AgentFailed => "agentFailed",
+            Self::RequestNotFound => "requestNotFound",
+            Self::RequestSettled => "requestSettled",
+            Self::Timeout => "timeout",
+            Self::Unsupported => "unsupported",
+            Self::Overloaded => "overloaded",
+            Self::StorageFull => "storageFull",
+            Self::Conflict => "conflict",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// A refused call: what kind of refusal, in words, and anything that helps a program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GatewayError {
+    /// The kind of error.
+    pub code: ErrorCode,
+    /// In words, and what to do next where that can be said.
+    pub message: String,
+    /// Anything more, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Json<'static>>,
+}
+
+impl GatewayError {
+    /// An error of this code.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: None }
+    }
+
+    /// The agent cannot do `what`; never dropped silently.
+    pub fn unsupported(agent: &str, what: &str) -> Self {
+        Self::new(ErrorCode::Unsupported, format!("{agent} cannot take {what}"))
+    }
+}
+
+impl fmt::Display for GatewayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.message)
+    }
+}
+
+impl std::error::Error for GatewayError {}

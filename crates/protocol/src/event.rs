@@ -1,0 +1,248 @@
+//! The event: an envelope that the session stamps, a kind that a dialect made, and the agent's own
+//! lines.
+
+pub mod agent;
+pub mod content;
+pub mod file;
+pub mod request;
+pub mod session;
+pub mod status;
+pub mod tool;
+pub mod turn;
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize, Serializer};
+
+pub use agent::{AgentFinished, AgentOutcome, AgentSpawned};
+pub use content::{PlanEntry, PlanStatus, PlanUpdated, TextChunk, ThinkingChunk};
+pub use file::{FileChangeType, FileChanged};
+pub use request::{
+    Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome,
+    RequestRaised, RequestSettled, SettledBy, input_digest,
+};
+pub use session::{AgentInfo, SessionEndReason, SessionEnded, SessionStarted};
+pub use status::{ErrorEvent, Other, Status, StatusChanged, UsageReported};
+pub use tool::{ToolCompleted, ToolFailed, ToolFailure, ToolKind, ToolProgress, ToolStarted};
+pub use turn::{TurnCompleted, TurnFailed, TurnFailure, TurnOrigin, TurnStarted};
+
+use crate::json::{Json, Text, write_line};
+use crate::native::{Lines, Native};
+
+/// One entry of a session's log. It never changes once it is numbered.
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct Event<'a> {
+    /// Unique over all sessions.
+    pub id: Cow<'a, str>,
+    /// The session it belongs to.
+    pub session_id: Cow<'a, str>,
+    /// Dense from 1 within the session.
+    pub seq: u64,
+    /// When the gateway had it, RFC 3339 in UTC.
+    #[schemars(extend("format" = "date-time"))]
+    pub timestamp: Cow<'a, str>,
+    /// What happened.
+    #[schemars(flatten)]
+    pub kind: EventKind<'a>,
+    /// `main`, or the id of the tool call that spawned the subagent.
+    pub agent_id: Text<'a>,
+    /// The agent that spawned this one, for subagents.
+    #[schemars(default, skip_serializing_if = "Option::is_none")]
+    pub parent_agent_id: Option<Text<'a>>,
+    /// The agent's own lines that this event carries, in order; absent where an earlier event
+    /// carries the line.
+    #[schemars(default)]
+    pub native: Lines<'a>,
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident($kind:ident) = $wire:literal,)*) => {
+        /// What happened: the twelve types of the specification, and our extensions.
+        #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+        #[serde(tag = "type", rename_all = "camelCase")]
+        pub enum EventKind<'a> {
+            $($(#[$doc])* $name($kind<'a>),)*
+            /// A kind that this version does not know, kept whole.
+            #[serde(skip)]
+            Unknown(UnknownKind<'a>),
+        }
+
+        impl EventKind<'_> {
+            /// Every type name that this version knows.
+            pub const NAMES: &'static [&'static str] = &[$($wire),*];
+
+            /// The `type` as it stands on the wire.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$name(_) => $wire,)*
+                    Self::Unknown(unknown) => &unknown.name,
+                }
+            }
+        }
+
+        fn read_kind(name: &str, event: &str) -> Result<EventKind<'static>, serde_json::Error> {
+            match name {
+                $($wire => serde_json::from_str(event).map(EventKind::$name),)*
+                _ => Err(de::Error::custom("unknown event type")),
+            }
+        }
+
+        $(impl<'a> From<$kind<'a>> for EventKind<'a> {
+            fn from(kind: $kind<'a>) -> Self {
+                Self::$name(kind)
+            }
+        })*
+    };
+}
+
+kinds! {
+    /// The session began. Always the first event.
+    SessionStarted(SessionStarted) = "sessionStarted",
+    /// The session is over.
+    SessionEnded(SessionEnded) = "sessionEnded",
+    /// The agent began to work on a prompt, or by itself.
+    TurnStarted(TurnStarted) = "turnStarted",
+    /// The agent finished a turn.
+    TurnCompleted(TurnCompleted) = "turnCompleted",
+    /// The turn ended in any other way; the session may go on.
+    TurnFailed(TurnFailed) = "turnFailed",
+    /// Text of the answer.
+    TextChunk(TextChunk) = "textChunk",
+    /// A tool was called.
+    ToolStarted(ToolStarted) = "toolStarted",
+    /// Output or progress of a running tool.
+    ToolProgress(ToolProgress) = "toolProgress",
+    /// The tool ran to its end, well or not.
+    ToolCompleted(ToolCompleted) = "toolCompleted",
+    /// The tool did not run, or was cut off.
+    ToolFailed(ToolFailed) = "toolFailed",
+    /// A file was changed.
+    FileChanged(FileChanged) = "fileChanged",
+    /// Something went wrong; by itself it ends neither turn nor session.
+    Error(ErrorEvent) = "error",
+    /// Text of the agent's reasoning.
+    ThinkingChunk(ThinkingChunk) = "thinkingChunk",
+    /// The agent's plan or to-do list, whole.
+    PlanUpdated(PlanUpdated) = "planUpdated",
+    /// A subagent began.
+    AgentSpawned(AgentSpawned) = "agentSpawned",
+    /// A subagent ended.
+    AgentFinished(AgentFinished) = "agentFinished",
+    /// The agent asks and waits.
+    RequestRaised(RequestRaised) = "requestRaised",
+    /// What the agent asked was answered or withdrawn.
+    RequestSettled(RequestSettled) = "requestSettled",
+    /// Any change of state that is none of the others.
+    StatusChanged(StatusChanged) = "statusChanged",
+    /// Tokens or money spent so far; for display. Sums are taken over turns.
+    UsageReported(UsageReported) = "usageReported",
+    /// A line that says nothing a unified event could carry, kept in `native`.
+    Other(Other) = "other",
+}
+
+/// An event type of a newer gateway.
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
+pub struct UnknownKind<'a> {
+    /// Its `type`.
+    pub name: Cow<'a, str>,
+    /// The whole event, exactly as it was read.
+    pub raw: Json<'a>,
+}
+
+impl Event<'_> {
+    /// Reads an event. A type that is not known, or a known one with a value that is not, is kept
+    /// whole as [`EventKind::Unknown`].
+    pub fn from_json(text: &str) -> Result<Event<'static>, serde_json::Error> {
+        let envelope: Envelope = serde_json::from_str(text)?;
+        let kind = read_kind(&envelope.name, text).unwrap_or_else(|_| {
+            EventKind::Unknown(UnknownKind {
+                name: Cow::Owned(envelope.name),
+                raw: Json::checked(text.trim().to_owned()),
+            })
+        });
+        Ok(Event {
+            id: Cow::Owned(envelope.id),
+            session_id: Cow::Owned(envelope.session_id),
+            seq: envelope.seq,
+            timestamp: Cow::Owned(envelope.timestamp),
+            kind,
+            agent_id: envelope.agent_id,
+            parent_agent_id: envelope.parent_agent_id,
+            native: Lines::Owned(envelope.native),
+        })
+    }
+
+    /// Appends the event as one line, `\n` included.
+    pub fn write_line(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        write_line(self, out)
+    }
+}
+
+/// The fields that every event has. Read first; the kind's own fields are read from the same text.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope {
+    id: String,
+    session_id: String,
+    #[serde(default)]
+    seq: u64,
+    timestamp: String,
+    #[serde(rename = "type")]
+    name: String,
+    #[serde(default = "main_agent")]
+    agent_id: Text<'static>,
+    #[serde(default)]
+    parent_agent_id: Option<Text<'static>>,
+    #[serde(default)]
+    native: Vec<Native<'static>>,
+}
+
+fn main_agent() -> Text<'static> {
+    Text::from(crate::MAIN_AGENT)
+}
+
+/// Only for writing: `flatten` and inner tags lose nothing on the way out.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventLine<'e, 'a> {
+    id: &'e str,
+    session_id: &'e str,
+    seq: u64,
+    timestamp: &'e str,
+    #[serde(flatten)]
+    kind: &'e EventKind<'a>,
+    agent_id: &'e Text<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_agent_id: &'e Option<Text<'a>>,
+    #[serde(skip_serializing_if = "<[Native<'_>]>::is_empty")]
+    native: &'e [Native<'a>],
+}
+
+impl Serialize for Event<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let EventKind::Unknown(unknown) = &self.kind {
+            return unknown.raw.serialize(serializer);
+        }
+        EventLine {
+            id: &self.id,
+            session_id: &self.session_id,
+            seq: self.seq,
+            timestamp: &self.timestamp,
+            kind: &self.kind,
+            agent_id: &self.agent_id,
+            parent_agent_id: &self.parent_agent_id,
+            native: &self.native,
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Event<'static> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Json::deserialize(deserializer)?;
+        Event::from_json(raw.get()).map_err(de::Error::custom)
+    }
+}

@@ -1,0 +1,60 @@
+//! Subagents. The event's own `agentId` names the subagent, `parentAgentId` who spawned it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::json::Text;
+use crate::usage::TokenUsage;
+
+/// A subagent began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AgentSpawned<'a> {
+    /// The kind of subagent, in the agent's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Text<'a>>,
+    /// What it is for, in a few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<Text<'a>>,
+    /// What it was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Text<'a>>,
+    /// The agent's own id of the subagent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_id: Option<Text<'a>>,
+    /// Whether the agent that spawned it goes on meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<bool>,
+}
+
+/// A subagent ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentFinished<'a> {
+    /// How it ended.
+    pub outcome: AgentOutcome,
+    /// What it answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Text<'a>>,
+    /// The agent's own id of the subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_id: Option<Text<'a>>,
+    /// What it used, if the agent tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TokenUsage>,
+    /// How long it took, as the agent says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+}
+
+/// How a subagent ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AgentOutcome {
+    /// It answered.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was stopped.
+    Cancelled,
+}

@@ -1,0 +1,194 @@
+//! "The agent asks and waits": one idea, whatever the wire calls it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::json::{Json, Text};
+
+/// The agent asks and waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestRaised<'a> {
+    /// By which it is settled.
+    pub request_id: Text<'a>,
+    /// What is asked.
+    pub kind: RequestKind,
+    /// SHA-256 of the exact text of `input`, in hex: an answer that names it binds to what was shown.
+    pub input_digest: String,
+    /// The tool that wants to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<Text<'a>>,
+    /// What it wants to run with; of a hook or an MCP message, the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Json<'a>>,
+    /// The tool call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<Text<'a>>,
+    /// What to ask the user.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question<'a>>,
+    /// Rules that "always allow" could add, as the agent proposes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestions: Option<Json<'a>>,
+    /// The answers the agent offers, where it names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<RequestOption<'a>>,
+    /// A line to show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Text<'a>>,
+    /// Why it is asked, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Text<'a>>,
+    /// The hook's event, or the MCP server, or the native method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Text<'a>>,
+    /// The JSON Schema that the answer must follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Json<'a>>,
+    /// The path that made the agent ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_path: Option<Text<'a>>,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RequestKind {
+    /// May this tool run?
+    Permission,
+    /// A question to the user.
+    Question,
+    /// A hook that the client registered.
+    Hook,
+    /// A message for an MCP server that the client hosts.
+    Mcp,
+    /// Anything else that waits for an answer.
+    Other,
+}
+
+/// A question to the user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Question<'a> {
+    /// In words; the key of its answer, unless it has an `id`.
+    pub question: Text<'a>,
+    /// The key of its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Text<'a>>,
+    /// In a word or two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<Text<'a>>,
+    /// The answers to choose from; free text is an answer too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<QuestionOption<'a>>,
+    /// Whether several may be chosen.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub multi_select: bool,
+    /// Whether the answer must not be shown.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_secret: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// One answer to choose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestionOption<'a> {
+    /// What is chosen.
+    pub label: Text<'a>,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Text<'a>>,
+}
+
+/// One answer that the agent offers to a permission request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestOption<'a> {
+    /// The agent's id of it.
+    pub id: Text<'a>,
+    /// What to show.
+    pub label: Text<'a>,
+    /// What it does.
+    pub kind: RequestOptionKind,
+}
+
+/// What an offered answer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RequestOptionKind {
+    /// Allows this call.
+    AllowOnce,
+    /// Allows it and its like from now on.
+    AllowAlways,
+    /// Refuses this call.
+    RejectOnce,
+    /// Refuses it and its like from now on.
+    RejectAlways,
+    /// The agent did not say.
+    Unknown,
+}
+
+/// What the agent asked was answered or withdrawn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestSettled<'a> {
+    /// Which request.
+    pub request_id: Text<'a>,
+    /// How it ended.
+    pub outcome: RequestOutcome,
+    /// By whom.
+    pub by: SettledBy,
+    /// Why, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Text<'a>>,
+    /// What the tool runs with in place of what was shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_input: Option<Json<'a>>,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RequestOutcome {
+    /// Allowed.
+    Allowed,
+    /// Refused.
+    Denied,
+    /// Answered.
+    Answered,
+    /// The agent no longer asks.
+    Withdrawn,
+    /// The agent says that it is settled, not how.
+    Resolved,
+}
+
+/// Who settled a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SettledBy {
+    /// A client.
+    Client,
+    /// A rule.
+    Policy,
+    /// The agent itself.
+    Agent,
+    /// The gateway, for want of an answer.
+    Gateway,
+}
+
+/// SHA-256 of the exact text of a request's input, in hex. A request without input has the digest of
+/// the empty text.
+pub fn input_digest(input: Option<&Json<'_>>) -> String {
+    let digest = Sha256::digest(input.map_or("", Json::get).as_bytes());
+    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        for nibble in [byte >> 4, byte & 15] {
+            hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+        }
+        hex
+    })
+}

@@ -1,0 +1,304 @@
+//! Borrowed strings and JSON values that keep their exact text, and the line encoder.
+//!
+//! Events are made from slices of the agent's line. A slice of valid JSON need not be decoded and
+//! encoded again to stand inside another JSON text: [`Text`] and [`Json`] write it as it is.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserialize, Deserializer};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde_json::value::RawValue;
+
+/// The name by which serde_json's serializer knows a fragment that is to be written as it is.
+/// It belongs to `RawValue`, whose safe constructors all parse the text again; ours was parsed.
+/// `raw_fragments_are_written_as_they_are` fails if serde_json ever renames it.
+const RAW_FRAGMENT: &str = "$serde_json::private::RawValue";
+
+/// A string: plain, or still in its JSON form (quotes and escapes included).
+#[derive(Clone)]
+pub struct Text<'a>(Form<'a>);
+
+#[derive(Clone)]
+enum Form<'a> {
+    Plain(Cow<'a, str>),
+    /// A whole JSON string, with its quotes.
+    Quoted(Cow<'a, str>),
+}
+
+impl<'a> Text<'a> {
+    /// Plain text.
+    pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
+        Self(Form::Plain(text.into()))
+    }
+
+    /// Plain text that is known when the program is built.
+    pub const fn fixed(text: &'static str) -> Text<'static> {
+        Text(Form::Plain(Cow::Borrowed(text)))
+    }
+
+    /// A JSON string with its quotes, as found in a text that was checked to be JSON.
+    pub fn quoted(json: &'a str) -> Self {
+        Self(Form::Quoted(Cow::Borrowed(json)))
+    }
+
+    /// The text, decoded if it has to be.
+    pub fn decode(&self) -> Cow<'_, str> {
+        match &self.0 {
+            Form::Plain(text) => Cow::Borrowed(text),
+            Form::Quoted(json) => decode_quoted(json),
+        }
+    }
+
+    /// Whether there is no character in it.
+    pub fn is_empty(&self) -> bool {
+        match &self.0 {
+            Form::Plain(text) => text.is_empty(),
+            Form::Quoted(json) => json.len() <= 2,
+        }
+    }
+
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> Text<'static> {
+        Text(match self.0 {
+            Form::Plain(text) => Form::Plain(Cow::Owned(text.into_owned())),
+            Form::Quoted(json) => Form::Quoted(Cow::Owned(json.into_owned())),
+        })
+    }
+}
+
+fn decode_quoted(json: &str) -> Cow<'_, str> {
+    let inside = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();
+    if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
+        return Cow::Borrowed(inside);
+    }
+    serde_json::from_str(json).map_or(Cow::Borrowed(inside), Cow::Owned)
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.decode() == other.decode()
+    }
+}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        self.decode() == other
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.decode(), f)
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.decode())
+    }
+}
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Form::Plain(text) => serializer.serialize_str(text),
+            Form::Quoted(json) => serialize_raw(json, serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Text<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl JsonSchema for Text<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+/// Any JSON value, kept as its exact text.
+#[derive(Clone)]
+pub struct Json<'a>(Cow<'a, str>);
+
+impl<'a> Json<'a> {
+    /// A value as found in a text that was checked to be JSON.
+    pub fn checked(text: impl Into<Cow<'a, str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// Any value that serde can write; `null` if it cannot.
+    pub fn of(value: &impl Serialize) -> Json<'static> {
+        Json(serde_json::to_string(value).map_or(Cow::Borrowed("null"), Cow::Owned))
+    }
+
+    /// Checks the text, then keeps it.
+    pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        let value: &RawValue = serde_json::from_str(text)?;
+        Ok(Self(Cow::Borrowed(value.get())))
+    }
+
+    /// The exact text.
+    pub fn get(&self) -> &str {
+        &self.0
+    }
+
+    /// Decodes it.
+    pub fn read<T: de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(&self.0)
+    }
+
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> Json<'static> {
+        Json(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+impl PartialEq for Json<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl fmt::Debug for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_raw(&self.0, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(Cow::Owned(String::from(Box::<str>::from(value)))))
+    }
+}
+
+impl JsonSchema for Json<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Json".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!(true)
+    }
+}
+
+fn serialize_raw<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut fragment = serializer.serialize_struct(RAW_FRAGMENT, 1)?;
+    fragment.serialize_field(RAW_FRAGMENT, json)?;
+    fragment.end()
+}
+
+/// Writes one value as one line, `\n` included. U+2028 and U+2029 are written escaped: some readers
+/// split lines there.
+pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    let start = out.len();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, LineFormatter);
+    let result = value.serialize(&mut serializer);
+    match result {
+        Ok(()) => {
+            out.push(b'\n');
+            Ok(())
+        }
+        Err(error) => {
+            out.truncate(start);
+            Err(error)
+        }
+    }
+}
+
+/// Compact JSON with the two line separators escaped, in strings and in raw fragments alike.
+struct LineFormatter;
+
+impl serde_json::ser::Formatter for LineFormatter {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        write_escaped_separators(writer, fragment)
+    }
+
+    fn write_raw_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        write_escaped_separators(writer, fragment)
+    }
+}
+
+fn write_escaped_separators<W: ?Sized + io::Write>(writer: &mut W, text: &str) -> io::Result<()> {
+    let mut rest = text.as_bytes();
+    // Both separators are E2 80 A8 and E2 80 A9 in UTF-8, and can only stand inside JSON strings.
+    let mut from = 0;
+    while let Some(at) = rest.get(from..).and_then(|tail| memchr::memchr(0xE2, tail)) {
+        let at = from + at;
+        let escape: &[u8] = match rest.get(at..at + 3) {
+            Some([_, 0x80, 0xA8]) => b"\\u2028",
+            Some([_, 0x80, 0xA9]) => b"\\u2029",
+            _ => {
+                from = at + 1;
+                continue;
+            }
+        };
+        let (before, after) = rest.split_at(at);
+        writer.write_all(before)?;
+        writer.write_all(escape)?;
+        rest = after.get(3..).unwrap_or_default();
+        from = 0;
+    }
+    writer.write_all(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_fragments_are_written_as_they_are() {
+        let json = Json::checked(r#"{"b":1, "a":1e400,"s":"\ud83d"}"#);
+        assert_eq!(serde_json::to_string(&json).unwrap(), json.get());
+        let text = Text::quoted(r#""a\u0041\n""#);
+        assert_eq!(serde_json::to_string(&text).unwrap(), r#""a\u0041\n""#);
+        assert_eq!(text.decode(), "aA\n");
+    }
+
+    #[test]
+    fn line_separators_are_escaped_everywhere() {
+        let mut out = Vec::new();
+        write_line(&("\u{2028}é€\u{2029}", Json::checked("\"x\u{2028}\"")), &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "[\"\\u2028é€\\u2029\",\"x\\u2028\"]\n");
+    }
+}

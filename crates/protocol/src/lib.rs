@@ -1,0 +1,25 @@
+//! What agentwire says: events, commands, errors and ids. Data only.
+//!
+//! This crate does no I/O and reads no clock. It knows no agent's wire and no front's wire;
+//! those are in `agentwire-dialects`.
+
+pub mod command;
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod json;
+pub mod native;
+pub mod profile;
+pub mod schema;
+pub mod session;
+pub mod usage;
+
+pub use command::{Answer, Call, Command, CommandFrame, Configure, Image, Prompt, Settlement};
+pub use error::{ErrorCode, GatewayError};
+pub use event::{Event, EventKind};
+pub use id::{MAIN_AGENT, RequestId, SessionId};
+pub use json::{Json, Text};
+pub use native::{Lines, Native, NativeLine, Stream};
+pub use profile::Profile;
+pub use session::{AgentType, ApprovalMode, SandboxMode, SessionConfig, SessionRequest};
+pub use usage::TokenUsage;

@@ -1,0 +1,206 @@
+//! The agent's own line, byte for byte.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::json::Json;
+
+/// One line of an agent, without its line end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Native<'a> {
+    /// The wire it speaks.
+    pub dialect: Cow<'a, str>,
+    /// Where it said it.
+    pub stream: Stream,
+    /// What it said.
+    pub line: NativeLine<'a>,
+    /// The output ended before the line did: there was no `\n` after it.
+    pub unterminated: bool,
+}
+
+/// The lines that an event carries: lent while it is made, owned once it is read.
+#[derive(Clone)]
+pub enum Lines<'a> {
+    /// Lent.
+    Lent(&'a [Native<'a>]),
+    /// Owned.
+    Owned(Vec<Native<'a>>),
+}
+
+impl<'a> std::ops::Deref for Lines<'a> {
+    type Target = [Native<'a>];
+
+    fn deref(&self) -> &[Native<'a>] {
+        match self {
+            Self::Lent(lines) => lines,
+            Self::Owned(lines) => lines,
+        }
+    }
+}
+
+impl Default for Lines<'_> {
+    fn default() -> Self {
+        Self::Lent(&[])
+    }
+}
+
+impl PartialEq for Lines<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl std::fmt::Debug for Lines<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl JsonSchema for Lines<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Lines".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let line = generator.subschema_for::<Native<'static>>();
+        json_schema!({ "type": "array", "items": line })
+    }
+}
+
+/// Where an agent said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Stream {
+    /// Its protocol.
+    Stdout,
+    /// Its log.
+    Stderr,
+    /// What it was told.
+    Stdin,
+}
+
+/// The bytes of a line, in the plainest form that keeps them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NativeLine<'a> {
+    /// JSON that any strict parser takes: embedded as it is.
+    Json(Json<'a>),
+    /// UTF-8 that is not: as a string.
+    Text(Cow<'a, str>),
+    /// Not UTF-8: in base64.
+    Bytes(Cow<'a, [u8]>),
+}
+
+impl NativeLine<'_> {
+    /// The exact bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Json(json) => json.get().as_bytes(),
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl Native<'_> {
+    /// Appends what the agent wrote: the line and, unless its output ended first, `\n`.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.line.bytes());
+        if !self.unterminated {
+            out.push(b'\n');
+        }
+    }
+}
+
+impl Serialize for Native<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("dialect", &self.dialect)?;
+        map.serialize_entry("stream", &self.stream)?;
+        if self.unterminated {
+            map.serialize_entry("unterminated", &true)?;
+        }
+        match &self.line {
+            NativeLine::Json(json) => map.serialize_entry("json", json)?,
+            NativeLine::Text(text) => map.serialize_entry("text", text)?,
+            NativeLine::Bytes(bytes) => map.serialize_entry("base64", &BASE64.encode(bytes))?,
+        }
+        map.end()
+    }
+}
+
+#[derive(Deserialize)]
+struct NativeFields {
+    dialect: String,
+    stream: Stream,
+    #[serde(default)]
+    unterminated: bool,
+    #[serde(default, deserialize_with = "even_null")]
+    json: Option<Json<'static>>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    base64: Option<String>,
+}
+
+/// A line may be `null`, which an `Option` would take for absent.
+fn even_null<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Json<'static>>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
+}
+
+impl<'de> Deserialize<'de> for Native<'static> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = NativeFields::deserialize(deserializer)?;
+        let line = match (fields.json, fields.text, fields.base64) {
+            (Some(json), None, None) => NativeLine::Json(json),
+            (None, Some(text), None) => NativeLine::Text(Cow::Owned(text)),
+            (None, None, Some(text)) => {
+                NativeLine::Bytes(Cow::Owned(BASE64.decode(text).map_err(de::Error::custom)?))
+            }
+            _ => return Err(de::Error::custom("a native line has one of json, text, base64")),
+        };
+        Ok(Native {
+            dialect: Cow::Owned(fields.dialect),
+            stream: fields.stream,
+            line,
+            unterminated: fields.unterminated,
+        })
+    }
+}
+
+impl JsonSchema for Native<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "Native".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let stream = generator.subschema_for::<Stream>();
+        json_schema!({
+            "description": "One line of an agent, byte for byte.",
+            "type": "object",
+            "properties": {
+                "dialect": { "type": "string", "description": "The wire it speaks." },
+                "stream": stream,
+                "unterminated": { "type": "boolean", "description": "There was no line end after it." },
+                "json": { "description": "The exact text, embedded, when any strict JSON parser takes it." },
+                "text": { "type": "string", "description": "The exact text, when it is UTF-8 but not such JSON." },
+                "base64": { "type": "string", "description": "The exact bytes, when they are not UTF-8." }
+            },
+            "required": ["dialect", "stream"],
+            "oneOf": [
+                { "required": ["json"] },
+                { "required": ["text"] },
+                { "required": ["base64"] }
+            ]
+        })
+    }
+}

@@ -1,0 +1,342 @@
+//! What a session is asked to be.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorCode, GatewayError};
+use crate::json::Json;
+
+/// The longest prompt of a [`SessionRequest`], in characters.
+pub const PROMPT_LIMIT: usize = 100_000;
+
+/// The agents that agentwire drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AgentType {
+    /// Claude Code.
+    Claude,
+    /// Codex CLI.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// Any agent that speaks the Agent Client Protocol.
+    Acp,
+    /// The agent built into agentwire.
+    Demo,
+}
+
+impl AgentType {
+    /// The name as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Acp => "acp",
+            Self::Demo => "demo",
+        }
+    }
+}
+
+/// When the gateway asks before a tool runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ApprovalMode {
+    /// Before every tool.
+    #[default]
+    Ask,
+    /// Before dangerous ones.
+    AskDangerous,
+    /// File edits run unasked.
+    AutoEdit,
+    /// Everything runs unasked.
+    AutoAll,
+}
+
+/// What an agent's commands may touch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SandboxMode {
+    /// The agent's own default.
+    #[default]
+    None,
+    /// Nothing is written.
+    ReadOnly,
+    /// Only the workspace is written.
+    WorkspaceWrite,
+    /// No limits.
+    FullAccess,
+}
+
+/// What a session runs with. The first nine are the specification's; the rest are the options of the
+/// NDJSON backend and our own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionConfig {
+    /// Which agent, where it is not said elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_type: Option<String>,
+    /// A project known to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// Where the agent works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
+    /// Which model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// When to ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_mode: Option<ApprovalMode>,
+    /// What commands may touch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox_mode: Option<SandboxMode>,
+    /// Tools that run unasked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_tools: Option<Vec<String>>,
+    /// Tools that never run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_tools: Option<Vec<String>>,
+    /// How many steps a turn may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_turns: Option<u32>,
+
+    /// Which of the agent's drivers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// The agent's own name of a permission mode; wins over `approvalMode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+    /// What the agent is told before the first prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<SystemPrompt>,
+    /// How much a session may cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_budget_usd: Option<f64>,
+    /// How many tokens of reasoning a step may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_thinking_tokens: Option<u32>,
+    /// Whether text comes in pieces as the model writes it. On unless said otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include_partial_messages: Option<bool>,
+    /// Whether the agent keeps copies of files, to rewind them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_file_checkpointing: Option<bool>,
+    /// Further directories the agent may work in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub additional_directories: Option<Vec<String>>,
+    /// MCP servers by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<BTreeMap<String, McpServer>>,
+    /// Kinds of subagents by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<BTreeMap<String, AgentDefinition>>,
+    /// Hooks that the client answers, by event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<BTreeMap<String, Vec<HookMatcher>>>,
+    /// Sandbox settings of the agent's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSettings>,
+    /// Which of the agent's settings files it reads: `user`, `project`, `local`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting_sources: Option<Vec<String>>,
+    /// Features of the model's service that are not yet for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub betas: Option<Vec<String>>,
+    /// What form the answer must have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_format: Option<OutputFormat>,
+    /// The model to use where the first is not to be had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback_model: Option<String>,
+    /// Variables for the agent's environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<BTreeMap<String, String>>,
+}
+
+/// What the agent is told before the first prompt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SystemPrompt {
+    /// In place of the agent's own.
+    Text(String),
+    /// The agent's own, with more after it.
+    Preset(SystemPromptPreset),
+}
+
+/// The agent's own system prompt, with more after it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SystemPromptPreset {
+    /// Always `preset`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Which one, such as `claude_code`.
+    pub preset: String,
+    /// What stands after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append: Option<String>,
+}
+
+/// An MCP server: a command to run, or an address.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct McpServer {
+    /// `stdio` (the default), `sse`, `http`, or `sdk` for one that the client hosts.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Its environment.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers to send there.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+}
+
+/// A kind of subagent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentDefinition {
+    /// When to use it.
+    pub description: String,
+    /// What it is told.
+    pub prompt: String,
+    /// The tools it has; all, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Its model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// When a hook is called.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HookMatcher {
+    /// A pattern of tool names, such as `Write|Edit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matcher: Option<String>,
+    /// How many seconds the agent waits for the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u32>,
+}
+
+/// Sandbox settings of the agent's own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SandboxSettings {
+    /// Whether commands run in a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Whether sandboxed commands run unasked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_allow_bash_if_sandboxed: Option<bool>,
+    /// Commands that run outside of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub excluded_commands: Option<Vec<String>>,
+    /// Whether the agent may ask to run outside of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_unsandboxed_commands: Option<bool>,
+    /// What of the network it may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<SandboxNetwork>,
+    /// Violations that are passed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignore_violations: Option<SandboxViolations>,
+}
+
+/// What of the network a sandbox may use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SandboxNetwork {
+    /// Listening on local ports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_local_binding: Option<bool>,
+    /// These sockets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_unix_sockets: Option<Vec<String>>,
+    /// All sockets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_all_unix_sockets: Option<bool>,
+}
+
+/// Violations that are passed over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SandboxViolations {
+    /// Of these files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<Vec<String>>,
+    /// Of these hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Vec<String>>,
+}
+
+/// What form the answer must have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OutputFormat {
+    /// Always `json_schema`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The schema.
+    pub schema: Json<'static>,
+}
+
+/// The specification's request for a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRequest {
+    /// Which agent.
+    pub agent_type: AgentType,
+    /// The first prompt.
+    #[schemars(length(max = 100_000))]
+    pub prompt: String,
+    /// The session to resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// What it runs with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<SessionConfig>,
+}
+
+impl SessionRequest {
+    /// Reads a request and checks its bounds.
+    pub fn from_json(text: &str) -> Result<Self, GatewayError> {
+        let request: Self = serde_json::from_str(text).map_err(|error| {
+            let code = match error.classify() {
+                serde_json::error::Category::Data => ErrorCode::InvalidMessage,
+                _ => ErrorCode::InvalidJson,
+            };
+            GatewayError::new(code, format!("failed to read the session request: {error}"))
+        })?;
+        request.check()?;
+        Ok(request)
+    }
+
+    /// Checks the bounds that types cannot.
+    pub fn check(&self) -> Result<(), GatewayError> {
+        let invalid = |message: String| Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        let length = self.prompt.chars().count();
+        if length > PROMPT_LIMIT {
+            return invalid(format!(
+                "prompt has {length} characters, at most {PROMPT_LIMIT} are taken"
+            ));
+        }
+        match self.config.as_ref().and_then(|config| config.max_turns) {
+            Some(turns) if !(1..=1000).contains(&turns) => {
+                invalid(format!("maxTurns is {turns}, it must be from 1 to 1000"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
