@@ -5,6 +5,7 @@
 //! that type, cutting out arguments and results) walks the list and slices the line; nothing is
 //! parsed twice. A value that is read is marked, so that what nobody read can be listed: [`residue`].
 
+mod block;
 mod read;
 mod repair;
 mod residue;

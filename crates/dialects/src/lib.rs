@@ -8,6 +8,7 @@ pub mod gemini;
 pub mod json;
 mod ledger;
 pub mod tape;
+pub mod transcript;
 
 use crate::agent::AgentDialect;
 use crate::json::Value;

@@ -11,6 +11,7 @@ use agentwire_protocol::event::{
     AgentInfo, ErrorEvent, Other, SessionEndReason, SessionEnded, SessionStarted, Status,
     StatusChanged,
 };
+use agentwire_protocol::json::escape_separators;
 use agentwire_protocol::{
     AgentType, Call, Command, Event, EventKind, GatewayError, Json, Lines, MAIN_AGENT, Native,
     NativeLine, SessionConfig, Stream, Text,
@@ -275,11 +276,18 @@ impl Tape {
             return;
         };
         let bare = text.trim_start_matches('\u{FEFF}').trim_matches([' ', '\t', '\r']);
+        // What is read is the line itself, or a copy mended where our own lines need it so; what is
+        // kept is always the line itself.
+        let escaped = escape_separators(bare);
         let mended;
-        let (document, exact) = match self.scanner.scan(bare) {
-            Ok(document) => (document, bare.len() == text.len() && embeddable(line)),
+        let (document, exact) = match self.scanner.scan(&escaped) {
+            Ok(document) => {
+                // A reader might trim what stands around a line, or split it at a control byte.
+                let whole = matches!(escaped, Cow::Borrowed(bare) if bare.len() == text.len());
+                (document, whole && !document.has_control_bytes())
+            }
             Err(Fault::Loose) => {
-                mended = repair(bare).unwrap_or_default();
+                mended = repair(&escaped).unwrap_or_default();
                 match self.scanner.scan(&mended) {
                     Ok(document) => (document, false),
                     Err(_) => return self.keep_text(text, unterminated, sink),
@@ -320,17 +328,6 @@ impl Tape {
         let name = if text.trim().is_empty() { "blank" } else { "notJson" };
         Out::new(&mut self.session, sink, Some(native)).keep(name);
     }
-}
-
-/// Whether strict JSON can stand inside another line as it is: no control byte (a reader might split
-/// there or trim it) and no U+2028 or U+2029 (they are escaped on every line).
-fn embeddable(line: &[u8]) -> bool {
-    if line.iter().fold(false, |found, byte| found | (*byte < 0x20)) {
-        return false;
-    }
-    line.is_ascii()
-        || !memchr::memchr_iter(0xE2, line)
-            .any(|at| matches!(line.get(at + 1..at + 3), Some([0x80, 0xA8 | 0xA9])))
 }
 
 /// Where a translator puts what it makes of one line or command.

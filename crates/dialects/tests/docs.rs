@@ -4,6 +4,12 @@
 //! commands` are sent; `jsonl events` and `jsonl stdin` must be exactly what has come out since, where
 //! an expected object need only name the fields it is about. `json config` followed by `text argv`
 //! shows a launch.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test reads fixtures and fails by panicking"
+)]
 
 mod common;
 

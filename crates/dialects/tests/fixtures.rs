@@ -1,4 +1,10 @@
 //! Goldens: what each recorded run becomes, and what of it no unified field carries.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test reads fixtures and fails by panicking"
+)]
 
 mod common;
 

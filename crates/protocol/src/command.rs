@@ -18,7 +18,7 @@ pub struct Call(pub u64);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Begin a session.
-    Start(SessionRequest),
+    Start(Box<SessionRequest>),
     /// Read its events from a point on.
     Attach {
         /// The last event already seen.
@@ -285,7 +285,7 @@ impl CommandFrame {
             "start" => {
                 let request: SessionRequest = read(text)?;
                 request.check()?;
-                Command::Start(request)
+                Command::Start(Box::new(request))
             }
             "attach" => Command::Attach { after: read::<AttachFields>(text)?.after },
             "prompt" => Command::Prompt(read(text)?),

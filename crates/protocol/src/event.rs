@@ -28,7 +28,7 @@ pub use status::{ErrorEvent, Other, Status, StatusChanged, UsageReported};
 pub use tool::{ToolCompleted, ToolFailed, ToolFailure, ToolKind, ToolProgress, ToolStarted};
 pub use turn::{TurnCompleted, TurnFailed, TurnFailure, TurnOrigin, TurnStarted};
 
-use crate::json::{Json, Text, write_line};
+use crate::json::{Json, Text, WriteError, write_line, write_value};
 use crate::native::{Lines, Native};
 
 /// One entry of a session's log. It never changes once it is numbered.
@@ -54,17 +54,17 @@ pub struct Event<'a> {
     pub parent_agent_id: Option<Text<'a>>,
     /// The agent's own lines that this event carries, in order; absent where an earlier event
     /// carries the line.
-    #[schemars(default)]
+    #[schemars(skip_serializing_if = "Lines::is_empty")]
     pub native: Lines<'a>,
 }
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident($kind:ident) = $wire:literal,)*) => {
+    ($($(#[$doc:meta])* $name:ident($kind:ident $(in $holder:ident)?) = $wire:literal,)*) => {
         /// What happened: the twelve types of the specification, and our extensions.
         #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
         #[serde(tag = "type", rename_all = "camelCase")]
         pub enum EventKind<'a> {
-            $($(#[$doc])* $name($kind<'a>),)*
+            $($(#[$doc])* $name(kinds!(@held $kind $($holder)?)),)*
             /// A kind that this version does not know, kept whole.
             #[serde(skip)]
             Unknown(UnknownKind<'a>),
@@ -85,30 +85,32 @@ macro_rules! kinds {
 
         fn read_kind(name: &str, event: &str) -> Result<EventKind<'static>, serde_json::Error> {
             match name {
-                $($wire => serde_json::from_str(event).map(EventKind::$name),)*
+                $($wire => serde_json::from_str::<$kind<'static>>(event).map(EventKind::from),)*
                 _ => Err(de::Error::custom("unknown event type")),
             }
         }
 
         $(impl<'a> From<$kind<'a>> for EventKind<'a> {
             fn from(kind: $kind<'a>) -> Self {
-                Self::$name(kind)
+                Self::$name(kind.into())
             }
         })*
     };
+    (@held $kind:ident) => { $kind<'a> };
+    (@held $kind:ident $holder:ident) => { $holder<$kind<'a>> };
 }
 
 kinds! {
     /// The session began. Always the first event.
-    SessionStarted(SessionStarted) = "sessionStarted",
+    SessionStarted(SessionStarted in Box) = "sessionStarted",
     /// The session is over.
     SessionEnded(SessionEnded) = "sessionEnded",
     /// The agent began to work on a prompt, or by itself.
     TurnStarted(TurnStarted) = "turnStarted",
     /// The agent finished a turn.
-    TurnCompleted(TurnCompleted) = "turnCompleted",
+    TurnCompleted(TurnCompleted in Box) = "turnCompleted",
     /// The turn ended in any other way; the session may go on.
-    TurnFailed(TurnFailed) = "turnFailed",
+    TurnFailed(TurnFailed in Box) = "turnFailed",
     /// Text of the answer.
     TextChunk(TextChunk) = "textChunk",
     /// A tool was called.
@@ -132,11 +134,11 @@ kinds! {
     /// A subagent ended.
     AgentFinished(AgentFinished) = "agentFinished",
     /// The agent asks and waits.
-    RequestRaised(RequestRaised) = "requestRaised",
+    RequestRaised(RequestRaised in Box) = "requestRaised",
     /// What the agent asked was answered or withdrawn.
     RequestSettled(RequestSettled) = "requestSettled",
     /// Any change of state that is none of the others.
-    StatusChanged(StatusChanged) = "statusChanged",
+    StatusChanged(StatusChanged in Box) = "statusChanged",
     /// Tokens or money spent so far; for display. Sums are taken over turns.
     UsageReported(UsageReported) = "usageReported",
     /// A line that says nothing a unified event could carry, kept in `native`.
@@ -176,8 +178,48 @@ impl Event<'_> {
     }
 
     /// Appends the event as one line, `\n` included.
-    pub fn write_line(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        write_line(self, out)
+    ///
+    /// The same text as serializing it gives, made without `flatten`: the kind is written as an
+    /// object of its own, and its braces are then taken for those of the event.
+    pub fn write_line(&self, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        if let EventKind::Unknown(_) = &self.kind {
+            return write_line(self, out);
+        }
+        let start = out.len();
+        let written = self.write_fields(out);
+        if written.is_err() {
+            out.truncate(start);
+        }
+        written
+    }
+
+    fn write_fields(&self, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        out.extend_from_slice(b"{\"id\":");
+        write_value(&self.id, out)?;
+        out.extend_from_slice(b",\"sessionId\":");
+        write_value(&self.session_id, out)?;
+        out.extend_from_slice(b",\"seq\":");
+        write_value(&self.seq, out)?;
+        out.extend_from_slice(b",\"timestamp\":");
+        write_value(&self.timestamp, out)?;
+        let kind = out.len();
+        write_value(&self.kind, out)?;
+        if let Some(brace) = out.get_mut(kind) {
+            *brace = b',';
+        }
+        out.pop();
+        out.extend_from_slice(b",\"agentId\":");
+        write_value(&self.agent_id, out)?;
+        if let Some(parent) = &self.parent_agent_id {
+            out.extend_from_slice(b",\"parentAgentId\":");
+            write_value(parent, out)?;
+        }
+        if !self.native.is_empty() {
+            out.extend_from_slice(b",\"native\":");
+            write_value(&*self.native, out)?;
+        }
+        out.extend_from_slice(b"}\n");
+        Ok(())
     }
 }
 

@@ -1,16 +1,19 @@
-//! Borrowed strings and JSON values that keep their exact text, and the line encoder.
+//! Borrowed strings and JSON values that keep their exact text, and the line writer.
 //!
 //! Events are made from slices of the agent's line. A slice of valid JSON need not be decoded and
 //! encoded again to stand inside another JSON text: [`Text`] and [`Json`] write it as it is.
 
+mod line;
+
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::value::RawValue;
+
+pub use line::{WriteError, escape_separators, has_separator, write_line, write_value};
 
 /// The name by which serde_json's serializer knows a fragment that is to be written as it is.
 /// It belongs to `RawValue`, whose safe constructors all parse the text again; ours was parsed.
@@ -39,7 +42,8 @@ impl<'a> Text<'a> {
         Text(Form::Plain(Cow::Borrowed(text)))
     }
 
-    /// A JSON string with its quotes, as found in a text that was checked to be JSON.
+    /// A JSON string with its quotes, as found in a text that was checked to be JSON and to hold no
+    /// U+2028 or U+2029.
     pub fn quoted(json: &'a str) -> Self {
         Self(Form::Quoted(Cow::Borrowed(json)))
     }
@@ -140,25 +144,31 @@ impl JsonSchema for Text<'_> {
     }
 }
 
-/// Any JSON value, kept as its exact text.
+/// Any JSON value, kept as its exact text. It holds no U+2028 or U+2029 but in escapes, so that it can
+/// stand on any line as it is.
 #[derive(Clone)]
 pub struct Json<'a>(Cow<'a, str>);
 
 impl<'a> Json<'a> {
-    /// A value as found in a text that was checked to be JSON.
+    /// A value as found in a text that was checked to be JSON and to hold no U+2028 or U+2029.
     pub fn checked(text: impl Into<Cow<'a, str>>) -> Self {
         Self(text.into())
     }
 
     /// Any value that serde can write; `null` if it cannot.
     pub fn of(value: &impl Serialize) -> Json<'static> {
-        Json(serde_json::to_string(value).map_or(Cow::Borrowed("null"), Cow::Owned))
+        let mut text = Vec::new();
+        let written = write_value(value, &mut text);
+        match String::from_utf8(text) {
+            Ok(text) if written.is_ok() => Json(Cow::Owned(text)),
+            _ => Json(Cow::Borrowed("null")),
+        }
     }
 
     /// Checks the text, then keeps it.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         let value: &RawValue = serde_json::from_str(text)?;
-        Ok(Self(Cow::Borrowed(value.get())))
+        Ok(Self(escape_separators(value.get())))
     }
 
     /// The exact text.
@@ -198,7 +208,11 @@ impl Serialize for Json<'_> {
 impl<'de> Deserialize<'de> for Json<'_> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Self(Cow::Owned(String::from(Box::<str>::from(value)))))
+        let text = String::from(Box::<str>::from(value));
+        Ok(Self(match escape_separators(&text) {
+            Cow::Borrowed(_) => Cow::Owned(text),
+            Cow::Owned(escaped) => Cow::Owned(escaped),
+        }))
     }
 }
 
@@ -220,68 +234,6 @@ fn serialize_raw<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::E
     fragment.end()
 }
 
-/// Writes one value as one line, `\n` included. U+2028 and U+2029 are written escaped: some readers
-/// split lines there.
-pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-    let start = out.len();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, LineFormatter);
-    let result = value.serialize(&mut serializer);
-    match result {
-        Ok(()) => {
-            out.push(b'\n');
-            Ok(())
-        }
-        Err(error) => {
-            out.truncate(start);
-            Err(error)
-        }
-    }
-}
-
-/// Compact JSON with the two line separators escaped, in strings and in raw fragments alike.
-struct LineFormatter;
-
-impl serde_json::ser::Formatter for LineFormatter {
-    fn write_string_fragment<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        write_escaped_separators(writer, fragment)
-    }
-
-    fn write_raw_fragment<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        write_escaped_separators(writer, fragment)
-    }
-}
-
-fn write_escaped_separators<W: ?Sized + io::Write>(writer: &mut W, text: &str) -> io::Result<()> {
-    let mut rest = text.as_bytes();
-    // Both separators are E2 80 A8 and E2 80 A9 in UTF-8, and can only stand inside JSON strings.
-    let mut from = 0;
-    while let Some(at) = rest.get(from..).and_then(|tail| memchr::memchr(0xE2, tail)) {
-        let at = from + at;
-        let escape: &[u8] = match rest.get(at..at + 3) {
-            Some([_, 0x80, 0xA8]) => b"\\u2028",
-            Some([_, 0x80, 0xA9]) => b"\\u2029",
-            _ => {
-                from = at + 1;
-                continue;
-            }
-        };
-        let (before, after) = rest.split_at(at);
-        writer.write_all(before)?;
-        writer.write_all(escape)?;
-        rest = after.get(3..).unwrap_or_default();
-        from = 0;
-    }
-    writer.write_all(rest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,7 +250,8 @@ mod tests {
     #[test]
     fn line_separators_are_escaped_everywhere() {
         let mut out = Vec::new();
-        write_line(&("\u{2028}é€\u{2029}", Json::checked("\"x\u{2028}\"")), &mut out).unwrap();
+        let json = Json::parse("\"x\u{2028}\"").unwrap();
+        write_line(&("\u{2028}é€\u{2029}", json), &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "[\"\\u2028é€\\u2029\",\"x\\u2028\"]\n");
     }
 }

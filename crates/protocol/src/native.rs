@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer};
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::json::Json;
@@ -31,6 +31,13 @@ pub enum Lines<'a> {
     Lent(&'a [Native<'a>]),
     /// Owned.
     Owned(Vec<Native<'a>>),
+}
+
+impl Lines<'_> {
+    /// Whether an earlier event carries the line, or there is none.
+    pub fn is_empty(&self) -> bool {
+        (**self).is_empty()
+    }
 }
 
 impl<'a> std::ops::Deref for Lines<'a> {
@@ -121,18 +128,18 @@ impl Native<'_> {
 
 impl Serialize for Native<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("dialect", &self.dialect)?;
-        map.serialize_entry("stream", &self.stream)?;
+        let mut fields = serializer.serialize_struct("Native", 3)?;
+        fields.serialize_field("dialect", &self.dialect)?;
+        fields.serialize_field("stream", &self.stream)?;
         if self.unterminated {
-            map.serialize_entry("unterminated", &true)?;
+            fields.serialize_field("unterminated", &true)?;
         }
         match &self.line {
-            NativeLine::Json(json) => map.serialize_entry("json", json)?,
-            NativeLine::Text(text) => map.serialize_entry("text", text)?,
-            NativeLine::Bytes(bytes) => map.serialize_entry("base64", &BASE64.encode(bytes))?,
+            NativeLine::Json(json) => fields.serialize_field("json", json)?,
+            NativeLine::Text(text) => fields.serialize_field("text", text)?,
+            NativeLine::Bytes(bytes) => fields.serialize_field("base64", &BASE64.encode(bytes))?,
         }
-        map.end()
+        fields.end()
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, EventKind, SessionStarted, TextChunk};
+use crate::event::{Event, EventKind, TextChunk};
 use crate::json::Text;
 use crate::native::Lines;
 use crate::session::AgentType;
@@ -34,10 +34,10 @@ impl Profile {
 
 fn core_kind(kind: EventKind<'_>) -> Option<EventKind<'_>> {
     Some(match kind {
-        EventKind::SessionStarted(started) => EventKind::SessionStarted(SessionStarted {
-            agent_type: core_agent(started.agent_type),
-            ..started
-        }),
+        EventKind::SessionStarted(mut started) => {
+            started.agent_type = core_agent(started.agent_type);
+            EventKind::SessionStarted(started)
+        }
         EventKind::ThinkingChunk(chunk) => EventKind::TextChunk(TextChunk {
             content: chunk.content,
             is_complete: chunk.is_complete,

@@ -19,19 +19,23 @@ impl<'d> Value<'d> {
         Self { document, index }
     }
 
+    #[inline]
     fn node(self) -> Option<&'d Node> {
         self.document.nodes.get(self.index)
     }
 
+    #[inline]
     fn kind(self) -> Kind {
         self.node().map_or(Kind::Null, |node| node.kind)
     }
 
+    #[inline]
     fn slice(self) -> &'d str {
         let span = self.node().map(|node| node.start as usize..node.end as usize);
         span.and_then(|span| self.document.text.get(span)).unwrap_or("null")
     }
 
+    #[inline]
     fn mark(self) {
         if let Some(node) = self.node() {
             node.seen.set(true);
@@ -44,6 +48,7 @@ impl<'d> Value<'d> {
     }
 
     /// Whether it is an object.
+    #[inline]
     pub fn is_object(self) -> bool {
         self.kind() == Kind::Object
     }
@@ -84,6 +89,7 @@ impl<'d> Value<'d> {
     }
 
     /// The fields of an object in their order; none of anything else.
+    #[inline]
     pub fn fields(self) -> Fields<'d> {
         let (at, end) = self.children(Kind::Object);
         Fields { document: self.document, at, end }
@@ -95,6 +101,7 @@ impl<'d> Value<'d> {
         Items { document: self.document, at, end }
     }
 
+    #[inline]
     fn children(self, kind: Kind) -> (usize, usize) {
         match self.node() {
             Some(node) if node.kind == kind => {
@@ -130,6 +137,7 @@ pub struct Fields<'d> {
 impl<'d> Iterator for Fields<'d> {
     type Item = (Cow<'d, str>, Value<'d>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.at >= self.end {
             return None;
@@ -152,6 +160,7 @@ pub struct Items<'d> {
 impl<'d> Iterator for Items<'d> {
     type Item = Value<'d>;
 
+    #[inline]
     fn next(&mut self) -> Option<Value<'d>> {
         if self.at >= self.end {
             return None;
@@ -163,6 +172,7 @@ impl<'d> Iterator for Items<'d> {
 }
 
 impl<'d> Value<'d> {
+    #[inline]
     fn decode(self) -> Option<Cow<'d, str>> {
         let node = self.node()?;
         if node.kind != Kind::String {

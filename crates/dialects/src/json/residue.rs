@@ -19,10 +19,8 @@ fn walk(document: Document<'_>, index: usize, path: String, paths: &mut BTreeSet
         return;
     }
     let nested = (index + 1)..node.next as usize;
-    let touched = document
-        .nodes
-        .get(nested.clone())
-        .is_some_and(|nodes| nodes.iter().any(|node| node.seen.get()));
+    let touched =
+        document.nodes.get(nested).is_some_and(|nodes| nodes.iter().any(|node| node.seen.get()));
     // An object or array of which nothing was read is one entry, not one for each leaf.
     if !touched && index > 0 {
         paths.insert(path);

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::MAX_DEPTH;
+use super::block;
 use super::read::Value;
 
 /// Why a text is not JSON that any strict parser takes.
@@ -57,9 +58,15 @@ pub struct Scanner {
 pub struct Document<'d> {
     pub(super) text: &'d str,
     pub(super) nodes: &'d [Node],
+    control: bool,
 }
 
 impl<'d> Document<'d> {
+    /// Whether a tab or a line end stands between its values. Inside of strings none can.
+    pub fn has_control_bytes(self) -> bool {
+        self.control
+    }
+
     /// The value that the text is.
     pub fn root(self) -> Value<'d> {
         Value::new(self, 0)
@@ -91,14 +98,16 @@ impl Scanner {
             self.nodes = Vec::new();
         }
         self.nodes.clear();
-        let mut pass = Pass::<STRICT> { bytes: text.as_bytes(), at: 0, nodes: &mut self.nodes };
+        let nodes = &mut self.nodes;
+        let mut pass = Pass::<STRICT> { bytes: text.as_bytes(), at: 0, nodes, control: false };
         pass.space();
         pass.value(0)?;
         pass.space();
         if pass.at != text.len() {
             return Err(Fault::Syntax);
         }
-        Ok(Document { text, nodes: &self.nodes })
+        let control = pass.control;
+        Ok(Document { text, nodes: &self.nodes, control })
     }
 }
 
@@ -106,6 +115,7 @@ struct Pass<'s, const STRICT: bool> {
     bytes: &'s [u8],
     at: usize,
     nodes: &'s mut Vec<Node>,
+    control: bool,
 }
 
 /// A fault that parsers differ on stops a strict pass and marks a tolerant one.
@@ -125,7 +135,8 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
 
     #[inline]
     fn space(&mut self) {
-        while matches!(self.bytes.get(self.at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        while let Some(byte @ (b' ' | b'\t' | b'\r' | b'\n')) = self.bytes.get(self.at) {
+            self.control |= *byte < 0x20;
             self.at += 1;
         }
     }
@@ -244,52 +255,103 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
         }
     }
 
+    /// Most strings are short and plain; the others are gone through in blocks.
     #[inline]
     fn string(&mut self) -> Result<(), Fault> {
+        let start = self.at + 1;
+        let bytes = self.bytes;
         let index = self.open(Kind::String);
-        let mut flags = 0;
-        let mut at = self.at + 1;
-        loop {
-            at = find_special(self.bytes, at).ok_or(Fault::Syntax)?;
-            match self.bytes.get(at) {
-                Some(b'"') => {
-                    self.at = at + 1;
-                    self.close(index, flags);
-                    return Ok(());
-                }
-                Some(b'\\') => {
-                    flags |= ESCAPED;
-                    at = self.escape(at, &mut flags)?;
-                }
-                _ => return Err(Fault::Syntax),
+        if let Some(first) = bytes.get(start..).and_then(|rest| rest.first_chunk::<16>()) {
+            let found = block::specials(first);
+            let at = start + found.trailing_zeros() as usize;
+            if found != 0 && bytes.get(at) == Some(&b'"') {
+                self.at = at + 1;
+                self.close(index, 0);
+                return Ok(());
             }
+        }
+        let flags = self.long_string(start)?;
+        self.close(index, flags);
+        Ok(())
+    }
+
+    /// The hottest loop: no branch for each escape, only for each block of 64 bytes.
+    fn long_string(&mut self, start: usize) -> Result<u8, Fault> {
+        let bytes = self.bytes;
+        let mut flags = 0;
+        let mut at = start;
+        let mut carry = false;
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let mut padded = [b' '; 64];
+            let block = match rest.first_chunk::<64>() {
+                Some(block) => block,
+                None if rest.is_empty() => return Err(Fault::Syntax),
+                None => {
+                    padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                    &padded
+                }
+            };
+            let marks = block::marks(block);
+            let escaped = if marks.backslash == 0 && !carry {
+                0
+            } else {
+                flags |= ESCAPED;
+                block::escaped(marks.backslash, &mut carry)
+            };
+            let ends = marks.quote & !escaped;
+            // All bits below the first end; all bits if there is none.
+            let inside = (ends & ends.wrapping_neg()).wrapping_sub(1);
+            if marks.control & inside != 0 {
+                return Err(Fault::Syntax);
+            }
+            if escaped & inside != 0 {
+                let escapes = block::escapes(block);
+                if escaped & inside & !(escapes.simple | escapes.unicode) != 0 {
+                    return Err(Fault::Syntax);
+                }
+                let mut unicode = escaped & inside & escapes.unicode;
+                while unicode != 0 {
+                    self.unicode_escape(at + unicode.trailing_zeros() as usize, &mut flags)?;
+                    unicode &= unicode - 1;
+                }
+            }
+            if ends != 0 {
+                self.at = at + ends.trailing_zeros() as usize + 1;
+                return Ok(flags);
+            }
+            at += 64;
         }
     }
 
-    /// Past one escape (a surrogate pair is one) that begins at `at`.
-    fn escape(&mut self, at: usize, flags: &mut u8) -> Result<usize, Fault> {
-        match self.bytes.get(at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
-            Some(b'u') => {
-                let unit = hex(self.bytes, at + 2).ok_or(Fault::Syntax)?;
-                let pair = match unit {
-                    0xD800..=0xDBFF if self.bytes.get(at + 6..at + 8) == Some(b"\\u") => {
-                        hex(self.bytes, at + 8).filter(|low| (0xDC00..=0xDFFF).contains(low))
-                    }
-                    _ => None,
-                };
-                match (unit, pair) {
-                    (0xD800..=0xDBFF, Some(_)) => Ok(at + 12),
-                    (0xD800..=0xDFFF, _) => {
-                        loose!(STRICT);
-                        *flags |= LOOSE;
-                        Ok(at + 6)
-                    }
-                    _ => Ok(at + 6),
-                }
+    /// Checks the `\u` escape whose `u` stands at `at`: four digits, and no lone half of a pair.
+    #[cold]
+    fn unicode_escape(&mut self, at: usize, flags: &mut u8) -> Result<(), Fault> {
+        let unit = hex(self.bytes, at + 1).ok_or(Fault::Syntax)?;
+        let other = |at: usize| {
+            let escape = self.bytes.get(at..at + 2) == Some(b"\\u");
+            if escape { hex(self.bytes, at + 2) } else { None }
+        };
+        let lone = match unit {
+            0xD800..=0xDBFF => !matches!(other(at + 5), Some(0xDC00..=0xDFFF)),
+            // The high half that it belongs to is an escape too, not text that looks like one.
+            0xDC00..=0xDFFF => {
+                let high = at.checked_sub(7).and_then(other);
+                !matches!(high, Some(0xD800..=0xDBFF)) || self.is_escaped(at.wrapping_sub(7))
             }
-            _ => Err(Fault::Syntax),
+            _ => false,
+        };
+        if lone {
+            loose!(STRICT);
+            *flags |= LOOSE;
         }
+        Ok(())
+    }
+
+    /// Whether the backslash at `at` is itself escaped: an odd number of them stands before it.
+    fn is_escaped(&self, at: usize) -> bool {
+        let before = self.bytes.get(..at).unwrap_or_default();
+        before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
     }
 
     fn number(&mut self) -> Result<(), Fault> {
@@ -359,31 +421,6 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
             }
         }
     }
-}
-
-/// The next byte from `at` on that ends a plain run of a string: a quote, a backslash or a control
-/// byte.
-#[inline]
-fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let rest = bytes.get(at..)?;
-    let (words, tail) = rest.as_chunks::<8>();
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * b'"' as u64);
-        let backslash = word ^ (ONES * b'\\' as u64);
-        let found = (quote.wrapping_sub(ONES) & !quote)
-            | (backslash.wrapping_sub(ONES) & !backslash)
-            | (word.wrapping_sub(ONES * 0x20) & !word);
-        let found = found & HIGHS;
-        if found != 0 {
-            return Some(at + (found.trailing_zeros() / 8) as usize);
-        }
-        at += 8;
-    }
-    let found = tail.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
-    Some(at + found)
 }
 
 fn hex(bytes: &[u8], at: usize) -> Option<u32> {

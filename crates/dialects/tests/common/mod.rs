@@ -1,5 +1,10 @@
 //! Fixture folders, and tapes over them.
-#![allow(dead_code, clippy::allow_attributes, reason = "each test binary uses its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::allow_attributes,
+    reason = "each test binary uses its own part"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

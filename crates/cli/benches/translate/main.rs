@@ -1,0 +1,249 @@
+//! Translation as a ratio to reading JSON, in the same run: `cargo bench --bench translate`.
+//!
+//! For each wire, interleaved rounds over one corpus; the median of each measure counts. Against
+//! (a) splitting lines and checking their syntax with serde_json, and (b) the naive way: parse to a
+//! `Value`, build another, write it. Beside them what other JSON machinery would need for the parse
+//! alone. Then allocations per event, and the peak memory of the program over 1 GB.
+//!
+//! `AGENTWIRE_BENCH_MB` sets the corpus (64), `AGENTWIRE_BENCH_ROUNDS` the rounds (7),
+//! `AGENTWIRE_BENCH_PIPE_MB` the piped input (1024).
+#![allow(
+    missing_docs,
+    clippy::allow_attributes,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "a benchmark, not the product"
+)]
+
+mod corpus;
+
+use std::alloc::System;
+use std::fmt::Write as _;
+use std::fs;
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use agentwire_dialects::agent::{AgentDialect, Exit};
+use agentwire_dialects::json::Scanner;
+use agentwire_dialects::tape::{Draft, Sink, Stamp, Tape};
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn main() {
+    let megabytes = setting("AGENTWIRE_BENCH_MB", 64);
+    let rounds = setting("AGENTWIRE_BENCH_ROUNDS", 7);
+    println!("corpus {megabytes} MB a wire, median of {rounds} interleaved rounds\n");
+    println!(
+        "| wire | mean line | syntax only | naive | scan | translate | events/s | of syntax | of naive | allocations/event | sonic-rs | simd-json |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for (name, say) in corpus::WIRES {
+        let Some(dialect) = agentwire_dialects::agent(name) else { continue };
+        let bytes = corpus::recording(*say, 1, megabytes << 20);
+        row(name, dialect, &bytes, rounds);
+    }
+    pipe(setting("AGENTWIRE_BENCH_PIPE_MB", 1024));
+}
+
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+type Measure<'a> = Box<dyn FnMut() + 'a>;
+
+fn row(name: &str, dialect: &dyn AgentDialect, bytes: &[u8], rounds: usize) {
+    let lines = memchr::memchr_iter(b'\n', bytes).count();
+    let mut writer = Writer::default();
+    translate(dialect, bytes, &mut writer);
+    let events = writer.seq;
+    let region = Region::new(ALLOCATOR);
+    translate(dialect, bytes, &mut writer);
+    let change = region.change();
+    let allocations = (change.allocations + change.reallocations) as f64 / events as f64;
+
+    let mut measures: Vec<Measure<'_>> = vec![
+        Box::new(|| syntax(bytes)),
+        Box::new(|| naive(bytes)),
+        Box::new(|| scan(bytes)),
+        Box::new(|| translate(dialect, bytes, &mut writer)),
+        Box::new(|| sonic(bytes)),
+        Box::new(|| simd(bytes)),
+    ];
+    let mut times = vec![Vec::new(); measures.len()];
+    for _ in 0..rounds {
+        for (measure, times) in measures.iter_mut().zip(&mut times) {
+            let begun = Instant::now();
+            measure();
+            times.push(begun.elapsed().as_secs_f64());
+        }
+    }
+    let speed: Vec<f64> =
+        times.iter_mut().map(|times| bytes.len() as f64 / median(times) / 1e6).collect();
+    println!(
+        "| {name} | {} B | {:.0} MB/s | {:.0} MB/s | {:.0} MB/s | {:.0} MB/s | {:.2} M | {:.2} × | {:.1} × | {allocations:.2} | {:.0} MB/s | {:.0} MB/s |",
+        bytes.len() / lines,
+        speed[0],
+        speed[1],
+        speed[2],
+        speed[3],
+        events as f64 / (bytes.len() as f64 / speed[3]),
+        speed[3] / speed[0],
+        speed[3] / speed[1],
+        speed[4],
+        speed[5],
+    );
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn each_line(bytes: &[u8], mut each: impl FnMut(&[u8])) {
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', bytes) {
+        each(&bytes[start..end]);
+        start = end + 1;
+    }
+}
+
+fn syntax(bytes: &[u8]) {
+    each_line(bytes, |line| {
+        black_box(serde_json::from_slice::<IgnoredAny>(line).unwrap());
+    });
+}
+
+fn naive(bytes: &[u8]) {
+    let mut out = Vec::with_capacity(1 << 20);
+    let mut seq = 0u64;
+    each_line(bytes, |line| {
+        seq += 1;
+        let value: Value = serde_json::from_slice(line).unwrap();
+        let kind =
+            value["type"].as_str().or(value["method"].as_str()).unwrap_or("other").to_owned();
+        let event = json!({"id": format!("s-{seq}"), "sessionId": "s", "seq": seq, "timestamp": "2026-11-15T18:23:13.272Z", "type": kind, "agentId": "main", "native": [{"dialect": "d", "stream": "stdout", "json": value}]});
+        out.clear();
+        out.extend_from_slice(serde_json::to_string(&event).unwrap().as_bytes());
+        out.push(b'\n');
+        black_box(&out);
+    });
+}
+
+fn scan(bytes: &[u8]) {
+    let mut scanner = Scanner::new();
+    each_line(bytes, |line| {
+        let text = std::str::from_utf8(line).unwrap();
+        black_box(scanner.scan(text).unwrap().root());
+    });
+}
+
+fn sonic(bytes: &[u8]) {
+    each_line(bytes, |line| {
+        black_box(sonic_rs::from_slice::<sonic_rs::Value>(line).unwrap());
+    });
+}
+
+fn simd(bytes: &[u8]) {
+    let mut copy = Vec::new();
+    let mut buffers = simd_json::Buffers::default();
+    each_line(bytes, |line| {
+        copy.clear();
+        copy.extend_from_slice(line);
+        black_box(simd_json::to_tape_with_buffers(&mut copy, &mut buffers).unwrap());
+    });
+}
+
+/// Writes whole event lines, as the program does.
+#[derive(Default)]
+struct Writer {
+    seq: u64,
+    id: String,
+    out: Vec<u8>,
+}
+
+impl Sink for Writer {
+    fn event(&mut self, draft: Draft<'_>) {
+        self.seq += 1;
+        self.id.clear();
+        let _ = write!(self.id, "e76dfe97-b723-463d-bcb8-554ac59228c9-{}", self.seq);
+        let stamp = Stamp {
+            id: &self.id,
+            session_id: "e76dfe97-b723-463d-bcb8-554ac59228c9",
+            seq: self.seq,
+            timestamp: "2026-11-15T18:23:13.272Z",
+        };
+        let out = &mut self.out;
+        draft.stamp(stamp, |event| event.write_line(out).unwrap());
+        if self.out.len() > 256 << 10 {
+            black_box(&self.out);
+            self.out.clear();
+        }
+    }
+}
+
+fn translate(dialect: &dyn AgentDialect, bytes: &[u8], writer: &mut Writer) {
+    writer.seq = 0;
+    let mut tape = Tape::recording(dialect);
+    for chunk in bytes.chunks(64 << 10) {
+        tape.feed(chunk, writer);
+    }
+    tape.end(Exit::Unknown, writer);
+}
+
+/// The program itself over a long pipe: speed, and the most memory it ever held.
+fn pipe(megabytes: usize) {
+    let (name, say) = corpus::WIRES[0];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_agentwire"))
+        .args(["translate", "--from", name])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let block = corpus::recording(say, 2, 16 << 20);
+    let begun = Instant::now();
+    let writer = std::thread::spawn(move || {
+        for _ in 0..megabytes.div_ceil(16) {
+            stdin.write_all(&block).unwrap();
+        }
+    });
+    let mut sink = vec![0; 1 << 20];
+    let mut out = 0;
+    let mut peak = 0;
+    loop {
+        let read = stdout.read(&mut sink).unwrap();
+        if read == 0 {
+            break;
+        }
+        out += read;
+        if out / (64 << 20) != (out - read) / (64 << 20) {
+            peak = peak.max(peak_memory(child.id()));
+        }
+    }
+    writer.join().unwrap();
+    assert!(child.wait().unwrap().success());
+    println!(
+        "\n`agentwire translate` over {megabytes} MB in a pipe: {:.0} MB/s in, {} MB out, peak resident memory {:.1} MB (limit 64 MB)",
+        megabytes as f64 * 1.048_576 / begun.elapsed().as_secs_f64(),
+        out >> 20,
+        peak as f64 / 1024.0,
+    );
+}
+
+/// The high-water mark of a process's resident memory, in KiB.
+fn peak_memory(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse().ok()).unwrap_or(0)
+}

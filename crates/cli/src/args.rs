@@ -1,0 +1,153 @@
+//! The words of the command line, and what they teach.
+
+use std::path::PathBuf;
+
+use agentwire_protocol::Profile;
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// One program between every coding agent and every client.
+#[derive(Debug, Parser)]
+#[command(name = "agentwire", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Turn an agent's recorded output into unified events
+    #[command(after_long_help = TRANSLATE_HELP)]
+    Translate(Translate),
+    /// Print the JSON Schema of what agentwire says and takes
+    Schema(Schema),
+    /// Print a completion script for your shell
+    #[command(after_long_help = COMPLETIONS_HELP)]
+    Completions(Completions),
+}
+
+/// Reads what an agent wrote on stdout, one JSON object a line, and writes unified events, one a
+/// line. Any bytes are taken: a line that is not understood becomes an event of type `other` that
+/// carries it, so that the `native` lines of all events, in order, are the input byte for byte.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Translate {
+    /// The wire that the input speaks
+    #[arg(long, value_enum, default_value_t = From::Auto)]
+    pub(crate) from: From,
+
+    /// The wire to write
+    #[arg(long, value_enum, default_value_t = To::Unified)]
+    pub(crate) to: To,
+
+    /// How much to show: `core` has only the specification's twelve types, without native lines
+    #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
+    pub(crate) profile: ProfileArg,
+
+    /// The input is a transcript, `{"dir":"out","line":…}` a line, as `captures/` and other
+    /// recorders write it: translate the lines that the agent wrote
+    #[arg(long)]
+    pub(crate) transcript: bool,
+
+    /// The session id to put on the events [default: a new UUID]
+    #[arg(long, value_name = "ID")]
+    pub(crate) session_id: Option<String>,
+
+    /// Say on stderr at the end what was read and written
+    #[arg(long)]
+    pub(crate) summary: bool,
+
+    /// The file to read; `-` or nothing is stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum From {
+    /// Found out from the first lines
+    Auto,
+    /// Claude Code's stream-json
+    Claude,
+    /// Codex: app-server or exec lines
+    Codex,
+    /// Codex: `codex exec --json`
+    CodexExec,
+    /// Gemini CLI's stream-json
+    Gemini,
+    /// Agent Client Protocol, such as `gemini --acp`
+    Acp,
+}
+
+impl From {
+    /// The dialect's name; none for `auto`.
+    pub(crate) fn dialect(self) -> Option<&'static str> {
+        match self {
+            Self::Auto => None,
+            Self::Claude => Some("claude"),
+            Self::Codex => Some("codex"),
+            Self::CodexExec => Some("codex-exec"),
+            Self::Gemini => Some("gemini"),
+            Self::Acp => Some("acp"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum To {
+    /// Unified events as NDJSON
+    Unified,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileArg {
+    /// The twelve types of the specification
+    Core,
+    /// Everything
+    Full,
+}
+
+impl std::convert::From<ProfileArg> for Profile {
+    fn from(profile: ProfileArg) -> Self {
+        match profile {
+            ProfileArg::Core => Self::Core,
+            ProfileArg::Full => Self::Full,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Schema {
+    /// Of what
+    #[arg(value_enum)]
+    pub(crate) of: SchemaOf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// A unified event
+    Event,
+    /// The request that starts a session
+    Request,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completions {
+    /// Your shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+const TRANSLATE_HELP: &str = "\
+Examples:
+  claude -p --output-format stream-json --verbose 'Say hi' | agentwire translate
+  codex exec --json 'Say hi' </dev/null | agentwire translate --from codex --profile core
+  agentwire translate --from gemini recorded.jsonl --summary > events.jsonl
+  agentwire translate recorded.jsonl | jq -rj 'select(.type==\"textChunk\").content'
+
+Exit code: 0 for any input; 1 if it cannot be read or the events cannot be written; 2 for wrong
+arguments.";
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  agentwire completions bash > ~/.local/share/bash-completion/completions/agentwire
+  agentwire completions zsh > ~/.zfunc/_agentwire
+  agentwire completions fish > ~/.config/fish/completions/agentwire.fish";

@@ -1,0 +1,5 @@
+//! The verbs, one file each.
+
+pub(crate) mod completions;
+pub(crate) mod schema;
+pub(crate) mod translate;

@@ -1,0 +1,16 @@
+//! `agentwire schema`: the JSON Schema of what we say and take.
+
+use std::io::{self, Write as _};
+
+use agentwire_protocol::schema;
+
+use crate::args::{Schema, SchemaOf};
+use crate::print;
+
+pub(crate) fn run(args: &Schema) -> io::Result<()> {
+    let schema = match args.of {
+        SchemaOf::Event => schema::event(),
+        SchemaOf::Request => schema::request(),
+    };
+    writeln!(print::stdout(), "{:#}", schema.as_value())
+}

@@ -1,0 +1,149 @@
+//! Numbers the events, writes them, and counts.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::Instant;
+
+use agentwire_dialects::tape::{Draft, Sink, Stamp};
+use agentwire_protocol::Profile;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::args::Translate;
+use crate::print::{self, Progress};
+
+/// How much is gathered before it is written, if more input is at hand.
+const FULL: usize = 256 << 10;
+
+pub(super) struct Output {
+    session_id: String,
+    id: String,
+    timestamp: String,
+    profile: Profile,
+    seq: u64,
+    buffer: Vec<u8>,
+    error: Option<io::Error>,
+    count: Count,
+    progress: Progress,
+    size: Option<u64>,
+    begun: Instant,
+    told: Instant,
+}
+
+#[derive(Default)]
+struct Count {
+    bytes: u64,
+    lines: u64,
+    written: u64,
+    kinds: BTreeMap<String, u64>,
+}
+
+impl Output {
+    pub(super) fn new(args: &Translate, size: Option<u64>) -> Self {
+        let session_id = args.session_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
+        let now = Instant::now();
+        Self {
+            id: format!("{session_id}-"),
+            session_id,
+            timestamp: String::new(),
+            profile: args.profile.into(),
+            seq: 0,
+            buffer: Vec::with_capacity(2 * FULL),
+            error: None,
+            count: Count::default(),
+            progress: Progress::new(),
+            size,
+            begun: now,
+            told: now,
+        }
+    }
+
+    /// So many more bytes were read, now.
+    pub(super) fn read(&mut self, bytes: usize) {
+        self.count.bytes += bytes as u64;
+        self.timestamp.clear();
+        let _ = write!(self.timestamp, "{:.3}", Timestamp::now());
+        if self.progress.is_on() && self.told.elapsed().as_millis() >= 250 {
+            self.told = Instant::now();
+            self.progress.show(&self.speed());
+        }
+    }
+
+    /// Writes what has gathered.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        if !self.buffer.is_empty() {
+            let mut stdout = print::stdout();
+            stdout.write_all(&self.buffer)?;
+            stdout.flush()?;
+            self.count.written += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes the rest and says what was done.
+    pub(super) fn finish(mut self, summary: bool) -> io::Result<()> {
+        self.flush()?;
+        self.progress.clear();
+        if summary {
+            let mut text = format!(
+                "{} lines, {} bytes in; {} events, {} bytes out; {}\n",
+                self.count.lines,
+                self.count.bytes,
+                self.seq,
+                self.count.written,
+                self.speed()
+            );
+            for (kind, count) in &self.count.kinds {
+                let _ = writeln!(text, "{count:>10} {kind}");
+            }
+            print::note(text.trim_end());
+        }
+        Ok(())
+    }
+
+    fn speed(&self) -> String {
+        let megabytes = self.count.bytes as f64 / 1e6;
+        let seconds = self.begun.elapsed().as_secs_f64().max(1e-6);
+        let done = self.size.filter(|size| *size > 0).map(|size| {
+            format!(" of {:.0} MB ({:.0} %)", size as f64 / 1e6, megabytes * 1e8 / size as f64)
+        });
+        format!("{megabytes:.1} MB{} at {:.0} MB/s", done.unwrap_or_default(), megabytes / seconds)
+    }
+}
+
+impl Sink for Output {
+    fn event(&mut self, draft: Draft<'_>) {
+        self.seq += 1;
+        self.count.lines += u64::from(draft.native.is_some());
+        match self.count.kinds.get_mut(draft.kind.name()) {
+            Some(count) => *count += 1,
+            None => drop(self.count.kinds.insert(draft.kind.name().to_owned(), 1)),
+        }
+        self.id.truncate(self.session_id.len() + 1);
+        let _ = write!(self.id, "{}", self.seq);
+        let stamp = Stamp {
+            id: &self.id,
+            session_id: &self.session_id,
+            seq: self.seq,
+            timestamp: &self.timestamp,
+        };
+        let (profile, buffer) = (self.profile, &mut self.buffer);
+        let written = draft.stamp(stamp, |event| match profile.show(event) {
+            Some(event) => event.write_line(buffer),
+            None => Ok(()),
+        });
+        if let Err(error) = written {
+            self.error.get_or_insert_with(|| io::Error::other(error));
+        }
+        if self.buffer.len() >= FULL
+            && let Err(error) = self.flush()
+        {
+            self.error.get_or_insert(error);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The only place that writes to the terminal. stdout belongs to the answer; all else is stderr.
+#![expect(clippy::print_stderr, reason = "this is where it is done")]
+
+use std::io::{self, IsTerminal as _, StdoutLock, Write as _};
+
+/// stdout, for the answer.
+pub(crate) fn stdout() -> StdoutLock<'static> {
+    io::stdout().lock()
+}
+
+/// A failure, and what to do next.
+pub(crate) fn error(message: &str) {
+    eprintln!("agentwire: {message}");
+}
+
+/// Something worth knowing.
+pub(crate) fn note(message: &str) {
+    eprintln!("{message}");
+}
+
+/// One line on a terminal that is written over and over; silent where nobody looks.
+pub(crate) struct Progress {
+    shown: bool,
+    on: bool,
+}
+
+impl Progress {
+    /// On a terminal only, and only if the answer goes elsewhere.
+    pub(crate) fn new() -> Self {
+        let on = io::stderr().is_terminal() && !io::stdout().is_terminal();
+        Self { shown: false, on }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.on
+    }
+
+    pub(crate) fn show(&mut self, line: &str) {
+        if self.on {
+            self.shown = true;
+            eprint!("\r\x1b[K{line}");
+            let _ = io::stderr().flush();
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            eprint!("\r\x1b[K");
+            let _ = io::stderr().flush();
+        }
+    }
+}

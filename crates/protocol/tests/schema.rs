@@ -1,0 +1,76 @@
+//! The committed schemas are those of the types, and what the types write follows them.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    reason = "a test reads fixtures and fails by panicking"
+)]
+
+use std::path::Path;
+
+use agentwire_protocol::{SessionRequest, schema};
+use serde_json::{Value, json};
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/schema"))
+}
+
+fn committed(name: &str) -> Value {
+    let text = std::fs::read_to_string(folder().join(name)).expect("the schema is committed");
+    serde_json::from_str(&text).expect("a schema is JSON")
+}
+
+/// Run with `AGENTWIRE_UPDATE=1` to write them anew.
+#[test]
+fn committed_schemas_are_current() {
+    for (name, schema) in [("event.json", schema::event()), ("request.json", schema::request())] {
+        if std::env::var_os("AGENTWIRE_UPDATE").is_some() {
+            let text = format!("{:#}\n", schema.as_value());
+            std::fs::write(folder().join(name), text).expect("the schema can be written");
+        }
+        assert_eq!(&committed(name), schema.as_value(), "{name} is stale: AGENTWIRE_UPDATE=1");
+    }
+}
+
+fn requests() -> Vec<(Value, bool)> {
+    let with = |config: Value| json!({"agentType": "codex", "prompt": "hi", "config": config});
+    vec![
+        (json!({"agentType": "claude", "prompt": "hi"}), true),
+        (json!({"agentType": "gemini", "prompt": "", "sessionId": "s"}), true),
+        (
+            with(json!({"model": "m", "approvalMode": "askDangerous", "sandboxMode": "readOnly"})),
+            true,
+        ),
+        (with(json!({"allowedTools": ["Read"], "blockedTools": [], "projectId": "p"})), true),
+        (with(json!({"maxTurns": 1})), true),
+        (with(json!({"maxTurns": 1000})), true),
+        (with(json!({"maxTurns": 0})), false),
+        (with(json!({"maxTurns": 1001})), false),
+        (with(json!({"maxTurns": -1})), false),
+        (with(json!({"maxTurns": 1.5})), false),
+        (with(json!({"approvalMode": "yolo"})), false),
+        (with(json!({"sandboxMode": "docker"})), false),
+        (with(json!({"allowedTools": "Read"})), false),
+        (json!({"agentType": "claude"}), false),
+        (json!({"prompt": "hi"}), false),
+        (json!({"agentType": "claude", "prompt": 5}), false),
+        (json!({"agentType": "hal", "prompt": "hi"}), false),
+        (json!({"agentType": "claude", "prompt": "é".repeat(100_000)}), true),
+        (json!({"agentType": "claude", "prompt": "é".repeat(100_001)}), false),
+        (json!([]), false),
+    ]
+}
+
+/// The types, our schema and the specification's say the same of every request.
+#[test]
+fn requests_have_the_bounds_of_the_specification() {
+    let ours = jsonschema::validator_for(&committed("request.json")).expect("a schema");
+    let specification =
+        jsonschema::validator_for(&committed("specification-request.json")).expect("a schema");
+    for (request, valid) in requests() {
+        let text = request.to_string();
+        let shown = &text[..text.len().min(100)];
+        assert_eq!(SessionRequest::from_json(&text).is_ok(), valid, "the types: {shown}");
+        assert_eq!(ours.is_valid(&request), valid, "our schema: {shown}");
+        assert_eq!(specification.is_valid(&request), valid, "the specification: {shown}");
+    }
+}

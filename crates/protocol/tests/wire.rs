@@ -1,0 +1,142 @@
+//! What is written can be read, and what is read can be written again.
+#![expect(clippy::expect_used, reason = "a test reads fixtures and fails by panicking")]
+
+use agentwire_protocol::command::{Behavior, Remember};
+use agentwire_protocol::event::{SessionEndReason, SessionEnded, TextChunk, ToolStarted};
+use agentwire_protocol::{
+    Answer, Command, CommandFrame, ErrorCode, Event, EventKind, GatewayError, Json, Lines, Native,
+    NativeLine, Profile, Settlement, Stream, Text,
+};
+use proptest::prelude::*;
+
+fn event<'a>(kind: impl Into<EventKind<'a>>) -> Event<'a> {
+    Event {
+        id: "s-1".into(),
+        session_id: "s".into(),
+        seq: 1,
+        timestamp: "2026-01-01T00:00:00.000Z".into(),
+        kind: kind.into(),
+        agent_id: Text::from("main"),
+        parent_agent_id: None,
+        native: Lines::default(),
+    }
+}
+
+fn line(event: &Event<'_>) -> String {
+    let mut line = Vec::new();
+    event.write_line(&mut line).expect("an event can be written");
+    String::from_utf8(line).expect("UTF-8")
+}
+
+#[test]
+fn an_event_is_flat_and_in_the_words_of_the_specification() {
+    let ended = event(SessionEnded { reason: SessionEndReason::Completed, error: None });
+    assert_eq!(
+        line(&ended),
+        "{\"id\":\"s-1\",\"sessionId\":\"s\",\"seq\":1,\"timestamp\":\"2026-01-01T00:00:00.000Z\",\
+         \"type\":\"sessionEnded\",\"reason\":\"completed\",\"agentId\":\"main\"}\n"
+    );
+}
+
+#[test]
+fn a_kind_of_a_newer_gateway_is_relayed_whole() {
+    let new = r#"{"id":"e","sessionId":"s","seq":9,"timestamp":"t","type":"moonPhase","phase":{"a":[1e400,"\ud83d"]},"agentId":"main"}"#;
+    let event = Event::from_json(new).expect("an event");
+    assert_eq!((event.kind.name(), event.seq), ("moonPhase", 9));
+    assert_eq!(line(&event).trim_end(), new);
+    assert_eq!(serde_json::to_string(&event).expect("JSON"), new);
+    assert_eq!(Profile::Core.show(event), None);
+}
+
+#[test]
+fn a_value_of_a_newer_gateway_is_relayed_whole() {
+    let new = r#"{"id":"e","sessionId":"s","seq":9,"timestamp":"t","type":"sessionEnded","reason":"eclipsed","agentId":"main"}"#;
+    let event = Event::from_json(new).expect("an event");
+    assert!(matches!(event.kind, EventKind::Unknown(_)));
+    assert_eq!(line(&event).trim_end(), new);
+}
+
+#[test]
+fn error_codes_are_written_as_they_are_named() {
+    for code in ErrorCode::ALL {
+        assert_eq!(serde_json::to_string(&code).expect("JSON"), format!("\"{}\"", code.as_str()));
+    }
+}
+
+#[test]
+fn command_frames_are_read_by_name() {
+    let read = |text| CommandFrame::from_json(text).map(|frame| frame.command);
+    assert_eq!(read(r#"{"id":"c1","command":"interrupt"}"#), Ok(Command::Interrupt));
+    assert_eq!(read(r#"{"id":7,"command":"attach","after":5}"#), Ok(Command::Attach { after: 5 }));
+    let query = read(r#"{"command":"query","method":"setModel","args":["opus",{"a":1}]}"#);
+    let args = vec![Json::checked("\"opus\""), Json::checked("{\"a\":1}")];
+    assert_eq!(query, Ok(Command::Query { method: "setModel".into(), args }));
+    let code = |text| CommandFrame::from_json(text).map_err(|error| error.code);
+    assert_eq!(code("{"), Err(ErrorCode::InvalidJson));
+    assert_eq!(code("{}"), Err(ErrorCode::InvalidMessage));
+    assert_eq!(code(r#"{"command":"dance"}"#), Err(ErrorCode::UnknownMethod));
+    assert_eq!(code(r#"{"command":"prompt"}"#), Err(ErrorCode::InvalidMessage));
+}
+
+#[test]
+fn silence_never_allows() {
+    let read =
+        |text: &str| serde_json::from_str::<Settlement>(text).expect("a settlement").answer();
+    let refused = read(r#"{"requestId":"r"}"#).map_err(|error: GatewayError| error.code);
+    assert_eq!(refused, Err(ErrorCode::InvalidMessage));
+    assert!(matches!(read(r#"{"requestId":"r","behavior":"allow"}"#), Ok(Answer::Allow { .. })));
+    let denied = read(r#"{"requestId":"r","behavior":"deny","answers":{"a":"b"}}"#);
+    assert!(matches!(denied, Ok(Answer::Deny { .. })));
+    let allow = Settlement { remember: Some(Remember::Session), ..Settlement::allow("r") };
+    assert!(matches!(allow.answer(), Ok(Answer::Allow { always: true, .. })));
+    assert_eq!(allow.behavior, Some(Behavior::Allow));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any text in any field, and any bytes as the agent's line, come back as they were; and the fast
+    /// writer writes what serde_json does, but for the two line separators.
+    #[test]
+    fn any_text_and_any_line_come_back(
+        text in any::<String>(),
+        name in "\\PC*",
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        unterminated in any::<bool>(),
+    ) {
+        let native = match String::from_utf8(bytes.clone()) {
+            Ok(text) => NativeLine::Text(text.into()),
+            Err(_) => NativeLine::Bytes(bytes.clone().into()),
+        };
+        let native =
+            [Native { dialect: name.as_str().into(), stream: Stream::Stdout, line: native, unterminated }];
+        let mut kind = event(TextChunk { content: Text::from(text.as_str()), is_complete: true, block_id: None });
+        kind.native = Lines::Lent(&native);
+        let written = line(&kind);
+        let splits = written.trim_end_matches('\n').contains(['\n', '\r', '\u{2028}', '\u{2029}']);
+        prop_assert!(!splits);
+        let read = Event::from_json(&written).expect("an event");
+        prop_assert_eq!(&read, &kind);
+        prop_assert_eq!(read.native[0].line.bytes(), bytes.as_slice());
+        let by_serde = serde_json::to_string(&kind).expect("JSON");
+        let by_serde = by_serde.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+        prop_assert_eq!(written.trim_end_matches('\n'), by_serde);
+    }
+
+    #[test]
+    fn any_arguments_keep_their_text(key in any::<String>(), number in any::<f64>()) {
+        prop_assume!(number.is_finite());
+        let json = Json::of(&serde_json::json!({ key: [number, null, true] }));
+        let tool = event(ToolStarted {
+            tool_id: Text::from("t"),
+            tool_name: Text::from("n"),
+            arguments: Some(json.clone()),
+            kind: Default::default(),
+            title: None,
+            server: None,
+        });
+        let read = Event::from_json(&line(&tool)).expect("an event");
+        let EventKind::ToolStarted(read) = read.kind else { panic!("another kind") };
+        prop_assert_eq!(read.arguments, Some(json));
+    }
+}
