@@ -17,6 +17,10 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Turn an agent's recorded output into unified events
+    ///
+    /// Reads what an agent wrote on stdout, one JSON object a line, and writes unified events, one a
+    /// line. Any bytes are taken: a line that is not understood becomes an event of type `other`, and
+    /// the `native` lines of all events, in order, are the input byte for byte.
     #[command(after_long_help = TRANSLATE_HELP)]
     Translate(Translate),
     /// Print the JSON Schema of what agentwire says and takes
@@ -26,9 +30,6 @@ pub(crate) enum Verb {
     Completions(Completions),
 }
 
-/// Reads what an agent wrote on stdout, one JSON object a line, and writes unified events, one a
-/// line. Any bytes are taken: a line that is not understood becomes an event of type `other` that
-/// carries it, so that the `native` lines of all events, in order, are the input byte for byte.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Translate {
     /// The wire that the input speaks
@@ -43,8 +44,8 @@ pub(crate) struct Translate {
     #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
     pub(crate) profile: ProfileArg,
 
-    /// The input is a transcript, `{"dir":"out","line":…}` a line, as `captures/` and other
-    /// recorders write it: translate the lines that the agent wrote
+    /// The input is a transcript of both sides, `{"dir":"in"|"out","line":…}` a line: translate what
+    /// the agent wrote
     #[arg(long)]
     pub(crate) transcript: bool,
 

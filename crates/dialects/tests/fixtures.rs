@@ -30,6 +30,19 @@ fn every_case_shows_its_residue() {
     }
 }
 
+/// A golden of a case that is gone, or a file that nothing reads, is stale.
+#[test]
+fn a_case_has_its_three_files_and_no_more() {
+    for case in cases() {
+        let entries = std::fs::read_dir(&case.folder).expect("a folder");
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+            .collect();
+        names.sort();
+        assert_eq!(names, ["agent.jsonl", "events.snap", "residue.snap"], "{}", case.name);
+    }
+}
+
 /// One line for each event, after the number of the agent's line that it carries.
 fn events_golden(case: &Case) -> String {
     let mut text = String::new();
