@@ -2,6 +2,7 @@
 
 mod answers;
 mod board;
+mod calls;
 mod commands;
 mod files;
 mod messages;
@@ -23,7 +24,7 @@ use agentwire_protocol::{Call, Command, GatewayError, Json, SessionConfig, Text}
 pub(super) use board::is_board;
 
 use self::board::Board;
-use self::commands::Calls;
+use self::calls::Calls;
 use self::requests::Ask;
 use self::stream::Streams;
 use self::subagents::SubAgents;
@@ -50,7 +51,7 @@ pub(super) struct Translator {
     totals: Totals,
     calls: Calls,
     board: Board,
-    /// Claude's own id of the session.
+    /// Claude's own id of the session, as it was asked for or as it last said.
     session_id: Option<String>,
     /// Tool calls that have their result.
     closed_tools: VecDeque<String>,
@@ -73,7 +74,7 @@ impl Translator {
             totals: Totals::of_process(setup.resume.is_some()),
             calls: Calls::default(),
             board: Board::default(),
-            session_id: None,
+            session_id: setup.resume.clone().or(setup.native_session_id.clone()),
             closed_tools: VecDeque::new(),
             interrupted: false,
             error_code: None,
@@ -89,9 +90,6 @@ impl AgentTranslator for Translator {
 
     fn on_line(&mut self, message: Value<'_>, out: &mut Out<'_>) {
         let Some(name) = message.get("type").and_then(Value::string) else { return };
-        if is_board(message) {
-            return message.to().into_iter().for_each(|line| self.board(&name, line, out));
-        }
         match &*name {
             "stream_event" => message.to().into_iter().for_each(|line| self.stream(line, out)),
             "assistant" => message.to().into_iter().for_each(|line| self.assistant(line, out)),
@@ -116,6 +114,9 @@ impl AgentTranslator for Translator {
                 message.to().into_iter().for_each(|line| self.lifecycle(line, out));
             }
             "tool_progress" => message.to().into_iter().for_each(|line| self.progress(&line, out)),
+            board if board::TYPES.contains(&board) && is_board(message) => {
+                message.to().into_iter().for_each(|line| self.board(board, line, out));
+            }
             "error" => message.read("error").into_iter().for_each(|error| fail(error, out)),
             _ => Self::notice(&name, message, out),
         }
@@ -154,6 +155,8 @@ impl AgentTranslator for Translator {
         }
         self.ledger.close_all(out, error);
         self.prompts = Prompts::default();
+        // The next process, if one comes, resumes.
+        self.totals = Totals::of_process(true);
         if let Some((reason, error)) = self.ending.take() {
             out.end(reason, Some(Text::from(error)));
         }

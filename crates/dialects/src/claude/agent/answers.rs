@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Translator;
-use super::commands::{acknowledge, write_line};
+use super::calls::{acknowledge, write_line};
 use super::requests::{Ask, Sort, Wire};
 use crate::tape::Out;
 

@@ -29,9 +29,12 @@ impl Board {
     }
 }
 
+/// The names of the board's lines; `error` is a name of others too.
+pub(super) const TYPES: [&str; 7] =
+    ["plan", "log", "diff", "action", "toolResult", "error", "cancelled"];
+
 /// Whether this is a line of the board.
 pub(in crate::claude) fn is_board(message: Value<'_>) -> bool {
-    const TYPES: [&str; 7] = ["plan", "log", "diff", "action", "toolResult", "error", "cancelled"];
     message.get("payload").is_some_and(Value::is_object)
         && message.get("type").is_some_and(|name| TYPES.iter().any(|known| name.is(known)))
 }

@@ -216,9 +216,14 @@ impl Translator {
     ) {
         let decision = meta.decision.clone().unwrap_or_default();
         let by_user = decision.source.is_none_or(|source| source.starts_with("user"));
-        let by = if out.is_recording() && by_user { SettledBy::Client } else { SettledBy::Agent };
-        let about = |ask: &Ask| ask.tool_use_id.as_deref() == Some(tool);
+        let recording = out.is_recording();
+        // A hook may still be waited for: whoever answers it settles it.
+        let about = |ask: &Ask| {
+            ask.tool_use_id.as_deref() == Some(tool) && (recording || ask.sort != Sort::Hook)
+        };
         for (id, sort) in self.open_requests(about) {
+            let client = recording && (by_user || sort == Sort::Hook);
+            let by = if client { SettledBy::Client } else { SettledBy::Agent };
             let outcome = match (sort, decision.decision.as_deref(), failure) {
                 (Sort::Tool | Sort::Question, Some("reject"), _)
                 | (Sort::Tool | Sort::Question, None, Some(ToolFailure::Denied)) => {
@@ -266,6 +271,7 @@ impl Translator {
             _ => RequestOutcome::Resolved,
         };
         let Some(request) = self.ledger.close_request(id) else { return false };
+        let shown = request.memo.input.as_ref();
         out.emit_as(
             &request.agent(),
             RequestSettled {
@@ -273,7 +279,7 @@ impl Translator {
                 outcome,
                 by: SettledBy::Client,
                 reason: echo.message,
-                updated_input: echo.updated_input,
+                updated_input: echo.updated_input.filter(|input| Some(input) != shown),
             },
         );
         true

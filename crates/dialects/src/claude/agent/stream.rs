@@ -24,7 +24,8 @@ struct Stream {
 #[derive(Debug)]
 struct Block {
     index: u64,
-    id: String,
+    /// Absent where the message has no name.
+    id: Option<String>,
     voice: Voice,
     said: String,
     closed: bool,
@@ -78,7 +79,8 @@ impl Stream {
     }
 
     fn open(&mut self, index: u64, voice: Voice) {
-        let id = format!("{}/{index}", self.message);
+        let id = Some(&self.message).filter(|message| !message.is_empty());
+        let id = id.map(|message| format!("{message}/{index}"));
         self.blocks.push(Block { index, id, voice, said: String::new(), closed: false });
     }
 }
@@ -86,7 +88,7 @@ impl Stream {
 impl Block {
     fn say(&mut self, agent: &Agent<'_>, content: Text<'_>, out: &mut Out<'_>) {
         self.said.push_str(&content.decode());
-        let id = Some(Text::from(self.id.as_str()));
+        let id = self.id.as_deref().map(Text::from);
         out.emit_as(agent, chunk(self.voice, content, false, id, None));
     }
 
@@ -97,7 +99,7 @@ impl Block {
         signature: Option<Text<'_>>,
         out: &mut Out<'_>,
     ) {
-        let id = Some(Text::from(self.id.as_str()));
+        let id = self.id.as_deref().map(Text::from);
         out.emit_as(agent, chunk(self.voice, rest, true, id, signature));
     }
 }

@@ -119,6 +119,10 @@ impl Translator {
             (true, false) => self.not_run(&call, result, text.as_ref()),
             (false, false) => None,
         };
+        if structured.is_none() {
+            // The same once more, as a string or as blocks.
+            result.structured.into_iter().for_each(Value::carried);
+        }
         self.settle_by_result(id, &result.meta, failure, out);
         let outcome = match (failure, result.is_error) {
             (Some(ToolFailure::Denied | ToolFailure::Interrupted), _) => AgentOutcome::Cancelled,
@@ -144,10 +148,6 @@ impl Translator {
             .filter(|_| success)
             .and_then(files::changed)
             .or_else(|| call.change.filter(|_| success).map(Change::done));
-        if structured.is_none() {
-            // The same once more, as a string or as blocks.
-            result.structured.into_iter().for_each(Value::carried);
-        }
         let own_form = structured.filter(|value| changed.is_none() && !is_image(*value));
         out.emit_as(
             &owner,

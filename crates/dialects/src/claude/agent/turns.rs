@@ -99,15 +99,18 @@ impl Totals {
         };
         models.retain(|model| model.usage.total_tokens > 0 || model.cost_usd > Some(0.0));
         let earlier = self.cost_usd.unwrap_or(0.0);
-        let cost_usd = match (outcome.total_cost_usd, told) {
-            (Some(_), Some(_)) => Some(models.iter().filter_map(|model| model.cost_usd).sum()),
+        let total_cost_usd = outcome.total_cost_usd.filter(|cost| cost.is_finite());
+        let cost_usd = match (total_cost_usd, told) {
+            (Some(_), Some(_)) => Some(
+                models.iter().filter_map(|model| model.cost_usd).fold(0.0, |sum, cost| sum + cost),
+            ),
             (Some(_), None) if first_of_resumed => None,
             // A total that went back began anew (`/clear`).
             (Some(total), None) if total < earlier => Some(total),
             (Some(total), None) => Some(total - earlier),
             (None, _) => None,
         };
-        self.cost_usd = outcome.total_cost_usd.or(self.cost_usd);
+        self.cost_usd = total_cost_usd.or(self.cost_usd);
         self.models =
             totals.into_iter().map(|model| (model.model, (model.usage, model.cost_usd))).collect();
         // `usage` leaves out what subagents used.
@@ -313,7 +316,8 @@ fn model_usages(models: Option<Value<'_>>) -> Vec<ModelUsage> {
                 reasoning_tokens: totals.thinking_tokens,
                 total_tokens: 0,
             });
-            Some(ModelUsage { model: model.into_owned(), usage, cost_usd: totals.cost_usd })
+            let cost_usd = totals.cost_usd.filter(|cost| cost.is_finite());
+            Some(ModelUsage { model: model.into_owned(), usage, cost_usd })
         })
         .collect()
 }
