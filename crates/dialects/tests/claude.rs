@@ -578,6 +578,28 @@ fn requests_of_subagents_carry_their_agent() {
 }
 
 #[test]
+fn a_tool_is_closed_once_in_any_order() {
+    let call = json!({ "type": "assistant", "message": { "content": [
+        { "type": "tool_use", "id": "t1", "name": "Bash", "input": {} }] } });
+    let result = json!({ "type": "user", "message": { "content": [
+        { "type": "tool_result", "tool_use_id": "t1", "content": "x" }] } });
+    let end = json!({ "type": "result", "subtype": "success" });
+    for lines in [
+        [&call, &result, &result, &call, &end],
+        [&call, &end, &result, &call, &result],
+        [&result, &call, &result, &end, &call],
+    ] {
+        let mut live = Live::new();
+        let events: Vec<_> = lines.iter().flat_map(|line| live.agent((*line).clone())).collect();
+        let count = |kinds: &[&str]| {
+            events.iter().filter(|e| kinds.contains(&e["type"].as_str().expect("a type"))).count()
+        };
+        assert_eq!(count(&["toolCompleted", "toolFailed"]), 1, "{events:?}");
+        assert!(count(&["toolStarted"]) <= 1);
+    }
+}
+
+#[test]
 fn text_that_is_said_anew_is_a_new_block() {
     let mut live = Live::new();
     let delta = |text: &str| {

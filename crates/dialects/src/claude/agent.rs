@@ -38,8 +38,8 @@ use crate::tape::{Agent, Out};
 
 pub(super) const NAME: &str = "claude";
 
-/// How many ids of closed tool calls are remembered, to know a repeated line.
-const CLOSED_LIMIT: usize = 512;
+/// How many ids of tool calls are remembered, to know a line that comes again or too late.
+const CALLS_LIMIT: usize = 1024;
 
 /// What is known of one session.
 pub(super) struct Translator {
@@ -53,8 +53,8 @@ pub(super) struct Translator {
     board: Board,
     /// Claude's own id of the session, as it was asked for or as it last said.
     session_id: Option<String>,
-    /// Tool calls that have their result.
-    closed_tools: VecDeque<String>,
+    /// Tool calls that were told of, open or not.
+    told_tools: VecDeque<String>,
     /// The turn was interrupted: it said so to the model.
     interrupted: bool,
     /// The error that the last message of this turn reported.
@@ -75,7 +75,7 @@ impl Translator {
             calls: Calls::default(),
             board: Board::default(),
             session_id: setup.resume.clone().or(setup.native_session_id.clone()),
-            closed_tools: VecDeque::new(),
+            told_tools: VecDeque::new(),
             interrupted: false,
             error_code: None,
             ending: None,

@@ -7,7 +7,7 @@ use agentwire_protocol::event::{
 };
 
 use super::files::{self, Change};
-use super::{CLOSED_LIMIT, Translator, plain_text};
+use super::{CALLS_LIMIT, Translator, plain_text};
 use crate::claude::wire::{Block, ResultMeta};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
@@ -48,7 +48,7 @@ impl Translator {
             denied: false,
         };
         // A line that comes again calls nothing.
-        if self.is_closed(&id) || !self.ledger.open_tool(&id, agent, call) {
+        if !self.tell_of(&id) || !self.ledger.open_tool(&id, agent, call) {
             return;
         }
         let text = |field| input.and_then(|input| input.get(field)).and_then(Value::to);
@@ -100,13 +100,13 @@ impl Translator {
         result: &ToolResult<'_>,
         out: &mut Out<'_>,
     ) {
-        if self.is_closed(id) {
+        let call = self.ledger.close_tool(id);
+        // A call that the end of its turn closed stays closed.
+        if call.is_none() && !self.tell_of(id) {
             return;
         }
-        let call = self.ledger.close_tool(id);
         let owner = call.as_ref().map_or_else(|| super::owned(agent), |c| super::owned(&c.agent()));
         let call = call.map(|call| call.memo).unwrap_or_default();
-        self.remember_closed(id);
 
         let structured = result.structured.filter(|value| value.is_object());
         let text = result.error.clone().or_else(|| result.content.and_then(plain_text));
@@ -170,15 +170,16 @@ impl Translator {
         }
     }
 
-    fn is_closed(&self, id: &str) -> bool {
-        self.closed_tools.iter().any(|closed| closed == id)
-    }
-
-    fn remember_closed(&mut self, id: &str) {
-        if self.closed_tools.len() >= CLOSED_LIMIT {
-            self.closed_tools.pop_front();
+    /// Whether that call was not told of yet; from now on it was.
+    fn tell_of(&mut self, id: &str) -> bool {
+        if self.told_tools.iter().any(|told| told == id) {
+            return false;
         }
-        self.closed_tools.push_back(id.to_owned());
+        if self.told_tools.len() >= CALLS_LIMIT {
+            self.told_tools.pop_front();
+        }
+        self.told_tools.push_back(id.to_owned());
+        true
     }
 
     /// Somebody refused that call; its result will say so less clearly.
