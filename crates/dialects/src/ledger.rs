@@ -22,6 +22,8 @@ pub(crate) struct Ledger<T, R> {
     prompts: VecDeque<String>,
     tools: Vec<OpenTool<T>>,
     requests: Vec<OpenRequest<R>>,
+    /// Which requests outlive the turn they were raised in.
+    lasting: fn(&R) -> bool,
 }
 
 /// A tool call that has no result yet.
@@ -69,11 +71,17 @@ impl<T, R> Default for Ledger<T, R> {
             prompts: VecDeque::new(),
             tools: Vec::new(),
             requests: Vec::new(),
+            lasting: |_| false,
         }
     }
 }
 
 impl<T, R> Ledger<T, R> {
+    /// A ledger whose requests of some sorts stay open when their turn or agent ends.
+    pub(crate) fn keeping(lasting: fn(&R) -> bool) -> Self {
+        Self { lasting, ..Self::default() }
+    }
+
     /// The number of the turn that runs, or ran last.
     pub(crate) fn turn(&self) -> u64 {
         self.turn
@@ -142,7 +150,7 @@ impl<T, R> Ledger<T, R> {
 
     /// The process ended: closes requests, tools and the turn, in this order.
     pub(crate) fn close_all(&mut self, out: &mut Out<'_>, error: &str) {
-        self.close_where(out, error, |_| true);
+        self.close_where(out, error, None);
         if self.turn_open {
             self.fail_turn(out, TurnFailure::Died, Text::from(error));
         }
@@ -151,11 +159,16 @@ impl<T, R> Ledger<T, R> {
     /// That agent is done for now: its requests are withdrawn and its tool calls interrupted. Those
     /// of subagents in the background go on.
     pub(crate) fn close_agent(&mut self, out: &mut Out<'_>, agent: &str, error: &str) {
-        self.close_where(out, error, |owner| owner == agent);
+        self.close_where(out, error, Some(agent));
     }
 
-    fn close_where(&mut self, out: &mut Out<'_>, error: &str, mut fits: impl FnMut(&str) -> bool) {
-        for request in self.requests.extract_if(.., |request| fits(&request.agent)) {
+    /// Closes what is that agent's, or everything.
+    fn close_where(&mut self, out: &mut Out<'_>, error: &str, whose: Option<&str>) {
+        let lasting = self.lasting;
+        let over = |request: &mut OpenRequest<R>| {
+            whose.is_none_or(|agent| request.agent == agent && !lasting(&request.memo))
+        };
+        for request in self.requests.extract_if(.., over) {
             out.emit_as(
                 &request.agent(),
                 RequestSettled {
@@ -167,7 +180,8 @@ impl<T, R> Ledger<T, R> {
                 },
             );
         }
-        for tool in self.tools.extract_if(.., |tool| fits(&tool.agent)) {
+        let over = |tool: &mut OpenTool<T>| whose.is_none_or(|agent| tool.agent == agent);
+        for tool in self.tools.extract_if(.., over) {
             out.emit_as(
                 &tool.agent(),
                 ToolFailed {

@@ -1,0 +1,261 @@
+//! We drive Claude: its lines become events, our commands become its lines.
+
+mod answers;
+mod board;
+mod calls;
+mod commands;
+mod files;
+mod messages;
+mod requests;
+mod stream;
+mod subagents;
+mod system;
+mod tools;
+mod turns;
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use agentwire_protocol::event::{
+    ErrorEvent, SessionEndReason, Status, StatusChanged, ToolProgress, TurnFailure,
+};
+use agentwire_protocol::{Call, Command, GatewayError, Json, SessionConfig, Text};
+
+pub(super) use board::is_board;
+
+use self::board::Board;
+use self::calls::Calls;
+use self::requests::Ask;
+use self::stream::Streams;
+use self::subagents::SubAgents;
+use self::tools::ToolCall;
+use self::turns::{Prompts, Totals};
+use super::wire::{Failure, Progress};
+use crate::agent::{AgentTranslator, Exit, Setup};
+use crate::json::Value;
+use crate::ledger::{Ledger, completed_turn};
+use crate::tape::{Agent, Out};
+
+pub(super) const NAME: &str = "claude";
+
+/// How many ids of tool calls are remembered, to know a line that comes again or too late.
+const CALLS_LIMIT: usize = 1024;
+
+/// What is known of one session.
+pub(super) struct Translator {
+    config: SessionConfig,
+    ledger: Ledger<ToolCall, Ask>,
+    streams: Streams,
+    agents: SubAgents,
+    prompts: Prompts,
+    totals: Totals,
+    calls: Calls,
+    board: Board,
+    /// Claude's own id of the session, as it was asked for or as it last said.
+    session_id: Option<String>,
+    /// Tool calls that were told of, open or not.
+    told_tools: VecDeque<String>,
+    /// The turn was interrupted: it said so to the model.
+    interrupted: bool,
+    /// The error that the last message of this turn reported.
+    error_code: Option<String>,
+    /// How a recording ends if it ends now.
+    ending: Option<(SessionEndReason, String)>,
+}
+
+impl Translator {
+    pub(super) fn new(setup: &Setup) -> Self {
+        Self {
+            config: setup.config.clone(),
+            ledger: Ledger::keeping(Ask::outlives_turn),
+            streams: Streams::default(),
+            agents: SubAgents::default(),
+            prompts: Prompts::default(),
+            totals: Totals::of_process(setup.resume.is_some()),
+            calls: Calls::default(),
+            board: Board::default(),
+            session_id: setup.resume.clone().or(setup.native_session_id.clone()),
+            told_tools: VecDeque::new(),
+            interrupted: false,
+            error_code: None,
+            ending: None,
+        }
+    }
+}
+
+impl AgentTranslator for Translator {
+    fn on_start(&mut self, out: &mut Out<'_>) {
+        self.initialize(out);
+    }
+
+    fn on_line(&mut self, message: Value<'_>, out: &mut Out<'_>) {
+        let Some(name) = message.get("type").and_then(Value::string) else { return };
+        match &*name {
+            "stream_event" => message.to().into_iter().for_each(|line| self.stream(line, out)),
+            "assistant" => message.to().into_iter().for_each(|line| self.assistant(line, out)),
+            "user" => message.to().into_iter().for_each(|line| self.user(line, out)),
+            "system" => self.system(message, out),
+            "result" => message.to().into_iter().for_each(|outcome| self.outcome(outcome, out)),
+            "control_request" => {
+                message.to().into_iter().for_each(|line| self.control_request(line, out));
+            }
+            "callback.request" => {
+                message.to().into_iter().for_each(|line| self.callback_request(line, out));
+            }
+            "control_cancel_request" => {
+                if let Some(id) = message.read::<Cow<'_, str>>("request_id") {
+                    self.withdraw(&id, out);
+                }
+            }
+            "control_response" => {
+                message.to().into_iter().for_each(|line| self.control_response(line, out));
+            }
+            "command_lifecycle" => {
+                message.to().into_iter().for_each(|line| self.lifecycle(line, out));
+            }
+            "tool_progress" => message.to().into_iter().for_each(|line| self.progress(&line, out)),
+            board if board::TYPES.contains(&board) && is_board(message) => {
+                message.to().into_iter().for_each(|line| self.board(board, line, out));
+            }
+            "error" => message.read("error").into_iter().for_each(|error| fail(error, out)),
+            _ => Self::notice(&name, message, out),
+        }
+    }
+
+    fn on_command(
+        &mut self,
+        call: Call,
+        command: &Command,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        self.command(call, command, out)
+    }
+
+    fn on_exit(&mut self, exit: Exit, out: &mut Out<'_>) {
+        self.calls.fail_all(out);
+        self.close_streams(out);
+        if self.board.is_in_use() && self.ledger.turn_is_open() {
+            // The board has no word for the end of a turn that went well.
+            return self.ledger.complete_turn(out, completed_turn(Default::default()));
+        }
+        let cut = matches!(exit, Exit::Signal(_) | Exit::Code(130 | 143));
+        let error = if cut { "the agent was ended" } else { "the output ended before the result" };
+        self.cut_agents(out);
+        if out.is_recording() {
+            self.resolve_requests(out);
+        }
+        if self.ledger.turn_is_open() {
+            let (reason, ending) = if cut {
+                (TurnFailure::Interrupted, SessionEndReason::Cancelled)
+            } else {
+                (TurnFailure::Died, SessionEndReason::Failed)
+            };
+            self.ledger.fail_turn(out, reason, Text::from(error));
+            self.ending = Some((ending, error.to_owned()));
+        }
+        self.ledger.close_all(out, error);
+        self.prompts = Prompts::default();
+        // The next process, if one comes, resumes.
+        self.totals = Totals::of_process(true);
+        if let Some((reason, error)) = self.ending.take() {
+            out.end(reason, Some(Text::from(error)));
+        }
+    }
+}
+
+impl Translator {
+    /// A heartbeat names itself; the tool call that runs is its parent
+    /// (`real-q6-long-tool-progress`).
+    fn progress(&mut self, line: &Progress<'_>, out: &mut Out<'_>) {
+        let parent = line.parent_tool_use_id.as_deref();
+        let running = parent.filter(|id| self.ledger.tool(id).is_some());
+        let own = line.tool_use_id.as_deref();
+        let id = match (own, running) {
+            (Some(own), Some(running)) if self.ledger.tool(own).is_none() => running,
+            (Some(own), _) => own,
+            (None, Some(running)) => running,
+            (None, None) => return,
+        };
+        let agent = self.owner(id);
+        out.emit_as(
+            &agent,
+            ToolProgress {
+                tool_id: Text::from(id),
+                output: None,
+                progress: None,
+                message: None,
+                elapsed_ms: line.elapsed_time_seconds.map(|seconds| (seconds * 1000.0) as u64),
+            },
+        );
+    }
+
+    /// Lines that say one thing each.
+    fn notice(name: &str, message: Value<'_>, out: &mut Out<'_>) {
+        let (status, field) = match name {
+            "rate_limit_event" => {
+                let details = message.read::<Json<'_>>("rate_limit_info");
+                return out.emit(StatusChanged::new(Status::RateLimit).details(details));
+            }
+            "auth_status" => (Status::Account, "error"),
+            // The new id stands in the next `system/init`; the one that is told here is another.
+            "conversation_reset" => (Status::Session, ""),
+            "prompt_suggestion" => (Status::Suggestion, "suggestion"),
+            "tool_use_summary" => (Status::Notice, "summary"),
+            "active_goal" => (Status::Notice, ""),
+            "session_notice" => (Status::Notice, "text"),
+            _ => return,
+        };
+        plain(status, field, message, out);
+    }
+}
+
+/// A line that says one thing: the field that tells it in words, and the rest.
+fn plain(status: Status, field: &str, message: Value<'_>, out: &mut Out<'_>) {
+    let text = message.read::<Text<'_>>(field).filter(|text| !text.is_empty());
+    out.emit(StatusChanged::new(status).message(text).details(details(message, field)));
+}
+
+fn fail(error: Failure<'_>, out: &mut Out<'_>) {
+    let message = error.message.unwrap_or(Text::from("an error without words"));
+    out.emit(ErrorEvent { code: error.kind, ..ErrorEvent::new(message) });
+}
+
+/// What a line says beside its envelope and the field that is told in words, as one object; nothing
+/// if that is all it has.
+fn details(message: Value<'_>, told: &str) -> Option<Json<'static>> {
+    let mut object = String::from("{");
+    for (key, value) in message.fields() {
+        let envelope = matches!(&*key, "type" | "subtype" | "uuid" | "session_id");
+        if envelope || key == told || value.is_null() {
+            continue;
+        }
+        if object.len() > 1 {
+            object.push(',');
+        }
+        object.push_str(Json::of(&key).get());
+        object.push(':');
+        object.push_str(value.json().get());
+    }
+    object.push('}');
+    (object.len() > 2).then(|| Json::checked(object))
+}
+
+/// The text of a string or of content blocks.
+fn plain_text(content: Value<'_>) -> Option<Text<'_>> {
+    if content.is_string() {
+        return content.to();
+    }
+    let mut texts = content.items().filter_map(|block| block.read::<Text<'_>>("text"));
+    let first = texts.next()?;
+    let rest: Vec<_> = texts.collect();
+    if rest.is_empty() {
+        return Some(first);
+    }
+    let joined = rest.iter().fold(first.to_string(), |joined, text| joined + "\n" + &text.decode());
+    Some(Text::from(joined))
+}
+
+/// A copy of an agent's name that borrows nothing.
+fn owned(agent: &Agent<'_>) -> Agent<'static> {
+    Agent { id: agent.id.clone().into_owned(), parent: agent.parent.clone().map(Text::into_owned) }
+}

@@ -1,0 +1,312 @@
+//! Answers to what the agent asked, in its words.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{Answer, Call, ErrorCode, GatewayError, Json, Settlement};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Translator;
+use super::calls::{acknowledge, write_line};
+use super::requests::{Ask, Sort, Wire};
+use crate::tape::Out;
+
+type Object = BTreeMap<String, Json<'static>>;
+
+/// What a denial says if nobody gave words.
+const DENIED: &str = "The user denied this request.";
+
+/// An answer to a request.
+enum Reply {
+    Success(Json<'static>),
+    /// The agent takes an error for an empty answer to a hook, and for a denial otherwise.
+    Error(String),
+}
+
+#[derive(Serialize)]
+struct ControlResponse<'r> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    response: ResponseBody<'r>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "subtype", rename_all = "lowercase")]
+enum ResponseBody<'r> {
+    Success { request_id: &'r str, response: Json<'static> },
+    Error { request_id: &'r str, error: String },
+}
+
+#[derive(Serialize)]
+struct CallbackResponse<'r> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+    payload: Json<'static>,
+}
+
+impl Translator {
+    pub(super) fn settle(
+        &mut self,
+        call: Call,
+        settlement: &Settlement,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let id = settlement.request_id.as_str();
+        let answer = settlement.answer()?;
+        let Some(request) = self.ledger.request(id) else {
+            let message = format!("no request {id} is open");
+            return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
+        };
+        let ask = request.memo.clone();
+        let denied = matches!(answer, Answer::Deny { .. });
+        let reply = reply(&ask, answer)?;
+        match ask.wire {
+            Wire::Control => {
+                let response = match reply {
+                    Reply::Success(response) => ResponseBody::Success { request_id: id, response },
+                    Reply::Error(error) => ResponseBody::Error { request_id: id, error },
+                };
+                write_line(&ControlResponse { kind: "control_response", response }, out);
+            }
+            Wire::Callback(session_id) => {
+                let payload = match reply {
+                    Reply::Success(payload) => snake_case(&payload)?,
+                    Reply::Error(reason) => Json::of(&json!({ "reason": reason })),
+                };
+                let kind = "callback.response";
+                write_line(&CallbackResponse { kind, id, session_id, payload }, out);
+            }
+        }
+        self.ledger.close_request(id);
+        if let Some(tool) = ask.tool_use_id.filter(|_| denied && ask.sort != Sort::Hook) {
+            self.mark_denied(&tool);
+        }
+        acknowledge(call, out);
+        Ok(())
+    }
+}
+
+fn reply(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
+    match ask.sort {
+        Sort::Tool | Sort::Question => permission(ask, answer),
+        Sort::Hook => hook(ask, answer),
+        Sort::Mcp => mcp(ask, answer),
+        Sort::Elicitation => elicitation(answer),
+        Sort::Other => other(answer),
+    }
+}
+
+fn permission(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
+    let mut response = Object::new();
+    let mut put = |key: &str, value: Json<'static>| response.insert(key.to_owned(), value);
+    if let Some(id) = &ask.tool_use_id {
+        put("toolUseID", Json::of(id));
+    }
+    match answer {
+        Answer::Allow { updated_input, updated_permissions, always } => {
+            put("behavior", Json::of(&"allow"));
+            // Old versions refuse an answer without it.
+            if let Some(input) = updated_input.or_else(|| ask.input.clone()) {
+                put("updatedInput", input);
+            }
+            let suggested = ask.suggestions.as_ref().filter(|_| always);
+            let rules = updated_permissions.or_else(|| suggested.and_then(for_session));
+            if let Some(rules) = rules {
+                put("updatedPermissions", rules);
+            }
+        }
+        Answer::Deny { message, interrupt } => {
+            put("behavior", Json::of(&"deny"));
+            put("message", Json::of(&message.unwrap_or_else(|| DENIED.to_owned())));
+            if interrupt {
+                put("interrupt", Json::of(&true));
+            }
+        }
+        Answer::Answers(answers) if ask.sort == Sort::Question => {
+            let mut input: Object =
+                ask.input.as_ref().and_then(|input| input.read().ok()).unwrap_or_default();
+            let answers: BTreeMap<_, _> =
+                answers.into_iter().map(|(question, answer)| (question, words(&answer))).collect();
+            input.insert("answers".to_owned(), Json::of(&answers));
+            put("behavior", Json::of(&"allow"));
+            put("updatedInput", Json::of(&input));
+        }
+        Answer::Answers(_) => return Err(unfit("answers", "a permission")),
+        Answer::HookOutput(own) => return Ok(Reply::Success(object(own)?)),
+    }
+    Ok(Reply::Success(Json::of(&response)))
+}
+
+/// What the agent proposes for "always", to hold for this session alone. A change of mode allows
+/// more than the like of this call, and is left out where a rule is proposed.
+fn for_session(suggestions: &Json<'_>) -> Option<Json<'static>> {
+    let mut entries: Vec<Object> = suggestions.read().ok()?;
+    let is_mode =
+        |entry: &Object| entry.get("type").is_some_and(|kind| kind.get() == "\"setMode\"");
+    if !entries.iter().all(is_mode) {
+        entries.retain(|entry| !is_mode(entry));
+    }
+    for entry in &mut entries {
+        entry.insert("destination".to_owned(), Json::of(&"session"));
+    }
+    Some(Json::of(&entries))
+}
+
+/// The agent wants one text for each question.
+fn words(answer: &Json<'_>) -> String {
+    if let Ok(text) = answer.read::<String>() {
+        return text;
+    }
+    match answer.read::<Vec<Json<'_>>>() {
+        Ok(list) => list.iter().map(words).collect::<Vec<_>>().join(", "),
+        Err(_) => answer.get().to_owned(),
+    }
+}
+
+fn hook(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
+    let output = match answer {
+        Answer::HookOutput(output) => return Ok(Reply::Success(camel_case(&output)?)),
+        Answer::Allow { .. } => json!({}),
+        Answer::Answers(_) => return Err(unfit("answers", "a hook")),
+        Answer::Deny { message, .. } => {
+            let reason = message.unwrap_or_else(|| DENIED.to_owned());
+            match ask.name.as_deref() {
+                Some("PreToolUse") => json!({ "hookSpecificOutput": {
+                    "hookEventName": "PreToolUse",
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": reason,
+                } }),
+                Some("PermissionRequest") => json!({ "hookSpecificOutput": {
+                    "hookEventName": "PermissionRequest",
+                    "decision": { "behavior": "deny", "message": reason },
+                } }),
+                Some("UserPromptSubmit") => json!({ "decision": "block", "reason": reason }),
+                // To block any other would make the agent go on, not stop.
+                _ => return Ok(Reply::Error(reason)),
+            }
+        }
+    };
+    Ok(Reply::Success(Json::of(&output)))
+}
+
+/// Notifications want an answer too, or the server never gets its next message.
+fn mcp(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
+    let message: Object =
+        ask.input.as_ref().and_then(|message| message.read().ok()).unwrap_or_default();
+    let id = message.get("id").cloned().unwrap_or(Json::checked("0"));
+    let reply = match answer {
+        Answer::HookOutput(reply) => {
+            let fields: Object = read_object(&reply)?;
+            if fields.contains_key("mcp_response") {
+                return Ok(Reply::Success(reply));
+            }
+            reply
+        }
+        Answer::Allow { updated_input, .. } => {
+            let result = updated_input.unwrap_or(Json::checked("{}"));
+            json_rpc(id, "result", result)
+        }
+        Answer::Deny { message, .. } => {
+            let message = message.unwrap_or_else(|| DENIED.to_owned());
+            json_rpc(id, "error", Json::of(&json!({ "code": -32000, "message": message })))
+        }
+        Answer::Answers(_) => return Err(unfit("answers", "an MCP message")),
+    };
+    Ok(Reply::Success(Json::of(&BTreeMap::from([("mcp_response", reply)]))))
+}
+
+fn json_rpc(id: Json<'static>, outcome: &str, value: Json<'static>) -> Json<'static> {
+    Json::of(&BTreeMap::from([("jsonrpc", Json::of(&"2.0")), ("id", id), (outcome, value)]))
+}
+
+fn elicitation(answer: Answer) -> Result<Reply, GatewayError> {
+    let accept = |content: Option<Json<'static>>| {
+        let mut response = BTreeMap::from([("action", Json::of(&"accept"))]);
+        response.extend(content.map(|content| ("content", content)));
+        Json::of(&response)
+    };
+    Ok(Reply::Success(match answer {
+        Answer::Allow { updated_input, .. } => accept(updated_input),
+        Answer::Answers(answers) => accept(Some(Json::of(&answers))),
+        Answer::Deny { .. } => Json::of(&json!({ "action": "decline" })),
+        Answer::HookOutput(own) => object(own)?,
+    }))
+}
+
+fn other(answer: Answer) -> Result<Reply, GatewayError> {
+    Ok(match answer {
+        Answer::Allow { updated_input, .. } => {
+            Reply::Success(updated_input.unwrap_or(Json::checked("{}")))
+        }
+        Answer::HookOutput(own) => Reply::Success(object(own)?),
+        Answer::Deny { message, .. } => Reply::Error(message.unwrap_or_else(|| DENIED.to_owned())),
+        Answer::Answers(_) => return Err(unfit("answers", "this request")),
+    })
+}
+
+fn unfit(answer: &str, request: &str) -> GatewayError {
+    let message = format!("{answer} are no answer to {request}; give behavior or hookOutput");
+    GatewayError::new(ErrorCode::InvalidMessage, message)
+}
+
+fn object(own: Json<'static>) -> Result<Json<'static>, GatewayError> {
+    read_object(&own)?;
+    Ok(own)
+}
+
+fn read_object(json: &Json<'_>) -> Result<Object, GatewayError> {
+    json.read().map_err(|_| {
+        GatewayError::new(ErrorCode::InvalidMessage, "hookOutput must be a JSON object")
+    })
+}
+
+/// The backend's hook outputs are in snake case, the agent's in camel case. What is inside, such as
+/// a tool's input, keeps its names.
+fn camel_case(output: &Json<'_>) -> Result<Json<'static>, GatewayError> {
+    let mut renamed = Object::new();
+    for (key, value) in read_object(output)? {
+        let key = camel(&key);
+        let value = match value.read::<Object>() {
+            Ok(fields) if key == "hookSpecificOutput" => {
+                let fields = fields.into_iter().map(|(key, value)| (camel(&key), value));
+                Json::of(&fields.collect::<Object>())
+            }
+            _ => value,
+        };
+        renamed.insert(key, value);
+    }
+    Ok(Json::of(&renamed))
+}
+
+fn camel(key: &str) -> String {
+    let mut words = key.split('_');
+    let mut name = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        name.push_str(letters.as_str());
+    }
+    name
+}
+
+/// `callback.response` is in snake case throughout, and knows the call by the request's id alone.
+fn snake_case(payload: &Json<'_>) -> Result<Json<'static>, GatewayError> {
+    let mut renamed = Object::new();
+    for (key, value) in read_object(payload)? {
+        if key == "toolUseID" {
+            continue;
+        }
+        let mut name = String::new();
+        for letter in key.chars() {
+            if letter.is_ascii_uppercase() {
+                name.push('_');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        renamed.insert(name, value);
+    }
+    Ok(Json::of(&renamed))
+}

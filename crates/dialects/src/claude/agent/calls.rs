@@ -1,0 +1,238 @@
+//! Control requests of ours: sent, waited for, replied to.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::event::{AgentInfo, ErrorEvent, Status, StatusChanged};
+use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Text};
+use serde::Serialize;
+
+use super::Translator;
+use crate::claude::launch::initialize;
+use crate::claude::wire::{ControlResponse, Initialized, Response};
+use crate::json::Value;
+use crate::tape::Out;
+
+/// How many calls may wait for the agent's reply.
+const CALL_LIMIT: usize = 1024;
+
+/// Queries that a field of the reply to `initialize` answers.
+const GREETING: &[(&str, &str)] = &[
+    ("supportedModels", "models"),
+    ("supportedCommands", "commands"),
+    ("supportedAgents", "agents"),
+    ("accountInfo", "account"),
+];
+
+/// The field of that reply that answers the query.
+pub(super) fn greeting_field(query: &str) -> Option<&'static str> {
+    GREETING.iter().find(|(name, _)| *name == query).map(|(_, field)| *field)
+}
+
+/// Calls that wait for the agent's reply.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    sent: u64,
+    waiting: Vec<Waiting>,
+    greeting: Greeting,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// The control request's id.
+    id: String,
+    call: Option<Call>,
+    /// The field of the reply that is wanted; else all of it.
+    field: Option<&'static str>,
+}
+
+/// The reply to `initialize`, and who waits for it.
+#[derive(Debug, Default)]
+struct Greeting {
+    id: Option<String>,
+    fields: BTreeMap<String, Json<'static>>,
+    waiting: Vec<(Call, &'static str)>,
+}
+
+impl Calls {
+    /// The process ended: nobody will answer.
+    pub(super) fn fail_all(&mut self, out: &mut Out<'_>) {
+        let calls = std::mem::take(&mut self.waiting).into_iter().filter_map(|one| one.call);
+        let greeted = std::mem::take(&mut self.greeting).waiting.into_iter().map(|(call, _)| call);
+        let mut failed = Vec::new();
+        for call in calls.chain(greeted) {
+            if !failed.contains(&call) {
+                failed.push(call);
+                let message = "the agent ended before it answered";
+                out.reply(call, Err(GatewayError::new(ErrorCode::AgentFailed, message)));
+            }
+        }
+    }
+
+    fn next_id(&mut self) -> String {
+        self.sent += 1;
+        format!("agentwire-{}", self.sent)
+    }
+
+    /// Asks the agent; its reply is the call's.
+    pub(super) fn ask(
+        &mut self,
+        call: Option<Call>,
+        request: &impl Serialize,
+        field: Option<&'static str>,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        if self.waiting.len() >= CALL_LIMIT {
+            let message = "too many calls wait for the agent's reply";
+            return Err(GatewayError::new(ErrorCode::Overloaded, message));
+        }
+        let id = self.next_id();
+        write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
+        self.waiting.push(Waiting { id, call, field });
+        Ok(())
+    }
+
+    fn take(&mut self, id: &str) -> Option<Waiting> {
+        let at = self.waiting.iter().position(|waiting| waiting.id == id)?;
+        Some(self.waiting.remove(at))
+    }
+}
+
+#[derive(Serialize)]
+struct ControlRequest<'r, R> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    request_id: &'r str,
+    request: &'r R,
+}
+
+/// One line. Values of clients may have line breaks between their tokens; one bad line would end the
+/// agent.
+pub(super) fn write_line(message: &impl Serialize, out: &mut Out<'_>) {
+    let line = Json::of(message).get().replace(['\n', '\r'], " ");
+    out.write(line);
+}
+
+pub(super) fn acknowledge(call: Call, out: &mut Out<'_>) {
+    out.reply(call, Ok(Json::checked("{}")));
+}
+
+impl Translator {
+    pub(super) fn initialize(&mut self, out: &mut Out<'_>) {
+        let id = self.calls.next_id();
+        let request = &initialize(&self.config);
+        write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
+        self.calls.greeting.id = Some(id);
+    }
+
+    /// What the agent said when it was greeted, or will say.
+    pub(super) fn greeted(
+        &mut self,
+        call: Call,
+        field: &'static str,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let greeting = &mut self.calls.greeting;
+        if !greeting.fields.is_empty() {
+            out.reply(call, Ok(greeted_field(&greeting.fields, field)));
+        } else if greeting.waiting.len() >= CALL_LIMIT {
+            let message = "too many calls wait for the agent's reply";
+            return Err(GatewayError::new(ErrorCode::Overloaded, message));
+        } else {
+            greeting.waiting.push((call, field));
+        }
+        Ok(())
+    }
+
+    pub(super) fn control_response(&mut self, line: ControlResponse<'_>, out: &mut Out<'_>) {
+        let Some(response) = line.response else { return };
+        let id = response.request_id.clone().unwrap_or_default();
+        if let Some(answer) = response.response {
+            if self.echoed(&id, answer, out) {
+                return;
+            }
+            if answer.get("commands").is_some() && answer.get("models").is_some() {
+                return self.initialized(answer, &response, out);
+            }
+        }
+        let failed = response.subtype.as_deref() == Some("error");
+        let waiting = self.calls.take(&id);
+        let greeting = self.calls.greeting.id.as_deref() == Some(&*id);
+        if failed && (waiting.is_none() || greeting) {
+            let text = response.error.clone();
+            out.emit(ErrorEvent {
+                code: response.error_code.clone(),
+                ..ErrorEvent::new(text.unwrap_or(Text::from("the agent refused a request")))
+            });
+        }
+        if greeting {
+            let error = error_of(&response);
+            for (call, _) in std::mem::take(&mut self.calls.greeting.waiting) {
+                out.reply(call, Err(error.clone()));
+            }
+        }
+        // The reply to `set_model` names the model that was meant.
+        let alone = response.response.filter(|answer| answer.fields().count() == 1);
+        if let Some(model) = alone.and_then(|answer| answer.read::<Text<'_>>("model")) {
+            out.emit(StatusChanged::new(Status::Model).message(model));
+        }
+        let Some(Waiting { call: Some(call), field, .. }) = waiting else { return };
+        if failed {
+            self.calls
+                .waiting
+                .iter_mut()
+                .filter(|other| other.call == Some(call))
+                .for_each(|other| other.call = None);
+            return out.reply(call, Err(error_of(&response)));
+        }
+        if self.calls.waiting.iter().any(|other| other.call == Some(call)) {
+            return;
+        }
+        let answer = match field {
+            Some(field) => response.response.and_then(|answer| answer.get(field)),
+            None => response.response,
+        };
+        let answer = answer.map_or(Json::checked("{}"), Value::json);
+        out.reply(call, Ok(answer.into_owned()));
+    }
+
+    /// The agent answered `initialize`: it says what it is, and what it asked before.
+    fn initialized(&mut self, answer: Value<'_>, response: &Response<'_>, out: &mut Out<'_>) {
+        let told: Initialized<'_> = answer.to().unwrap_or_default();
+        let greeting = &mut self.calls.greeting;
+        for (_, field) in GREETING {
+            if let Some(value) = answer.get(field) {
+                greeting.fields.insert((*field).to_owned(), value.json().into_owned());
+            }
+        }
+        out.ready(AgentInfo {
+            agent_version: told.version,
+            mode: told.permission_mode,
+            commands: told.commands,
+            agents: told.agents,
+            models: told.models,
+            account: told.account,
+            capabilities: told.capabilities,
+            ..AgentInfo::default()
+        });
+        for (call, field) in std::mem::take(&mut greeting.waiting) {
+            out.reply(call, Ok(greeted_field(&greeting.fields, field)));
+        }
+        for pending in [response.pending_permissions, response.pending_dialogs] {
+            let requests = pending.into_iter().flat_map(Value::items);
+            requests.filter_map(Value::to).for_each(|line| self.control_request(line, out));
+        }
+    }
+}
+
+fn greeted_field(fields: &BTreeMap<String, Json<'static>>, field: &str) -> Json<'static> {
+    fields.get(field).cloned().unwrap_or(Json::checked("null"))
+}
+
+fn error_of(response: &Response<'_>) -> GatewayError {
+    let message = match (&response.error, &response.error_code) {
+        (Some(error), Some(code)) => format!("{error} ({code})"),
+        (Some(error), None) => error.to_string(),
+        (None, _) => "the agent refused a request".to_owned(),
+    };
+    GatewayError::new(ErrorCode::AgentFailed, message)
+}

@@ -1,0 +1,231 @@
+//! What clients want of the agent, in its words.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::command::Delivery;
+use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt};
+use serde_json::json;
+
+use super::calls::{acknowledge, greeting_field, write_line};
+use super::{NAME, Translator};
+use crate::claude::launch::{approval_mode, permission_mode};
+use crate::tape::{Action, Out};
+
+type Fields = BTreeMap<&'static str, Json<'static>>;
+
+/// Queries that are a control request: the method, its subtype, and the names of its arguments in
+/// order. An argument that is left out or `null` is not sent.
+const QUERIES: &[(&str, &str, &[&str])] = &[
+    ("mcpServerStatus", "mcp_status", &[]),
+    ("setModel", "set_model", &["model"]),
+    ("setMaxThinkingTokens", "set_max_thinking_tokens", &["max_thinking_tokens"]),
+    ("rewindConversation", "rewind_conversation", &["target_message_uuid"]),
+    ("getContextUsage", "get_context_usage", &["detail"]),
+    ("getSessionCost", "get_session_cost", &[]),
+    ("getUsage", "get_usage", &[]),
+    ("getStatus", "get_status", &[]),
+    ("getPlan", "get_plan", &[]),
+    ("getSettings", "get_settings", &[]),
+    ("getHooksListing", "get_hooks_listing", &[]),
+    ("getWorkspaceDiff", "get_workspace_diff", &[]),
+    ("getBinaryVersion", "get_binary_version", &[]),
+    ("listModels", "list_models", &[]),
+    ("listPermissionRules", "list_permission_rules", &[]),
+    ("fileSuggestions", "file_suggestions", &["query"]),
+    ("mcpSetServers", "mcp_set_servers", &["servers"]),
+    ("mcpToggle", "mcp_toggle", &["serverName", "enabled"]),
+    ("mcpReconnect", "mcp_reconnect", &["serverName"]),
+    ("stopTask", "stop_task", &["task_id"]),
+    ("getTaskOutput", "get_task_output", &["task_id"]),
+    ("backgroundTasks", "background_tasks", &["tool_use_id"]),
+    ("cancelAsyncMessage", "cancel_async_message", &["message_uuid"]),
+    ("renameSession", "rename_session", &["title"]),
+    ("generateSessionTitle", "generate_session_title", &["description", "persist"]),
+    ("sideQuestion", "side_question", &["question"]),
+    ("exportConversation", "export_conversation", &[]),
+    ("reloadSkills", "reload_skills", &[]),
+    ("reloadPlugins", "reload_plugins", &[]),
+];
+
+impl Translator {
+    pub(super) fn command(
+        &mut self,
+        call: Call,
+        command: &Command,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        match command {
+            Command::Prompt(prompt) => self.prompt(call, prompt, out),
+            Command::Interrupt => {
+                // The reply is not waited for: an agent that hangs must not hold up the caller.
+                self.calls.ask(None, &json!({ "subtype": "interrupt" }), None, out)?;
+                acknowledge(call, out);
+                Ok(())
+            }
+            Command::Stop => {
+                // Versions that do not know `end_session` end when their turn does.
+                let request = json!({ "subtype": "end_session", "reason": "stopped" });
+                self.calls.ask(None, &request, None, out)?;
+                out.act(Action::CloseStdin);
+                acknowledge(call, out);
+                Ok(())
+            }
+            Command::Settle(settlement) => self.settle(call, settlement, out),
+            Command::Configure(change) => self.configure(call, change, out),
+            Command::Query { method, args } => self.query(call, method, args, out),
+            Command::Rewind { message_id, dry_run } => {
+                self.rewind(call, Json::of(message_id), *dry_run, out)
+            }
+            Command::Start(_) | Command::Attach { .. } => {
+                Err(GatewayError::unsupported(NAME, &format!("the command {}", command.name())))
+            }
+        }
+    }
+
+    fn prompt(
+        &mut self,
+        call: Call,
+        prompt: &Prompt,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let uuid = prompt.message_id.as_deref();
+        if uuid.is_some_and(|id| !is_uuid(id)) {
+            let message = "messageId must be a UUID";
+            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        }
+        let content = if prompt.images.is_empty() {
+            json!(prompt.text)
+        } else {
+            let text = json!({ "type": "text", "text": prompt.text });
+            let text = Some(text).filter(|_| !prompt.text.is_empty());
+            let images = prompt.images.iter().map(|image| {
+                json!({ "type": "image", "source": {
+                    "type": "base64", "media_type": image.media_type, "data": image.data,
+                } })
+            });
+            text.into_iter().chain(images).collect()
+        };
+        let mut line = json!({
+            "type": "user",
+            "message": { "role": "user", "content": content },
+            "parent_tool_use_id": null,
+        });
+        if let Some(fields) = line.as_object_mut() {
+            fields.extend(uuid.map(|uuid| ("uuid".to_owned(), json!(uuid))));
+            match prompt.delivery {
+                Some(Delivery::Now) => {
+                    fields.insert("priority".to_owned(), json!("now"));
+                }
+                // The agent has one queue: between two tool calls the turn takes from it, at its end
+                // the next turn does.
+                Some(Delivery::Queue | Delivery::Steer) | None => {}
+            }
+        }
+        write_line(&line, out);
+        self.prompts.sent(uuid, &prompt.text);
+        acknowledge(call, out);
+        Ok(())
+    }
+
+    /// Each change is a request of its own; the last reply is the call's, or the first error.
+    fn configure(
+        &mut self,
+        call: Call,
+        change: &Configure,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let mut requests = Vec::new();
+        if let Some(model) = &change.model {
+            requests.push(json!({ "subtype": "set_model", "model": model }));
+        }
+        let mode = match (&change.permission_mode, change.approval_mode) {
+            (Some(mode), _) => Some(permission_mode(mode)?),
+            (None, mode) => mode.map(approval_mode),
+        };
+        if let Some(mode) = mode {
+            requests.push(json!({ "subtype": "set_permission_mode", "mode": mode }));
+        }
+        if let Some(tokens) = change.max_thinking_tokens {
+            requests.push(
+                json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens }),
+            );
+        }
+        if requests.is_empty() {
+            acknowledge(call, out);
+        }
+        requests.iter().try_for_each(|request| self.calls.ask(Some(call), request, None, out))
+    }
+
+    fn query(
+        &mut self,
+        call: Call,
+        method: &str,
+        args: &[Json<'static>],
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        if let Some(field) = greeting_field(method) {
+            return self.greeted(call, field, out);
+        }
+        let missing = |what: &str| {
+            let message = format!("{method} needs {what}");
+            GatewayError::new(ErrorCode::InvalidMessage, message)
+        };
+        match method {
+            "setPermissionMode" => {
+                let mode = args.first().and_then(|mode| mode.read::<String>().ok());
+                let mode = mode.ok_or_else(|| missing("a mode"))?;
+                let request =
+                    json!({ "subtype": "set_permission_mode", "mode": permission_mode(&mode)? });
+                return self.calls.ask(Some(call), &request, None, out);
+            }
+            "rewindFiles" => {
+                let message = args.first().ok_or_else(|| missing("a message id"))?;
+                let dry_run = args.get(1).is_some_and(wants_dry_run);
+                return self.rewind(call, message.clone(), dry_run, out);
+            }
+            _ => {}
+        }
+        let Some((_, subtype, names)) = QUERIES.iter().find(|(name, ..)| *name == method) else {
+            return Err(GatewayError::unsupported(NAME, &format!("the query {method}")));
+        };
+        if args.len() > names.len() {
+            return Err(missing(&format!("at most {} arguments", names.len())));
+        }
+        let given = names.iter().copied().zip(args.iter().cloned());
+        let mut request: Fields = given.filter(|(_, value)| value.get() != "null").collect();
+        request.insert("subtype", Json::of(subtype));
+        let field = (method == "mcpServerStatus").then_some("mcpServers");
+        self.calls.ask(Some(call), &request, field, out)
+    }
+
+    fn rewind(
+        &mut self,
+        call: Call,
+        message_id: Json<'static>,
+        dry_run: bool,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let mut request =
+            Fields::from([("subtype", Json::of(&"rewind_files")), ("user_message_id", message_id)]);
+        if dry_run {
+            request.insert("dry_run", Json::of(&true));
+        }
+        self.calls.ask(Some(call), &request, None, out)
+    }
+}
+
+/// `{"dryRun": true}` or `true`
+fn wants_dry_run(options: &Json<'_>) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Options {
+        #[serde(default, alias = "dry_run")]
+        dry_run: bool,
+    }
+    options.read().or_else(|_| options.read::<Options>().map(|o| o.dry_run)).unwrap_or(false)
+}
+
+fn is_uuid(id: &str) -> bool {
+    let lengths = id.split('-').map(str::len);
+    lengths.eq([8, 4, 4, 4, 12]) && id.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}

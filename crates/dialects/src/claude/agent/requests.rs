@@ -1,0 +1,362 @@
+//! What the agent asks: raised when its line comes, settled when its output shows that it is over.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::event::{
+    Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised, RequestSettled,
+    SettledBy, ToolFailure, input_digest,
+};
+use agentwire_protocol::{Json, Text};
+
+use super::Translator;
+use crate::claude::wire::{
+    Asked, AskedQuestion, Callback, CallbackRequest, ControlRequest, Echo, ResultMeta,
+};
+use crate::json::Value;
+use crate::tape::{Agent, Out};
+
+/// What is remembered of a request until its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) wire: Wire,
+    pub(super) sort: Sort,
+    pub(super) tool_use_id: Option<String>,
+    /// What was shown.
+    pub(super) input: Option<Json<'static>>,
+    pub(super) suggestions: Option<Json<'static>>,
+    /// The hook's event, or the MCP server.
+    pub(super) name: Option<String>,
+    pub(super) elicitation_id: Option<String>,
+}
+
+/// How it was asked, and so how it is answered.
+#[derive(Clone, Debug)]
+pub(super) enum Wire {
+    Control,
+    /// The specification's, with the session it names.
+    Callback(Option<String>),
+}
+
+/// What sort of answer it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Tool,
+    Question,
+    Hook,
+    Mcp,
+    Elicitation,
+    Other,
+}
+
+impl Ask {
+    /// MCP servers and the host are asked at any time, not for a turn.
+    pub(super) fn outlives_turn(&self) -> bool {
+        match self.sort {
+            Sort::Mcp | Sort::Other => true,
+            Sort::Tool | Sort::Question | Sort::Hook | Sort::Elicitation => false,
+        }
+    }
+}
+
+fn raised<'d>(kind: RequestKind, id: Text<'d>, input: Option<Json<'d>>) -> RequestRaised<'d> {
+    RequestRaised {
+        request_id: id,
+        kind,
+        input_digest: input_digest(input.as_ref()),
+        tool_name: None,
+        input,
+        tool_use_id: None,
+        questions: Vec::new(),
+        suggestions: None,
+        options: Vec::new(),
+        title: None,
+        message: None,
+        name: None,
+        schema: None,
+        blocked_path: None,
+    }
+}
+
+impl Translator {
+    pub(super) fn control_request(&mut self, line: ControlRequest<'_>, out: &mut Out<'_>) {
+        let (Some(id), Some(request)) = (line.request_id, line.request) else { return };
+        let asked: Asked<'_> = request.to().unwrap_or_default();
+        let subtype = asked.subtype.clone().unwrap_or(Text::fixed(""));
+        let sort = match &*subtype.decode() {
+            "can_use_tool" => tool_sort(asked.tool_name.as_ref()),
+            "hook_callback" => Sort::Hook,
+            "mcp_message" => Sort::Mcp,
+            "elicitation" => Sort::Elicitation,
+            _ => Sort::Other,
+        };
+        let native = asked.agent_id.clone().or_else(|| {
+            asked.input.filter(|_| sort == Sort::Hook).and_then(|input| input.read("agent_id"))
+        });
+        let agent = self.asker(asked.tool_use_id.as_deref(), native.as_deref());
+        let tool_use_id = asked.tool_use_id.clone().map(Text::new);
+        let elicitation_id = asked.elicitation_id.clone().map(Cow::into_owned);
+        let raise = match sort {
+            Sort::Tool | Sort::Question => RequestRaised {
+                tool_name: asked.tool_name,
+                tool_use_id,
+                questions: questions(sort, asked.input),
+                suggestions: asked.suggestions.filter(|list| list.get() != "[]"),
+                title: asked.title.or(asked.description).or(asked.display_name),
+                message: asked.decision_reason,
+                blocked_path: asked.blocked_path,
+                ..raised(kind(sort), id, asked.input.map(Value::json))
+            },
+            Sort::Hook => RequestRaised {
+                tool_name: asked.input.and_then(|input| input.read("tool_name")),
+                name: asked.input.and_then(|input| input.read("hook_event_name")),
+                tool_use_id,
+                ..raised(kind(sort), id, asked.input.map(Value::json))
+            },
+            Sort::Mcp => RequestRaised {
+                name: asked.server_name,
+                ..raised(kind(sort), id, asked.message.map(Value::json))
+            },
+            Sort::Elicitation => RequestRaised {
+                name: asked.mcp_server_name,
+                message: asked.message.and_then(Value::to),
+                questions: schema_questions(request),
+                schema: asked.requested_schema,
+                ..raised(kind(sort), id, Some(request.json()))
+            },
+            Sort::Other => RequestRaised {
+                name: Some(subtype),
+                tool_use_id,
+                ..raised(kind(sort), id, Some(request.json()))
+            },
+        };
+        if sort == Sort::Mcp && out.is_recording() {
+            self.resolve_messages_to(raise.name.as_ref(), out);
+        }
+        self.raise(&agent, Wire::Control, sort, elicitation_id, raise, out);
+    }
+
+    pub(super) fn callback_request(&mut self, line: CallbackRequest<'_>, out: &mut Out<'_>) {
+        let Some(id) = line.id else { return };
+        let asked: Callback<'_> = line.payload.unwrap_or_default();
+        let hook = asked.kind.as_deref() == Some("hook");
+        let sort = if hook { Sort::Hook } else { tool_sort(asked.tool_name.as_ref()) };
+        let agent = self.asker(asked.tool_use_id.as_deref(), None);
+        let input = if hook { asked.hook_input } else { asked.tool_input };
+        let raise = RequestRaised {
+            tool_name: asked.tool_name,
+            tool_use_id: asked.tool_use_id.map(Text::new),
+            questions: questions(sort, input),
+            suggestions: asked.suggestions.filter(|list| list.get() != "[]"),
+            blocked_path: asked.blocked_path,
+            name: asked.hook_event,
+            ..raised(kind(sort), id, input.map(Value::json))
+        };
+        let wire = Wire::Callback(line.session_id.map(Cow::into_owned));
+        self.raise(&agent, wire, sort, None, raise, out);
+    }
+
+    fn raise(
+        &mut self,
+        agent: &Agent<'_>,
+        wire: Wire,
+        sort: Sort,
+        elicitation_id: Option<String>,
+        raise: RequestRaised<'_>,
+        out: &mut Out<'_>,
+    ) {
+        let ask = Ask {
+            wire,
+            sort,
+            tool_use_id: raise.tool_use_id.as_ref().map(Text::to_string),
+            input: raise.input.clone().map(Json::into_owned),
+            suggestions: raise.suggestions.clone().map(Json::into_owned),
+            name: raise.name.as_ref().map(Text::to_string),
+            elicitation_id,
+        };
+        if self.ledger.open_request(&raise.request_id.decode(), agent, ask) {
+            out.emit_as(agent, raise);
+        }
+    }
+
+    /// Who asks: whoever made the call, else the agent that Claude names by its own id.
+    fn asker(&mut self, tool: Option<&str>, native: Option<&str>) -> Agent<'static> {
+        let caller =
+            tool.and_then(|id| self.ledger.tool(id)).map(|tool| super::owned(&tool.agent()));
+        caller.or_else(|| self.agents.by_native(native?)).unwrap_or(Agent::main())
+    }
+
+    /// The agent no longer asks.
+    pub(super) fn withdraw(&mut self, id: &str, out: &mut Out<'_>) {
+        self.settled(id, RequestOutcome::Withdrawn, SettledBy::Agent, None, out);
+    }
+
+    pub(super) fn settled(
+        &mut self,
+        id: &str,
+        outcome: RequestOutcome,
+        by: SettledBy,
+        reason: Option<Text<'_>>,
+        out: &mut Out<'_>,
+    ) {
+        let Some(request) = self.ledger.close_request(id) else { return };
+        out.emit_as(
+            &request.agent(),
+            RequestSettled { request_id: Text::from(id), outcome, by, reason, updated_input: None },
+        );
+    }
+
+    /// A tool has its result, so whatever was asked about it is over. In a recording that is the
+    /// only trace of the answer; in a live session it was settled before, unless by the agent.
+    pub(super) fn settle_by_result(
+        &mut self,
+        tool: &str,
+        meta: &ResultMeta<'_>,
+        failure: Option<ToolFailure>,
+        out: &mut Out<'_>,
+    ) {
+        let decision = meta.decision.clone().unwrap_or_default();
+        let by_user = decision.source.is_none_or(|source| source.starts_with("user"));
+        let recording = out.is_recording();
+        // A hook may still be waited for: whoever answers it settles it.
+        let about = |ask: &Ask| {
+            ask.tool_use_id.as_deref() == Some(tool) && (recording || ask.sort != Sort::Hook)
+        };
+        for (id, sort) in self.open_requests(about) {
+            let client = recording && (by_user || sort == Sort::Hook);
+            let by = if client { SettledBy::Client } else { SettledBy::Agent };
+            let outcome = match (sort, decision.decision.as_deref(), failure) {
+                (Sort::Tool | Sort::Question, Some("reject"), _)
+                | (Sort::Tool | Sort::Question, None, Some(ToolFailure::Denied)) => {
+                    RequestOutcome::Denied
+                }
+                (Sort::Question, Some("accept"), _) | (Sort::Question, None, None) => {
+                    RequestOutcome::Answered
+                }
+                (Sort::Tool, Some("accept"), _) | (Sort::Tool, None, None) => {
+                    RequestOutcome::Allowed
+                }
+                _ => RequestOutcome::Resolved,
+            };
+            self.settled(&id, outcome, by, None, out);
+        }
+    }
+
+    /// In a recording: the agent went on, so hooks, servers and the host must have answered.
+    pub(super) fn resolve_requests(&mut self, out: &mut Out<'_>) {
+        let answered = |ask: &Ask| !matches!(ask.sort, Sort::Tool | Sort::Question);
+        for (id, _) in self.open_requests(answered) {
+            self.settled(&id, RequestOutcome::Resolved, SettledBy::Client, None, out);
+        }
+    }
+
+    /// In a recording: messages to a server come one after the other.
+    fn resolve_messages_to(&mut self, server: Option<&Text<'_>>, out: &mut Out<'_>) {
+        let server = server.map(Text::to_string);
+        let earlier = |ask: &Ask| ask.sort == Sort::Mcp && ask.name == server;
+        for (id, _) in self.open_requests(earlier) {
+            self.settled(&id, RequestOutcome::Resolved, SettledBy::Client, None, out);
+        }
+    }
+
+    /// The echo of an answer, in recordings made with `--replay-user-messages`.
+    pub(super) fn echoed(&mut self, id: &str, answer: Value<'_>, out: &mut Out<'_>) -> bool {
+        let Some(sort) = self.ledger.request(id).map(|request| request.memo.sort) else {
+            return false;
+        };
+        let echo: Echo<'_> = answer.to().unwrap_or_default();
+        let outcome = match (sort, echo.behavior.as_deref()) {
+            (_, Some("deny")) => RequestOutcome::Denied,
+            (Sort::Tool, Some(_)) => RequestOutcome::Allowed,
+            (Sort::Question, Some(_)) => RequestOutcome::Answered,
+            _ => RequestOutcome::Resolved,
+        };
+        let Some(request) = self.ledger.close_request(id) else { return false };
+        let shown = request.memo.input.as_ref();
+        out.emit_as(
+            &request.agent(),
+            RequestSettled {
+                request_id: Text::from(id),
+                outcome,
+                by: SettledBy::Client,
+                reason: echo.message,
+                updated_input: echo.updated_input.filter(|input| Some(input) != shown),
+            },
+        );
+        true
+    }
+
+    pub(super) fn elicitation(&self, elicitation: &str) -> Option<String> {
+        let wanted = |ask: &Ask| ask.elicitation_id.as_deref() == Some(elicitation);
+        self.open_requests(wanted).into_iter().map(|(id, _)| id).next()
+    }
+
+    fn open_requests(&self, fits: impl Fn(&Ask) -> bool) -> Vec<(String, Sort)> {
+        let open = self.ledger.requests().filter(|request| fits(&request.memo));
+        open.map(|request| (request.id.clone(), request.memo.sort)).collect()
+    }
+}
+
+fn tool_sort(tool: Option<&Text<'_>>) -> Sort {
+    match tool {
+        Some(name) if *name == *"AskUserQuestion" => Sort::Question,
+        _ => Sort::Tool,
+    }
+}
+
+fn kind(sort: Sort) -> RequestKind {
+    match sort {
+        Sort::Tool => RequestKind::Permission,
+        Sort::Question | Sort::Elicitation => RequestKind::Question,
+        Sort::Hook => RequestKind::Hook,
+        Sort::Mcp => RequestKind::Mcp,
+        Sort::Other => RequestKind::Other,
+    }
+}
+
+fn questions(sort: Sort, input: Option<Value<'_>>) -> Vec<Question<'_>> {
+    let input = input.filter(|_| sort == Sort::Question);
+    let asked = input.and_then(|input| input.get("questions")).into_iter().flat_map(Value::items);
+    asked
+        .filter_map(Value::to::<AskedQuestion<'_>>)
+        .filter_map(|asked| {
+            let options = asked.options.unwrap_or_default().into_iter();
+            Some(Question {
+                question: asked.question?,
+                id: None,
+                header: asked.header,
+                options: options
+                    .filter_map(|option| {
+                        let description = option.description;
+                        Some(QuestionOption { label: option.label?, description })
+                    })
+                    .collect(),
+                multi_select: asked.multi_select.unwrap_or(false),
+                is_secret: false,
+            })
+        })
+        .collect()
+}
+
+/// The fields that a server wants filled in, one question each.
+fn schema_questions(request: Value<'_>) -> Vec<Question<'_>> {
+    let fields = request.get("requested_schema").and_then(|schema| schema.get("properties"));
+    let fields = fields.into_iter().flat_map(Value::fields);
+    fields
+        .map(|(name, field)| Question {
+            question: field
+                .read("description")
+                .or_else(|| field.read("title"))
+                .unwrap_or_else(|| Text::new(name.clone())),
+            id: Some(Text::new(name)),
+            header: None,
+            options: field
+                .get("enum")
+                .into_iter()
+                .flat_map(Value::items)
+                .filter_map(|label| Some(QuestionOption { label: label.to()?, description: None }))
+                .collect(),
+            multi_select: false,
+            is_secret: false,
+        })
+        .collect()
+}

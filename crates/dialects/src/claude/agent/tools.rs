@@ -1,0 +1,294 @@
+//! Tool calls: from the block that makes one to the block that has its result.
+
+use agentwire_protocol::Text;
+use agentwire_protocol::event::{
+    AgentOutcome, AgentSpawned, PlanEntry, PlanStatus, PlanUpdated, ToolCompleted, ToolFailed,
+    ToolFailure, ToolKind, ToolStarted,
+};
+
+use super::files::{self, Change};
+use super::{CALLS_LIMIT, Translator, plain_text};
+use crate::claude::wire::{Block, ResultMeta};
+use crate::json::Value;
+use crate::tape::{Agent, Out};
+
+/// What is remembered of a tool call until its result.
+#[derive(Debug, Default)]
+pub(super) struct ToolCall {
+    /// What it shall change; told when it has.
+    change: Option<Change>,
+    /// The plan it shall set; told when it has.
+    plan: Option<Vec<PlanEntry<'static>>>,
+    /// Somebody refused it.
+    denied: bool,
+}
+
+/// A result as it stands on the line.
+pub(super) struct ToolResult<'d> {
+    pub(super) is_error: bool,
+    pub(super) error: Option<Text<'d>>,
+    pub(super) content: Option<Value<'d>>,
+    pub(super) structured: Option<Value<'d>>,
+    pub(super) meta: ResultMeta<'d>,
+}
+
+impl Translator {
+    pub(super) fn start_tool(
+        &mut self,
+        agent: &Agent<'_>,
+        block: Block<'_>,
+        meta: Option<Value<'_>>,
+        out: &mut Out<'_>,
+    ) {
+        let (Some(id), Some(name)) = (block.id, block.name) else { return };
+        let input = block.input.filter(|input| input.is_object());
+        let call = ToolCall {
+            change: input.and_then(|input| Change::asked(&name, input)),
+            plan: input.filter(|_| name == "TodoWrite").and_then(todos),
+            denied: false,
+        };
+        // A line that comes again calls nothing.
+        if !self.tell_of(&id) || !self.ledger.open_tool(&id, agent, call) {
+            return;
+        }
+        let text = |field| input.and_then(|input| input.get(field)).and_then(Value::to);
+        let (server, tool) = match mcp_tool(&name) {
+            Some((server, tool)) => (Some(server), tool),
+            None => (None, &*name),
+        };
+        out.emit_as(
+            agent,
+            ToolStarted {
+                tool_id: Text::from(&*id),
+                tool_name: Text::from(tool),
+                arguments: input.map(Value::json),
+                kind: tool_kind(&name),
+                title: meta.and_then(|meta| display_name(meta, &id)).or(text("description")),
+                server: server.map(Text::from),
+            },
+        );
+        match &*name {
+            "Agent" | "Task" => {
+                let spawned = AgentSpawned {
+                    name: text("subagent_type"),
+                    description: text("description"),
+                    prompt: text("prompt"),
+                    native_id: None,
+                    background: input
+                        .and_then(|input| input.get("run_in_background"))
+                        .and_then(Value::to),
+                };
+                self.spawn(&id, agent, spawned, out);
+            }
+            // The permission request that follows does not show the plan
+            // (`real-d5-exit-plan-mode`).
+            "ExitPlanMode" => {
+                if let Some(plan) = text("plan") {
+                    let explanation = Some(plan);
+                    out.emit_as(agent, PlanUpdated { entries: Vec::new(), explanation });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The result closes the call, whatever was asked about it, and the agent that it spawned.
+    pub(super) fn tool_result(
+        &mut self,
+        agent: &Agent<'_>,
+        id: &str,
+        result: &ToolResult<'_>,
+        out: &mut Out<'_>,
+    ) {
+        let call = self.ledger.close_tool(id);
+        // A call that the end of its turn closed stays closed.
+        if call.is_none() && !self.tell_of(id) {
+            return;
+        }
+        let owner = call.as_ref().map_or_else(|| super::owned(agent), |c| super::owned(&c.agent()));
+        let call = call.map(|call| call.memo).unwrap_or_default();
+
+        let structured = result.structured.filter(|value| value.is_object());
+        let text = result.error.clone().or_else(|| result.content.and_then(plain_text));
+        let cut = structured
+            .and_then(|value| value.get("interrupted"))
+            .and_then(Value::to::<bool>)
+            .is_some_and(|cut| cut);
+        let failure = match (result.is_error, cut) {
+            (_, true) => Some(ToolFailure::Interrupted),
+            (true, false) => self.not_run(&call, result, text.as_ref()),
+            (false, false) => None,
+        };
+        if structured.is_none() {
+            // The same once more, as a string or as blocks.
+            result.structured.into_iter().for_each(Value::carried);
+        }
+        self.settle_by_result(id, &result.meta, failure, out);
+        let outcome = match (failure, result.is_error) {
+            (Some(ToolFailure::Denied | ToolFailure::Interrupted), _) => AgentOutcome::Cancelled,
+            (Some(ToolFailure::Invalid), _) | (None, true) => AgentOutcome::Failed,
+            (None, false) => AgentOutcome::Completed,
+        };
+        self.spawn_result(id, outcome, result.content, structured, out);
+
+        let tool_id = Text::from(id);
+        if let Some(reason) = failure {
+            return out.emit_as(
+                &owner,
+                ToolFailed {
+                    tool_id,
+                    error: text.as_ref().map_or(Text::from("the tool did not run"), unwrapped),
+                    reason,
+                    result: result.content.map(Value::json),
+                },
+            );
+        }
+        let success = !result.is_error;
+        let changed = structured
+            .filter(|_| success)
+            .and_then(files::changed)
+            .or_else(|| call.change.filter(|_| success).map(Change::done));
+        let own_form = structured.filter(|value| changed.is_none() && !is_image(*value));
+        out.emit_as(
+            &owner,
+            ToolCompleted {
+                tool_id: tool_id.clone(),
+                success,
+                exit_code: text.as_ref().filter(|_| !success).and_then(exit_code),
+                error: text.as_ref().filter(|_| !success).map(unwrapped),
+                result: result.content.map(Value::json),
+                duration_ms: structured.and_then(|value| value.read("durationMs")),
+                structured: own_form.map(Value::json),
+            },
+        );
+        if let Some(mut changed) = changed {
+            changed.tool_id = Some(tool_id);
+            out.emit_as(&owner, changed);
+        }
+        if let Some(entries) = call.plan.filter(|_| success) {
+            out.emit_as(&owner, PlanUpdated { entries, explanation: None });
+        }
+    }
+
+    /// Whether that call was not told of yet; from now on it was.
+    fn tell_of(&mut self, id: &str) -> bool {
+        if self.told_tools.iter().any(|told| told == id) {
+            return false;
+        }
+        if self.told_tools.len() >= CALLS_LIMIT {
+            self.told_tools.pop_front();
+        }
+        self.told_tools.push_back(id.to_owned());
+        true
+    }
+
+    /// Somebody refused that call; its result will say so less clearly.
+    pub(super) fn mark_denied(&mut self, id: &str) {
+        if let Some(tool) = self.ledger.tool(id) {
+            tool.memo.denied = true;
+        }
+    }
+
+    /// Why a tool did not run. New versions say it beside the result; what was interrupted is
+    /// `user-rejected` without a decision (`real-e2-interrupt-mid-tool`).
+    fn not_run(
+        &self,
+        call: &ToolCall,
+        result: &ToolResult<'_>,
+        text: Option<&Text<'_>>,
+    ) -> Option<ToolFailure> {
+        let decision = result.meta.decision.as_ref().and_then(|made| made.decision.as_deref());
+        if call.denied || decision == Some("reject") {
+            return Some(ToolFailure::Denied);
+        }
+        match result.meta.non_execution_kind.as_deref() {
+            Some("permission-rule") => return Some(ToolFailure::Denied),
+            Some("user-rejected") => return Some(ToolFailure::Interrupted),
+            Some(_) => return Some(ToolFailure::Invalid),
+            None => {}
+        }
+        let text = text.map(Text::decode).unwrap_or_default();
+        let text = text.strip_prefix("<tool_use_error>").unwrap_or(&text);
+        let text = text.strip_prefix("Error: ").unwrap_or(text);
+        if text.starts_with("No such tool") || text.starts_with("InputValidationError") {
+            Some(ToolFailure::Invalid)
+        } else if text.starts_with("[Request interrupted") {
+            Some(ToolFailure::Interrupted)
+        } else if text.starts_with("The user doesn't want to proceed") {
+            let told = result.structured.and_then(Value::string).unwrap_or_default();
+            let cut = self.interrupted || told.contains("interrupt");
+            Some(if cut { ToolFailure::Interrupted } else { ToolFailure::Denied })
+        } else {
+            None
+        }
+    }
+}
+
+/// `mcp__SERVER__TOOL`
+pub(super) fn mcp_tool(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("mcp__")?.split_once("__")
+}
+
+fn display_name<'d>(meta: Value<'d>, id: &str) -> Option<Text<'d>> {
+    let mut metas = meta.items();
+    metas.find(|meta| meta.get("id").is_some_and(|own| own.is(id)))?.read("display_name")
+}
+
+/// A picture stands in the result already.
+fn is_image(structured: Value<'_>) -> bool {
+    structured.get("type").is_some_and(|kind| kind.is("image"))
+}
+
+/// The error without the tags that are for the model.
+fn unwrapped<'d>(text: &Text<'d>) -> Text<'d> {
+    let words = text.decode();
+    let inside = words
+        .strip_prefix("<tool_use_error>")
+        .and_then(|words| words.strip_suffix("</tool_use_error>"));
+    match inside {
+        Some(inside) => Text::from(inside.to_owned()),
+        None => text.clone(),
+    }
+}
+
+/// A command that failed says `Exit code N` before its output.
+fn exit_code(text: &Text<'_>) -> Option<i64> {
+    let words = text.decode();
+    words.strip_prefix("Exit code ")?.lines().next()?.trim().parse().ok()
+}
+
+fn todos(input: Value<'_>) -> Option<Vec<PlanEntry<'static>>> {
+    let entries = input.get("todos")?.items().filter_map(|todo| {
+        let status = todo.get("status").and_then(Value::string);
+        Some(PlanEntry {
+            content: todo.read::<Text<'_>>("content")?.into_owned(),
+            status: PlanStatus::from_word(status.as_deref().unwrap_or_default()),
+            priority: todo.read::<Text<'_>>("priority").map(Text::into_owned),
+        })
+    });
+    Some(entries.collect())
+}
+
+pub(super) fn tool_kind(name: &str) -> ToolKind {
+    match name {
+        "Read"
+        | "NotebookRead"
+        | "LS"
+        | "BashOutput"
+        | "TaskOutput"
+        | "ReadMcpResourceTool"
+        | "ListMcpResourcesTool" => ToolKind::Read,
+        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => ToolKind::Edit,
+        "Grep" | "Glob" | "LSP" | "ToolSearch" => ToolKind::Search,
+        "Bash" | "PowerShell" | "KillShell" | "KillBash" | "Monitor" => ToolKind::Execute,
+        "WebFetch" | "WebSearch" | "web_search" | "web_fetch" => ToolKind::Fetch,
+        "TodoWrite" | "TodoRead" | "TaskCreate" | "TaskUpdate" | "TaskGet" | "TaskList" => {
+            ToolKind::Think
+        }
+        "Agent" | "Task" | "SendMessage" | "TaskStop" => ToolKind::Agent,
+        "AskUserQuestion" => ToolKind::Question,
+        "EnterPlanMode" | "ExitPlanMode" | "EnterWorktree" | "ExitWorktree" => ToolKind::SwitchMode,
+        name if name.starts_with("mcp__") => ToolKind::Mcp,
+        _ => ToolKind::Other,
+    }
+}

@@ -1,0 +1,222 @@
+//! How `claude` is started, and what it is told first.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::session::{HookMatcher, McpServer, SandboxSettings, SystemPrompt};
+use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
+use serde::Serialize;
+use serde_json::json;
+
+use super::agent::NAME;
+use crate::agent::{Launch, Start, refuse};
+
+pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
+    let config = start.config;
+    refuse(
+        NAME,
+        &[
+            (
+                "sandboxMode readOnly (permissionMode plan comes near)",
+                config.sandbox_mode == Some(SandboxMode::ReadOnly),
+            ),
+            (
+                "outputFormat other than json_schema",
+                config.output_format.as_ref().is_some_and(|format| format.kind != "json_schema"),
+            ),
+            (
+                "systemPrompt with a preset other than claude_code",
+                matches!(&config.system_prompt, Some(SystemPrompt::Preset(preset)) if preset.preset != "claude_code"),
+            ),
+        ],
+    )?;
+    let mut launch = Launch::new("claude", config);
+    launch.words(&[
+        "-p",
+        "--output-format=stream-json",
+        "--input-format=stream-json",
+        "--verbose",
+        "--permission-prompt-tool=stdio",
+    ]);
+    let mode = match &config.permission_mode {
+        Some(mode) => permission_mode(mode)?,
+        None => approval_mode(config.approval_mode.unwrap_or_default()),
+    };
+    launch.option("--permission-mode", mode);
+    if mode == "bypassPermissions" {
+        launch.words(&["--allow-dangerously-skip-permissions"]);
+    }
+    if config.include_partial_messages != Some(false) {
+        launch.words(&["--include-partial-messages"]);
+    }
+    match (start.resume, start.native_session_id) {
+        (Some(id), _) => launch.option("--resume", id),
+        (None, Some(id)) => launch.option("--session-id", id),
+        (None, None) => &mut launch,
+    };
+    choices(config, &mut launch);
+    if let Some(settings) = sandbox(config) {
+        launch.option("--settings", json!({ "sandbox": settings }));
+    }
+    let servers = servers(config, |server| !is_hosted(server));
+    if !servers.is_empty() {
+        // A file, not argv: servers have secrets in `env` and `headers`.
+        launch.files.insert("mcp.json".to_owned(), json!({ "mcpServers": servers }).to_string());
+        launch.option("--mcp-config", "{file:mcp.json}");
+    }
+    if config.enable_file_checkpointing == Some(true) {
+        let name = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
+        launch.env.insert(name.to_owned(), "true".to_owned());
+    }
+    Ok(launch)
+}
+
+/// The options that are one flag each.
+fn choices(config: &SessionConfig, launch: &mut Launch) {
+    let lists = [
+        ("--allowedTools", &config.allowed_tools),
+        ("--disallowedTools", &config.blocked_tools),
+        ("--betas", &config.betas),
+    ];
+    for (flag, list) in lists {
+        if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
+            launch.option(flag, list.join(","));
+        }
+    }
+    // Here an empty list says something: read none.
+    if let Some(sources) = &config.setting_sources {
+        launch.option("--setting-sources", sources.join(","));
+    }
+    for directory in config.additional_directories.iter().flatten() {
+        launch.option("--add-dir", directory);
+    }
+    if let Some(model) = &config.model {
+        launch.option("--model", model);
+    }
+    if let Some(model) = &config.fallback_model {
+        launch.option("--fallback-model", model);
+    }
+    if let Some(turns) = config.max_turns {
+        launch.option("--max-turns", turns);
+    }
+    if let Some(budget) = config.max_budget_usd {
+        launch.option("--max-budget-usd", budget);
+    }
+    if let Some(tokens) = config.max_thinking_tokens {
+        launch.option("--max-thinking-tokens", tokens);
+    }
+}
+
+/// What `initialize` says: what has no flag, or is better not seen on argv.
+pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&'static str, Json<'static>> {
+    // Without `forwardSubagentText` what subagents in the foreground say is left out.
+    let mut request = BTreeMap::from([
+        ("subtype", Json::of(&"initialize")),
+        ("forwardSubagentText", Json::of(&true)),
+    ]);
+    match &config.system_prompt {
+        Some(SystemPrompt::Text(text)) => {
+            request.insert("systemPrompt", Json::of(&[text]));
+        }
+        Some(SystemPrompt::Preset(preset)) => {
+            if let Some(append) = &preset.append {
+                request.insert("appendSystemPrompt", Json::of(append));
+            }
+        }
+        None => {}
+    }
+    if let Some(agents) = &config.agents {
+        request.insert("agents", Json::of(agents));
+    }
+    if let Some(format) = &config.output_format {
+        request.insert("jsonSchema", format.schema.clone());
+    }
+    let hosted: Vec<_> = servers(config, is_hosted).into_keys().collect();
+    if !hosted.is_empty() {
+        request.insert("sdkMcpServers", Json::of(&hosted));
+    }
+    if let Some(hooks) = config.hooks.as_ref().filter(|hooks| !hooks.is_empty()) {
+        request.insert("hooks", Json::of(&callbacks(hooks)));
+    }
+    request
+}
+
+/// A matcher as `initialize` takes it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HookEntry<'c> {
+    #[serde(flatten)]
+    matcher: &'c HookMatcher,
+    hook_callback_ids: [String; 1],
+}
+
+/// Every matcher gets a callback of its own. Which event it is for, the callback says itself.
+fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> BTreeMap<&String, Vec<HookEntry<'_>>> {
+    let mut ids = (0..).map(|number| [format!("hook_{number}")]);
+    let mut entry = |matcher| {
+        let hook_callback_ids = ids.next().unwrap_or_default();
+        HookEntry { matcher, hook_callback_ids }
+    };
+    hooks
+        .iter()
+        .map(|(event, matchers)| (event, matchers.iter().map(&mut entry).collect()))
+        .collect()
+}
+
+fn is_hosted(server: &McpServer) -> bool {
+    server.kind.as_deref() == Some("sdk")
+}
+
+fn servers(
+    config: &SessionConfig,
+    fits: impl Fn(&McpServer) -> bool,
+) -> BTreeMap<&String, &McpServer> {
+    config.mcp_servers.iter().flatten().filter(|(_, server)| fits(server)).collect()
+}
+
+/// The agent's own settings win over what `sandboxMode` asks for. Sandboxed commands do not run
+/// unasked for being sandboxed: when to ask is the approval mode's matter.
+fn sandbox(config: &SessionConfig) -> Option<SandboxSettings> {
+    let own = config.sandbox.clone();
+    let mode = match config.sandbox_mode.unwrap_or_default() {
+        SandboxMode::None | SandboxMode::ReadOnly => return own,
+        SandboxMode::FullAccess => {
+            SandboxSettings { enabled: Some(false), ..SandboxSettings::default() }
+        }
+        SandboxMode::WorkspaceWrite => SandboxSettings {
+            enabled: Some(true),
+            auto_allow_bash_if_sandboxed: Some(false),
+            allow_unsandboxed_commands: Some(false),
+            ..SandboxSettings::default()
+        },
+    };
+    let own = own.unwrap_or_default();
+    Some(SandboxSettings {
+        enabled: own.enabled.or(mode.enabled),
+        auto_allow_bash_if_sandboxed: own
+            .auto_allow_bash_if_sandboxed
+            .or(mode.auto_allow_bash_if_sandboxed),
+        allow_unsandboxed_commands: own
+            .allow_unsandboxed_commands
+            .or(mode.allow_unsandboxed_commands),
+        ..own
+    })
+}
+
+/// The permission mode by its own name.
+pub(super) fn permission_mode(mode: &str) -> Result<&'static str, GatewayError> {
+    const MODES: [&str; 6] =
+        ["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"];
+    MODES.into_iter().find(|known| *known == mode).ok_or_else(|| {
+        let message = format!("{NAME} has no permissionMode {mode}; it has {}", MODES.join(", "));
+        GatewayError::new(ErrorCode::Unsupported, message)
+    })
+}
+
+/// Never the bypass: root cannot start with it, a session cannot change to it, and nobody sees what
+/// runs. In `autoAll` the agent asks and the gateway's policy allows.
+pub(super) fn approval_mode(mode: ApprovalMode) -> &'static str {
+    match mode {
+        ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
+        ApprovalMode::AutoEdit | ApprovalMode::AutoAll => "acceptEdits",
+    }
+}

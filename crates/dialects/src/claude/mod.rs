@@ -1,0 +1,79 @@
+//! Claude Code over `stream-json`: one process, many turns, both ways.
+//!
+//! Whose: Anthropic's `claude` (measured with 2.1.325), the shapes of the specifications
+//! (`callback.request`, whole messages, the board's events) and the demo agent. All are read; only
+//! the real one is written, and `callback.response` to whoever sent a `callback.request`.
+//!
+//! Quirks: `system/init` comes with every turn; a turn may begin without a prompt; a failed call of
+//! the model ends in a `result` of subtype `success`; the whole block comes before its
+//! `content_block_stop`; totals run over the process; one bad line on stdin kills it.
+
+mod agent;
+mod launch;
+mod wire;
+
+use agentwire_protocol::{AgentType, GatewayError};
+
+use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
+use crate::json::Value;
+
+/// The dialect.
+pub struct Claude;
+
+impl AgentDialect for Claude {
+    fn name(&self) -> &'static str {
+        "claude"
+    }
+
+    fn agent_type(&self) -> AgentType {
+        AgentType::Claude
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            permissions: true,
+            questions: true,
+            hooks: true,
+            hosted_mcp: true,
+            deltas: true,
+            interrupt: true,
+            steer: true,
+            images: true,
+            resume: true,
+            configure: true,
+            process_per_turn: false,
+        }
+    }
+
+    fn recognises(&self, message: Value<'_>) -> bool {
+        let Some(name) = message.get("type").and_then(Value::string) else { return false };
+        let has = |field| message.get(field).is_some();
+        match &*name {
+            "system" => has("subtype"),
+            "assistant" | "user" => message.get("message").is_some_and(Value::is_object),
+            "stream_event" => has("event"),
+            "result" => {
+                !has("stats") && (has("subtype") || has("modelUsage") || has("total_cost_usd"))
+            }
+            "control_request" => has("request"),
+            "control_response" => has("response"),
+            "control_cancel_request" => has("request_id"),
+            "error" => {
+                agent::is_board(message)
+                    || message.get("error").is_some_and(|error| error.get("type").is_some())
+            }
+            "callback.request" => has("payload"),
+            "command_lifecycle" | "conversation_reset" | "keep_alive" | "tool_progress"
+            | "rate_limit_event" | "auth_status" | "transcript_mirror" => true,
+            _ => agent::is_board(message),
+        }
+    }
+
+    fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
+        launch::launch(start)
+    }
+
+    fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
+        Box::new(agent::Translator::new(setup))
+    }
+}
