@@ -8,6 +8,7 @@ mod diff;
 pub mod gemini;
 pub mod json;
 mod ledger;
+mod said;
 pub mod tape;
 pub mod transcript;
 

@@ -114,7 +114,7 @@ proptest! {
 
 #[test]
 fn many_keys_are_told_apart_in_time() {
-    let fields: Vec<_> = (0..200_000).map(|number| format!("\"key{number}\":{number}")).collect();
+    let fields: Vec<_> = (0..50_000).map(|number| format!("\"key{number}\":{number}")).collect();
     let text = format!("{{{}}}", fields.join(","));
     check(&text);
     let doubled = format!("{{{},\"key7\":0}}", fields.join(","));

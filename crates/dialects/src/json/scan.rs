@@ -509,10 +509,11 @@ fn slice<'s>(bytes: &'s [u8], node: &Node) -> &'s [u8] {
 
 fn decoded(bytes: &[u8], node: &Node) -> Vec<u8> {
     let quoted = slice(bytes, node);
-    match serde_json::from_slice::<String>(quoted) {
-        Ok(key) if node.flags & ESCAPED != 0 => key.into_bytes(),
-        _ => quoted.get(1..quoted.len() - 1).unwrap_or_default().to_vec(),
+    let plain = || quoted.get(1..quoted.len() - 1).unwrap_or_default().to_vec();
+    if node.flags & ESCAPED == 0 {
+        return plain();
     }
+    serde_json::from_slice::<String>(quoted).map_or_else(|_| plain(), String::into_bytes)
 }
 
 fn hash(name: &[u8]) -> usize {

@@ -7,7 +7,12 @@ use agentwire_protocol::{EventKind, MAIN_AGENT, Text, TokenUsage};
 use super::turns::{merged, usage};
 use super::{Translator, fail, owned};
 use crate::claude::wire::{StreamEvent, StreamLine};
+use crate::said::Said;
 use crate::tape::{Agent, Out};
+
+/// How many agents may write at once, and how many blocks a message may have; of more, the oldest are
+/// forgotten.
+const LIMIT: usize = 256;
 
 /// The message that each agent is writing.
 #[derive(Debug, Default)]
@@ -27,7 +32,7 @@ struct Block {
     /// Absent where the message has no name.
     id: Option<String>,
     voice: Voice,
-    said: String,
+    said: Said,
     closed: bool,
 }
 
@@ -43,6 +48,9 @@ impl Streams {
         let id = agent.id.decode();
         let at = self.0.iter().position(|stream| stream.agent.id == *id);
         let at = at.unwrap_or_else(|| {
+            if self.0.len() >= LIMIT {
+                self.0.remove(0);
+            }
             self.0.push(Stream {
                 agent: owned(agent),
                 message: String::new(),
@@ -81,13 +89,16 @@ impl Stream {
     fn open(&mut self, index: u64, voice: Voice) {
         let id = Some(&self.message).filter(|message| !message.is_empty());
         let id = id.map(|message| format!("{message}/{index}"));
-        self.blocks.push(Block { index, id, voice, said: String::new(), closed: false });
+        if self.blocks.len() >= LIMIT {
+            self.blocks.remove(0);
+        }
+        self.blocks.push(Block { index, id, voice, said: Said::default(), closed: false });
     }
 }
 
 impl Block {
     fn say(&mut self, agent: &Agent<'_>, content: Text<'_>, out: &mut Out<'_>) {
-        self.said.push_str(&content.decode());
+        self.said.add(&content.decode());
         let id = self.id.as_deref().map(Text::from);
         out.emit_as(agent, chunk(self.voice, content, false, id, None));
     }
@@ -216,7 +227,7 @@ impl Translator {
         let open = blocks.find(|block| same && block.voice == voice && !block.closed);
         if let Some(block) = open {
             block.closed = true;
-            if let Some(rest) = text.decode().strip_prefix(block.said.as_str()) {
+            if let Some(rest) = block.said.rest_of(&text.decode()) {
                 return block.close(agent, Text::from(rest), signature, out);
             }
             block.close(agent, Text::fixed(""), None, out);
