@@ -2,6 +2,7 @@
 //!
 //! Pure: text in, values out. No clock, no file, no process, no socket.
 
+pub mod acp;
 pub mod agent;
 pub mod claude;
 mod diff;
@@ -17,7 +18,7 @@ use crate::json::Value;
 
 /// Every agent wire that agentwire speaks. To add an agent, add its folder and its line here.
 pub fn agents() -> &'static [&'static dyn AgentDialect] {
-    &[&claude::Claude, &gemini::Gemini]
+    &[&claude::Claude, &gemini::Gemini, &acp::ACP]
 }
 
 /// The agent wire of that name.

@@ -1,22 +1,27 @@
 //! We drive Gemini: its lines become events.
 
+mod tools;
+
 use std::borrow::Cow;
 
+use agentwire_protocol::command::Delivery;
 use agentwire_protocol::event::{
-    AgentInfo, ErrorEvent, FileChangeType, FileChanged, PlanEntry, PlanStatus, PlanUpdated,
-    SessionEndReason, Status, StatusChanged, TextChunk, ToolCompleted, ToolFailed, ToolFailure,
-    ToolKind, ToolStarted, TurnCompleted, TurnFailed, TurnFailure, TurnOrigin,
+    AgentInfo, ErrorEvent, SessionEndReason, Status, StatusChanged, TextChunk, ToolCompleted,
+    ToolFailed, ToolStarted, TurnCompleted, TurnFailed, TurnFailure, TurnOrigin,
 };
 use agentwire_protocol::usage::ModelUsage;
-use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, Text, TokenUsage};
+use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, Prompt, Text, TokenUsage};
+use serde::Deserialize;
 
+pub(crate) use self::tools::tool_kind;
+use self::tools::{Edit, changed, edit, not_run, plan};
+use super::launch::approval_mode;
 use super::wire::{
     Content, Error, Failure, Init, Message, Outcome, Stats, ToolCall, ToolResult, ToolUse,
 };
 use crate::agent::{AgentTranslator, Exit};
-use crate::diff;
 use crate::json::Value;
-use crate::ledger::{Ledger, completed_turn, failed_turn};
+use crate::ledger::{Ledger, Recent, completed_turn, failed_turn};
 use crate::tape::{Action, Agent, Out, Signal};
 
 const NAME: &str = "gemini with stream-json";
@@ -27,20 +32,22 @@ pub(super) struct Translator {
     ledger: Ledger<Option<Edit>, ()>,
     /// Text has come that no closing chunk followed: the wire has no word for its end.
     text_open: bool,
+    started_tools: Recent,
     /// Tool calls of the specification have no id.
     unnamed_tools: u64,
-}
-
-/// What an edit tool was asked to do; told as a changed file when it has been done.
-#[derive(Debug)]
-struct Edit {
-    path: String,
-    before: Option<String>,
-    after: String,
+    /// The last error of the turn: a failed `result` may have none of its own.
+    last_error: Option<String>,
+    /// Whether this process has begun the turn of its prompt.
+    has_begun: bool,
 }
 
 impl AgentTranslator for Translator {
+    fn on_start(&mut self, _out: &mut Out<'_>) {
+        self.has_begun = false;
+    }
+
     fn on_line(&mut self, message: Value<'_>, out: &mut Out<'_>) {
+        self.has_begun |= self.ledger.turn_is_open();
         let Some(name) = message.get("type").and_then(Value::string) else { return };
         match &*name {
             "init" => message.to().into_iter().for_each(|init| ready(init, out)),
@@ -52,7 +59,7 @@ impl AgentTranslator for Translator {
             }),
             "tool_use" => message.to().into_iter().for_each(|tool| self.tool_use(tool, out)),
             "tool_result" => {
-                message.to().into_iter().for_each(|result| self.tool_result(result, out))
+                message.to().into_iter().for_each(|result| self.tool_result(result, out));
             }
             "tool_call" => message.to().into_iter().for_each(|call| self.tool_call(call, out)),
             "error" => message.to().into_iter().for_each(|error| self.error(error, out)),
@@ -72,12 +79,22 @@ impl AgentTranslator for Translator {
             Command::Prompt(prompt) if !prompt.images.is_empty() => {
                 return Err(GatewayError::unsupported(NAME, "images in a prompt"));
             }
+            Command::Prompt(Prompt { delivery: Some(Delivery::Steer), .. }) => {
+                return Err(GatewayError::unsupported(NAME, "delivery steer"));
+            }
             // The prompt itself is the next process's stdin.
-            Command::Prompt(prompt) => self.ledger.prompt_sent(&prompt.text),
+            Command::Prompt(prompt) => {
+                if prompt.delivery == Some(Delivery::Now) && self.ledger.turn_is_open() {
+                    out.act(Action::Signal(Signal::Interrupt));
+                }
+                self.ledger.prompt_sent(&prompt.text);
+            }
             Command::Interrupt => out.act(Action::Signal(Signal::Interrupt)),
             Command::Stop => out.act(Action::Signal(Signal::Terminate)),
             // The next process is started with it.
-            Command::Configure(change) if change.max_thinking_tokens.is_none() => {}
+            Command::Configure(change) if change.max_thinking_tokens.is_none() => {
+                approval_mode(change.permission_mode.as_deref(), change.approval_mode)?;
+            }
             Command::Configure(_) => {
                 return Err(GatewayError::unsupported(NAME, "maxThinkingTokens"));
             }
@@ -103,7 +120,7 @@ impl AgentTranslator for Translator {
     fn on_exit(&mut self, exit: Exit, out: &mut Out<'_>) {
         self.close_text(out);
         if !self.ledger.turn_is_open() {
-            return;
+            return self.never_begun(exit, out);
         }
         // A run that a signal cut off has no result and exits 0.
         let (failure, reason, error) = match exit {
@@ -132,6 +149,7 @@ impl Translator {
         let Some(content) = message.content else { return };
         match message.role.as_deref() {
             Some("user") => {
+                self.last_error = None;
                 self.ledger.next_prompt();
                 self.ledger.start_turn(out, Some(content), TurnOrigin::Prompt);
             }
@@ -173,6 +191,10 @@ impl Translator {
         self.close_text(out);
         let edit = arguments.and_then(|arguments| edit(&name.decode(), arguments));
         let plan = (name == *"write_todos").then(|| arguments.and_then(plan)).flatten();
+        if self.started_tools.count(id) > 0 {
+            return;
+        }
+        self.started_tools.push(id);
         self.ledger.open_tool(id, &Agent::main(), edit);
         out.emit(ToolStarted {
             tool_id: Text::from(id),
@@ -189,19 +211,23 @@ impl Translator {
 
     fn tool_result(&mut self, result: ToolResult<'_>, out: &mut Out<'_>) {
         let Some(id) = result.tool_id else { return };
-        let edit = self.ledger.close_tool(&id).and_then(|tool| tool.memo);
+        let Some(tool) = self.ledger.close_tool(&id) else { return };
         let failure = result.error.unwrap_or_default();
         let tool_id = Text::from(&*id);
         let reason = failure.kind.as_ref().and_then(|kind| not_run(&kind.decode()));
         match (result.status.as_deref(), reason) {
             (Some("error"), Some(reason)) => out.emit(ToolFailed {
                 tool_id,
+                result: result.output.filter(|output| {
+                    output.read::<String>().ok().as_deref()
+                        != failure.message.as_ref().map(Text::decode).as_deref()
+                }),
                 error: failure.message.or(failure.kind).unwrap_or(Text::from("the tool failed")),
                 reason,
-                result: result.output,
             }),
             (status, _) => {
                 let success = status != Some("error");
+                let output = result.output.clone();
                 out.emit(ToolCompleted {
                     tool_id: tool_id.clone(),
                     success,
@@ -211,8 +237,9 @@ impl Translator {
                     duration_ms: None,
                     structured: None,
                 });
-                if let Some(edit) = edit.filter(|_| success) {
-                    out.emit(changed(edit, tool_id));
+                if let Some(edit) = tool.memo.filter(|_| success) {
+                    let output = output.and_then(|output| output.read::<String>().ok());
+                    out.emit(changed(edit, output.as_deref(), tool_id));
                 }
             }
         }
@@ -242,6 +269,7 @@ impl Translator {
             }
             _ => {
                 let message = error.message.unwrap_or(Text::from("an error without words"));
+                self.last_error = Some(message.to_string());
                 out.emit(ErrorEvent::new(message));
             }
         }
@@ -272,8 +300,11 @@ impl Translator {
     }
 
     fn fail(&mut self, failure: Failure<'_>, stats: Option<&Stats<'_>>, out: &mut Out<'_>) {
-        let error = failure.message.unwrap_or(Text::from("the turn failed"));
-        let error_type = failure.kind.or(failure.code);
+        let last = self.last_error.take().map(Text::from);
+        let error = failure.message.or(last).unwrap_or(Text::from("the turn failed"));
+        let told = api_error(&error.decode());
+        let (error, status) = told.map_or((error, None), |told| (told.0.into(), told.1));
+        let error_type = status.map(Text::from).or(failure.kind).or(failure.code);
         let limited = error_type.as_ref().is_some_and(|kind| *kind == *"FatalTurnLimitedError");
         let reason = if limited { TurnFailure::MaxTurns } else { TurnFailure::Error };
         self.ledger.fail_turn_with(
@@ -288,6 +319,44 @@ impl Translator {
         );
         out.end(SessionEndReason::Failed, Some(error));
     }
+}
+
+impl Translator {
+    /// The process ended before it said anything of its prompt.
+    fn never_begun(&mut self, exit: Exit, out: &mut Out<'_>) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        let Some(prompt) = self.ledger.next_prompt() else { return };
+        self.ledger.start_turn(out, Some(Text::from(prompt)), TurnOrigin::Prompt);
+        let why = match exit {
+            Exit::Code(41) => "gemini is not signed in: set GEMINI_API_KEY or run gemini once",
+            Exit::Code(42) => "gemini did not take the prompt or the session to resume",
+            Exit::Code(44) => "gemini could not start its sandbox",
+            Exit::Code(52) => "gemini did not take its settings",
+            Exit::Code(55) => "gemini does not trust the folder",
+            Exit::Code(_) | Exit::Signal(_) | Exit::Unknown => "gemini ended before it began",
+        };
+        self.ledger.fail_turn(out, TurnFailure::Died, Text::from(why));
+    }
+}
+
+/// The words and the status of an error of the model's service, which Gemini passes on as JSON in a
+/// string: `[API Error: {"error":{"code":400,"message":"…","status":"INVALID_ARGUMENT"}}]`.
+pub(crate) fn api_error(message: &str) -> Option<(String, Option<String>)> {
+    #[derive(Deserialize)]
+    struct Wrapped {
+        error: Inner,
+    }
+    #[derive(Deserialize)]
+    struct Inner {
+        message: String,
+        #[serde(default)]
+        status: Option<String>,
+    }
+    let bare = message.strip_prefix("[API Error: ").and_then(|rest| rest.strip_suffix(']'));
+    let Wrapped { error } = serde_json::from_str(bare.unwrap_or(message)).ok()?;
+    Some((error.message, error.status))
 }
 
 fn usage(stats: &Stats<'_>) -> TokenUsage {
@@ -311,70 +380,4 @@ fn models(stats: &Stats<'_>) -> Vec<ModelUsage> {
             Some(ModelUsage { model: model.into_owned(), usage, cost_usd: None })
         })
         .collect()
-}
-
-/// The errors by which a tool did not run at all.
-fn not_run(kind: &str) -> Option<ToolFailure> {
-    match kind {
-        "policy_violation" => Some(ToolFailure::Denied),
-        "tool_not_registered" | "invalid_tool_params" => Some(ToolFailure::Invalid),
-        _ => None,
-    }
-}
-
-fn edit(name: &str, arguments: Value<'_>) -> Option<Edit> {
-    let path = arguments.get("file_path")?.string()?.into_owned();
-    let text = |name| arguments.get(name).and_then(Value::string).map(Cow::into_owned);
-    match name {
-        "write_file" => Some(Edit { path, before: None, after: text("content")? }),
-        "replace" => Some(Edit { path, before: text("old_string"), after: text("new_string")? }),
-        _ => None,
-    }
-}
-
-/// The wire does not tell whether `write_file` made the file: `modified` is true of both.
-fn changed<'a>(edit: Edit, tool_id: Text<'a>) -> FileChanged<'a> {
-    let (diff, after) = match edit.before {
-        Some(before) => (Some(Text::from(diff::of_passage(&before, &edit.after))), None),
-        None => (None, Some(Text::from(edit.after))),
-    };
-    FileChanged {
-        file_path: Text::from(edit.path),
-        change_type: FileChangeType::Modified,
-        diff,
-        before: None,
-        after,
-        moved_to: None,
-        tool_id: Some(tool_id),
-    }
-}
-
-fn plan(arguments: Value<'_>) -> Option<PlanUpdated<'_>> {
-    let entries = arguments.get("todos")?.items().filter_map(|todo| {
-        let status = todo.get("status").and_then(Value::string);
-        Some(PlanEntry {
-            content: todo.read("description")?,
-            status: PlanStatus::from_word(status.as_deref().unwrap_or_default()),
-            priority: None,
-        })
-    });
-    Some(PlanUpdated { entries: entries.collect(), explanation: None })
-}
-
-pub(crate) fn tool_kind(name: &str) -> ToolKind {
-    match name {
-        "read_file" | "read_many_files" | "list_directory" | "read_background_output" => {
-            ToolKind::Read
-        }
-        "write_file" | "replace" => ToolKind::Edit,
-        "grep_search" | "glob" | "search_file_content" => ToolKind::Search,
-        "run_shell_command" => ToolKind::Execute,
-        "web_fetch" | "google_web_search" => ToolKind::Fetch,
-        "write_todos" | "update_topic" | "save_memory" => ToolKind::Think,
-        "invoke_agent" => ToolKind::Agent,
-        "ask_user" => ToolKind::Question,
-        "enter_plan_mode" | "exit_plan_mode" => ToolKind::SwitchMode,
-        name if name.starts_with("mcp_") => ToolKind::Mcp,
-        _ => ToolKind::Other,
-    }
 }

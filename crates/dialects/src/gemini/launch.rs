@@ -1,6 +1,6 @@
 //! How `gemini -o stream-json` is started.
 
-use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode, SessionConfig};
+use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode};
 
 use crate::agent::{Launch, Start, Stdin, refuse};
 
@@ -29,7 +29,10 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     )?;
     let mut launch = Launch::new("gemini", config);
     launch.words(&["--output-format=stream-json", "--skip-trust"]);
-    launch.option("--approval-mode", approval_mode(config)?);
+    launch.option(
+        "--approval-mode",
+        approval_mode(config.permission_mode.as_deref(), config.approval_mode)?,
+    );
     if let Some(model) = &config.model {
         launch.option("--model", model);
     }
@@ -54,9 +57,12 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
 }
 
 /// The flag's value. The wire cannot ask, so what would have to ask is not offered to the model.
-pub(crate) fn approval_mode(config: &SessionConfig) -> Result<&'static str, GatewayError> {
-    if let Some(mode) = &config.permission_mode {
-        return match mode.as_str() {
+pub(crate) fn approval_mode(
+    permission_mode: Option<&str>,
+    approval_mode: Option<ApprovalMode>,
+) -> Result<&'static str, GatewayError> {
+    if let Some(mode) = permission_mode {
+        return match mode {
             "default" => Ok("default"),
             "acceptEdits" | "auto_edit" | "autoEdit" => Ok("auto_edit"),
             "bypassPermissions" | "yolo" => Ok("yolo"),
@@ -64,7 +70,7 @@ pub(crate) fn approval_mode(config: &SessionConfig) -> Result<&'static str, Gate
             other => Err(GatewayError::unsupported("gemini", &format!("permissionMode {other}"))),
         };
     }
-    Ok(match config.approval_mode.unwrap_or_default() {
+    Ok(match approval_mode.unwrap_or_default() {
         ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
         ApprovalMode::AutoEdit => "auto_edit",
         ApprovalMode::AutoAll => "yolo",

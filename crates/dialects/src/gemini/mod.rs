@@ -11,6 +11,9 @@ mod agent;
 mod launch;
 mod wire;
 
+pub(crate) use agent::{api_error, tool_kind};
+pub(crate) use launch::approval_mode;
+
 use agentwire_protocol::{AgentType, GatewayError};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};

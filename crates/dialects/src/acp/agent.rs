@@ -1,0 +1,354 @@
+//! We drive an ACP agent: what is known of its session, and the way of each line.
+
+mod commands;
+mod opening;
+mod requests;
+mod settings;
+mod settle;
+mod tools;
+mod turns;
+mod updates;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use agentwire_protocol::event::{ErrorEvent, Other, SessionEndReason, TurnFailure};
+use agentwire_protocol::{
+    AgentType, Call, Command, ErrorCode, GatewayError, Json, MAIN_AGENT, Prompt, Text,
+};
+
+use self::opening::Stage;
+use self::requests::Asked;
+use self::settings::Choice;
+use self::tools::Tool;
+use self::turns::Block;
+use super::launch;
+use super::wire::{self, Failure, Message};
+use crate::agent::{AgentTranslator, Exit, Setup};
+use crate::gemini;
+use crate::json::Value;
+use crate::ledger::{Ledger, Recent};
+use crate::tape::Out;
+
+/// How many requests of ours may wait for their response.
+const SENT_LIMIT: usize = 1024;
+
+/// What is known of one session.
+pub(super) struct Translator {
+    setup: Setup,
+    agent: AgentType,
+    /// The quirks of Gemini hold.
+    is_gemini: bool,
+    ledger: Ledger<Tool, Asked>,
+    /// The agent's own id of the session.
+    session: Option<String>,
+    stage: Stage,
+    /// What comes now was said in an earlier process.
+    replaying: bool,
+    /// `agentCapabilities`
+    capabilities: serde_json::Value,
+    auth_methods: Option<Json<'static>>,
+    mode: Choice,
+    model: Choice,
+    /// `availableCommands`, as last told.
+    commands: Option<Json<'static>>,
+    /// The block of text or thought that is open: the wire has no word for its end.
+    block: Option<Block>,
+    /// Whether the turn has brought anything.
+    has_output: bool,
+    /// Whether the turn was told to stop.
+    interrupted: bool,
+    /// Whether the process has another session, and whether that was the last to say something.
+    has_other_session: bool,
+    other_spoke: bool,
+    /// What the session cost so far, and at the end of the last turn.
+    cost: Option<f64>,
+    cost_before: f64,
+    /// Tool calls that have started: a late word does not open them again.
+    started_tools: Recent,
+    /// Requests that were raised: the agent may use an id again.
+    raised_requests: Recent,
+    /// Prompts that wait for the session or for the turn's end.
+    queue: VecDeque<Prompt>,
+    /// Our requests that have no response yet.
+    sent: BTreeMap<u64, Sent>,
+    next_id: u64,
+}
+
+/// A request of ours.
+enum Sent {
+    Initialize,
+    /// `session/new`, `session/load` or `session/resume`.
+    Open {
+        replays: bool,
+    },
+    Prompt,
+    /// A new mode or model.
+    Setting {
+        setting: Setting,
+        value: String,
+        waiter: Waiter,
+    },
+    /// What a client asked for; the result is its reply.
+    Query {
+        method: &'static str,
+        call: Option<Call>,
+    },
+}
+
+/// What waits for a setting to be taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiter {
+    /// The session is not ready before.
+    Opening,
+    Call(Call),
+    /// The call has failed already.
+    Nobody,
+}
+
+/// What can be set in a session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    Mode,
+    Model,
+}
+
+impl Translator {
+    pub(super) fn new(setup: Setup, agent: AgentType) -> Self {
+        Self {
+            setup,
+            agent,
+            is_gemini: agent == AgentType::Gemini,
+            ledger: Ledger::default(),
+            session: None,
+            stage: Stage::Starting,
+            replaying: false,
+            capabilities: serde_json::Value::Null,
+            auth_methods: None,
+            mode: Choice::default(),
+            model: Choice::default(),
+            commands: None,
+            block: None,
+            has_output: false,
+            interrupted: false,
+            has_other_session: false,
+            other_spoke: false,
+            cost: None,
+            cost_before: 0.0,
+            started_tools: Recent::default(),
+            raised_requests: Recent::default(),
+            queue: VecDeque::new(),
+            sent: BTreeMap::new(),
+            next_id: 0,
+        }
+    }
+
+    /// The agent's name in refusals.
+    fn name(&self) -> &'static str {
+        launch::name(self.agent)
+    }
+
+    /// Writes a request of ours.
+    fn send(
+        &mut self,
+        method: &str,
+        params: &serde_json::Value,
+        sent: Sent,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        if self.sent.len() >= SENT_LIMIT {
+            return Err(self.overloaded());
+        }
+        out.write(wire::request(self.next_id, method, params));
+        self.sent.insert(self.next_id, sent);
+        self.next_id += 1;
+        Ok(())
+    }
+
+    fn overloaded(&self) -> GatewayError {
+        let message = format!("{} has too many requests to answer", self.name());
+        GatewayError::new(ErrorCode::Overloaded, message)
+    }
+
+    fn response(
+        &mut self,
+        id: Value<'_>,
+        result: Option<Value<'_>>,
+        error: Option<Value<'_>>,
+        out: &mut Out<'_>,
+    ) {
+        let known = id.to::<u64>().and_then(|id| self.sent.remove(&id));
+        id.carried();
+        let failure = error.map(|error| error.to().unwrap_or_default());
+        // A recording does not show what was asked: the shape of the result tells.
+        let sent = match known {
+            Some(sent) => sent,
+            None if !out.is_recording() => return,
+            None => match self.recognise(result, failure.as_ref()) {
+                Some(sent) => sent,
+                None => {
+                    return failure.into_iter().for_each(|failure| out.emit(error_event(&failure)));
+                }
+            },
+        };
+        match (sent, failure) {
+            (Sent::Initialize, None) => self.initialized(result, out),
+            (Sent::Open { replays }, None) => self.opened(result, replays, out),
+            (Sent::Prompt, None) => self.finish_turn(result, out),
+            (Sent::Prompt, Some(failure)) => self.fail_prompt(&failure, out),
+            (Sent::Setting { setting, value, waiter }, None) => {
+                self.setting_taken(setting, &value, waiter, result, out);
+            }
+            (Sent::Query { method, call }, None) => {
+                if let Some(call) = call {
+                    let reply = result.map(|result| result.json().into_owned());
+                    out.reply(call, Ok(reply.unwrap_or(Json::checked("{}"))));
+                }
+                match result.and_then(|result| result.get("configOptions")) {
+                    Some(options) => self.options_changed(options, out),
+                    None => out.emit(Other::named(method)),
+                }
+                self.retry_opening(method, out);
+            }
+            (Sent::Initialize | Sent::Open { .. }, Some(failure)) => {
+                let error = gateway_error(&failure);
+                out.emit(error_event(&failure));
+                self.fail_opening(error, out);
+            }
+            (Sent::Setting { waiter, .. }, Some(failure)) => {
+                let error = gateway_error(&failure);
+                out.emit(error_event(&failure));
+                match waiter {
+                    Waiter::Call(call) => self.fail_call(call, error, out),
+                    Waiter::Opening => self.fail_opening(error, out),
+                    Waiter::Nobody => {}
+                }
+            }
+            (Sent::Query { call, .. }, Some(failure)) => {
+                let error = gateway_error(&failure);
+                out.emit(error_event(&failure));
+                if let Some(call) = call {
+                    out.reply(call, Err(error));
+                }
+            }
+        }
+    }
+
+    fn recognise(&self, result: Option<Value<'_>>, failure: Option<&Failure<'_>>) -> Option<Sent> {
+        if let Some(failure) = failure {
+            // A positive code is the HTTP status of a failed call of the model.
+            let of_turn = self.ledger.turn_is_open() || failure.code.is_some_and(|code| code > 0);
+            let is_opening = matches!(self.stage, Stage::Opening | Stage::Failed(_));
+            return match of_turn {
+                true => Some(Sent::Prompt),
+                false => is_opening.then_some(Sent::Open { replays: false }),
+            };
+        }
+        let has = |name: &str| result.is_some_and(|result| result.get(name).is_some());
+        if has("stopReason") {
+            Some(Sent::Prompt)
+        } else if has("protocolVersion") || has("agentCapabilities") {
+            Some(Sent::Initialize)
+        } else if has("sessionId") {
+            Some(Sent::Open { replays: false })
+        } else if matches!(self.stage, Stage::Opening | Stage::Failed(_))
+            && (has("modes") || has("configOptions"))
+        {
+            Some(Sent::Open { replays: true })
+        } else if has("sessions") {
+            Some(Sent::Query { method: "session/list", call: None })
+        } else {
+            None
+        }
+    }
+}
+
+impl AgentTranslator for Translator {
+    fn on_start(&mut self, out: &mut Out<'_>) {
+        self.initialize(out);
+    }
+
+    fn on_line(&mut self, message: Value<'_>, out: &mut Out<'_>) {
+        let Some(message) = message.to::<Message<'_>>() else { return };
+        if let Some(version) = message.jsonrpc {
+            version.carried();
+        }
+        match (message.method.as_deref(), message.id) {
+            (Some("session/update"), _) => self.update(message.params, out),
+            (Some(method), Some(id)) => self.request(method, id, message.params, out),
+            (Some(method), None) => self.notification(method, message.params, out),
+            (None, Some(id)) => self.response(id, message.result, message.error, out),
+            // What the agent could not read has no id.
+            (None, None) => {
+                let failure = message.error.and_then(Value::to);
+                failure.into_iter().for_each(|failure| out.emit(error_event(&failure)));
+            }
+        }
+    }
+
+    fn on_command(
+        &mut self,
+        call: Call,
+        command: &Command,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        self.command(call, command, out)
+    }
+
+    fn on_exit(&mut self, _exit: Exit, out: &mut Out<'_>) {
+        const ENDED: &str = "the agent ended before the turn did";
+        self.close_block(out);
+        self.ledger.close_agent(out, MAIN_AGENT, "the agent ended");
+        let was_open = self.ledger.turn_is_open();
+        if self.interrupted && was_open {
+            self.ledger.fail_turn(out, TurnFailure::Interrupted, Text::from("interrupted"));
+        }
+        self.ledger.close_all(out, ENDED);
+        self.fail_queue(TurnFailure::Died, "the agent ended before the prompt was sent", out);
+        let mut replied = BTreeSet::new();
+        for (_, sent) in std::mem::take(&mut self.sent) {
+            let call = match sent {
+                Sent::Setting { waiter: Waiter::Call(call), .. } => Some(call),
+                Sent::Query { call, .. } => call,
+                Sent::Initialize | Sent::Open { .. } | Sent::Prompt | Sent::Setting { .. } => None,
+            };
+            // A call that waits for two responses gets one reply.
+            if let Some(call) = call.filter(|call| replied.insert(*call)) {
+                out.reply(call, Err(GatewayError::new(ErrorCode::AgentFailed, "the agent ended")));
+            }
+        }
+        if was_open {
+            out.end(SessionEndReason::Failed, Some(Text::from(ENDED)));
+        } else if let Stage::Failed(error) = &self.stage {
+            out.end(SessionEndReason::Failed, Some(Text::from(error.message.as_str())));
+        }
+    }
+}
+
+/// What a failure says in words, and the agent's own name of it.
+fn words(failure: &Failure<'_>) -> (String, Option<String>) {
+    let message = failure.message.as_deref().unwrap_or("an error without words");
+    let code = failure.code.map(|code| code.to_string());
+    if let Some((message, status)) = gemini::api_error(message) {
+        return (message, status.or(code));
+    }
+    let details = failure.data.and_then(|data| data.get("details").unwrap_or(data).string());
+    match details {
+        Some(details) => (format!("{message}: {details}"), code),
+        None => (message.to_owned(), code),
+    }
+}
+
+fn error_event<'d>(failure: &Failure<'d>) -> ErrorEvent<'d> {
+    let (message, code) = words(failure);
+    ErrorEvent {
+        code: code.map(Text::from),
+        details: failure.data.map(Value::json),
+        ..ErrorEvent::new(message)
+    }
+}
+
+fn gateway_error(failure: &Failure<'_>) -> GatewayError {
+    let (message, _) = words(failure);
+    let details = failure.data.map(|data| data.json().into_owned());
+    GatewayError { details, ..GatewayError::new(ErrorCode::AgentFailed, message) }
+}

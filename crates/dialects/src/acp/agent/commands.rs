@@ -1,0 +1,181 @@
+//! What clients want, in the agent's words.
+
+use agentwire_protocol::command::{Configure, Delivery};
+use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::opening::Stage;
+use super::{SENT_LIMIT, Sent, Setting, Translator, Waiter};
+use crate::tape::{Action, Out};
+
+impl Translator {
+    pub(super) fn command(
+        &mut self,
+        call: Call,
+        command: &Command,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        match command {
+            Command::Prompt(prompt) => self.prompt(prompt, out)?,
+            Command::Interrupt => self.interrupt(out),
+            Command::Stop => self.stop(out),
+            Command::Settle(settlement) => self.settle(settlement, out)?,
+            Command::Configure(change) => return self.configure(call, change, out),
+            Command::Query { method, args } => return self.query(call, method, args, out),
+            Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
+                let what = format!("the command {}", command.name());
+                return Err(GatewayError::unsupported(self.name(), &what));
+            }
+        }
+        out.reply(call, Ok(Json::checked("{}")));
+        Ok(())
+    }
+
+    fn prompt(&mut self, prompt: &Prompt, out: &mut Out<'_>) -> Result<(), GatewayError> {
+        match prompt.delivery {
+            None | Some(Delivery::Queue) => self.enqueue(prompt, false, out),
+            Some(Delivery::Steer) => Err(GatewayError::unsupported(self.name(), "delivery steer")),
+            Some(Delivery::Now) => {
+                let is_running = self.ledger.turn_is_open();
+                self.enqueue(prompt, true, out)?;
+                if is_running {
+                    self.interrupt(out);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// An agent may finish its turn before it heeds the end of its stdin.
+    fn stop(&mut self, out: &mut Out<'_>) {
+        self.interrupt(out);
+        if self.session.is_some() && self.announces("sessionCapabilities.close") {
+            let params = json!({ "sessionId": self.session });
+            let sent = Sent::Query { method: "session/close", call: None };
+            // Closing stdin says the same.
+            let _ = self.send("session/close", &params, sent, out);
+        }
+        out.act(Action::CloseStdin);
+    }
+
+    fn configure(
+        &mut self,
+        call: Call,
+        change: &Configure,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        if change.max_thinking_tokens.is_some() {
+            return Err(GatewayError::unsupported(self.name(), "maxThinkingTokens"));
+        }
+        if self.sent.len() + 2 > SENT_LIMIT {
+            return Err(self.overloaded());
+        }
+        match &self.stage {
+            Stage::Ready | Stage::Settling => {}
+            Stage::Failed(error) => return Err(error.clone()),
+            // The session is opened with it.
+            Stage::Starting | Stage::Opening => {
+                let config = &mut self.setup.config;
+                config.model = change.model.clone().or(config.model.take());
+                config.approval_mode = change.approval_mode.or(config.approval_mode);
+                config.permission_mode = match change.approval_mode {
+                    Some(_) => change.permission_mode.clone(),
+                    None => change.permission_mode.clone().or(config.permission_mode.take()),
+                };
+                out.reply(call, Ok(Json::checked("{}")));
+                return Ok(());
+            }
+        }
+        let wanted = SessionConfig {
+            permission_mode: change.permission_mode.clone(),
+            approval_mode: change.approval_mode,
+            ..SessionConfig::default()
+        };
+        let mode = self.wanted_mode(&wanted)?;
+        let is_same = self.model.current == change.model;
+        let model = change.model.clone().filter(|_| !is_same);
+        if mode.is_none() && model.is_none() {
+            out.reply(call, Ok(Json::checked("{}")));
+        }
+        // The model first: only it can be refused before anything is written.
+        if let Some(model) = model {
+            self.set(Setting::Model, model, Waiter::Call(call), out)?;
+        }
+        match mode {
+            Some(mode) => self.set(Setting::Mode, mode, Waiter::Call(call), out),
+            None => Ok(()),
+        }
+    }
+
+    fn query(
+        &mut self,
+        call: Call,
+        method: &str,
+        args: &[Json<'static>],
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let unsupported =
+            |name| Err(GatewayError::unsupported(name, &format!("the query {method}")));
+        let name = self.name();
+        let known = match method {
+            "supportedModels" => self.model.list.clone(),
+            "supportedModes" => self.mode.list.clone(),
+            "supportedCommands" => Some(self.commands.clone().unwrap_or(Json::checked("[]"))),
+            "accountInfo" => {
+                let methods = self.auth_methods.clone().unwrap_or(Json::checked("[]"));
+                Some(Json::checked(format!("{{\"authMethods\":{}}}", methods.get())))
+            }
+            "setModel" => {
+                let model = Some(argument(args, 0, "a model")?);
+                return self.configure(call, &Configure { model, ..Configure::default() }, out);
+            }
+            "setPermissionMode" => {
+                let permission_mode = Some(argument(args, 0, "a mode")?);
+                let change = Configure { permission_mode, ..Configure::default() };
+                return self.configure(call, &change, out);
+            }
+            "setConfigOption" if self.session.is_some() => {
+                let value: serde_json::Value = argument(args, 1, "a value")?;
+                let id: String = argument(args, 0, "an option")?;
+                let session = &self.session;
+                let params = match value.is_boolean() {
+                    true => json!({
+                        "sessionId": session, "configId": id, "type": "boolean", "value": value,
+                    }),
+                    false => json!({ "sessionId": session, "configId": id, "value": value }),
+                };
+                let sent = Sent::Query { method: "session/set_config_option", call: Some(call) };
+                return self.send("session/set_config_option", &params, sent, out);
+            }
+            "listSessions" if self.announces("sessionCapabilities.list") => {
+                let params = argument(args, 0, "").unwrap_or_else(|_| json!({}));
+                let sent = Sent::Query { method: "session/list", call: Some(call) };
+                return self.send("session/list", &params, sent, out);
+            }
+            "authenticate" => {
+                let params = json!({ "methodId": argument::<String>(args, 0, "a method")? });
+                let sent = Sent::Query { method: "authenticate", call: Some(call) };
+                return self.send("authenticate", &params, sent, out);
+            }
+            _ => return unsupported(name),
+        };
+        match known {
+            Some(known) => out.reply(call, Ok(known)),
+            None => return unsupported(name),
+        }
+        Ok(())
+    }
+}
+
+fn argument<T: DeserializeOwned>(
+    args: &[Json<'static>],
+    at: usize,
+    what: &str,
+) -> Result<T, GatewayError> {
+    let read = args.get(at).and_then(|argument| argument.read().ok());
+    read.ok_or_else(|| {
+        let message = format!("the query needs {what} as argument {}", at + 1);
+        GatewayError::new(ErrorCode::InvalidMessage, message)
+    })
+}

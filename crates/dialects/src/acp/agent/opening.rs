@@ -1,0 +1,190 @@
+//! From the start of the process to a session that takes prompts: `initialize`, `session/new` or its
+//! like, then the mode and the model that are wanted.
+
+use agentwire_protocol::event::{AgentInfo, ErrorEvent, Other, TurnFailure};
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Text};
+use serde_json::json;
+
+use super::super::launch;
+use super::super::wire::{Initialized, Opened};
+use super::settings::options_changed;
+use super::{Sent, Setting, Translator, Waiter};
+use crate::json::Value;
+use crate::tape::Out;
+
+/// The version of the protocol that we speak.
+const VERSION: u64 = 1;
+
+/// How far the session is.
+pub(super) enum Stage {
+    /// `initialize` has no answer yet.
+    Starting,
+    /// The session is not open yet.
+    Opening,
+    /// It is open; the mode or the model is not yet what is wanted.
+    Settling,
+    /// It takes prompts.
+    Ready,
+    /// It cannot be opened as it is wanted.
+    Failed(GatewayError),
+}
+
+impl Translator {
+    pub(super) fn initialize(&mut self, out: &mut Out<'_>) {
+        let params = json!({
+            "protocolVersion": VERSION,
+            // Files and commands are the agent's own: it runs on the same machine.
+            "clientCapabilities": {
+                "fs": { "readTextFile": false, "writeTextFile": false },
+                "terminal": false,
+                "elicitation": { "form": {}, "url": {} },
+            },
+            "clientInfo": {
+                "name": "agentwire",
+                "title": "agentwire",
+                "version": env!("CARGO_PKG_VERSION"),
+            },
+        });
+        if let Err(error) = self.send("initialize", &params, Sent::Initialize, out) {
+            self.fail_opening(error, out);
+        }
+    }
+
+    pub(super) fn initialized(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
+        let read: Initialized<'_> = result.and_then(Value::to).unwrap_or_default();
+        let name = read.info.and_then(|info| info.get("name"));
+        self.is_gemini |= name.is_some_and(|name| name.is("gemini-cli"));
+        let capabilities = read.capabilities.map(Value::json);
+        self.capabilities = capabilities.and_then(|json| json.read().ok()).unwrap_or_default();
+        self.auth_methods = read.auth_methods.map(|methods| methods.json().into_owned());
+        out.ready(AgentInfo {
+            agent_version: read.info.and_then(|info| info.read("version")),
+            capabilities: result.map(Value::json),
+            ..AgentInfo::default()
+        });
+        if self.session.is_some() {
+            // Gemini opens a session before it is initialized, and can be initialized twice
+            // (fixture real-protocol-errors).
+            return;
+        }
+        self.stage = Stage::Opening;
+        if out.is_recording() {
+            // Before the session is open, only the replay of an earlier one can bring content.
+            self.replaying = true;
+        } else if read.version.unwrap_or(VERSION) == VERSION {
+            self.open(out);
+        } else {
+            let version = read.version.unwrap_or_default();
+            let what = format!("version {VERSION} of ACP, it speaks {version}");
+            self.fail_opening(GatewayError::unsupported(self.name(), &what), out);
+        }
+    }
+
+    /// Whether the agent has announced that capability, such as `promptCapabilities.image`.
+    pub(super) fn announces(&self, path: &str) -> bool {
+        let found = path.split('.').try_fold(&self.capabilities, |value, name| value.get(name));
+        found.is_some_and(|value| !value.is_null() && value.as_bool() != Some(false))
+    }
+
+    /// Opens the session: a new one, or the one to resume in the way that the agent has.
+    fn open(&mut self, out: &mut Out<'_>) {
+        let resume = self.setup.resume.as_deref();
+        let method = match resume {
+            None => "session/new",
+            Some(_) if self.announces("sessionCapabilities.resume") => "session/resume",
+            Some(_) if self.announces("loadSession") => "session/load",
+            Some(_) => {
+                let error = GatewayError::unsupported(self.name(), "the resuming of a session");
+                return self.fail_opening(error, out);
+            }
+        };
+        let replays = method == "session/load";
+        let announces = |path: &str| self.announces(path);
+        let sent = launch::session(&self.setup.config, resume, self.agent, announces)
+            .and_then(|params| self.send(method, &params, Sent::Open { replays }, out));
+        match sent {
+            Ok(()) => self.replaying = replays,
+            Err(error) => self.fail_opening(error, out),
+        }
+        self.commands = None;
+    }
+
+    /// After a sign-in, a session that could not be opened is tried again.
+    pub(super) fn retry_opening(&mut self, method: &str, out: &mut Out<'_>) {
+        if method == "authenticate" && matches!(self.stage, Stage::Failed(_)) {
+            self.stage = Stage::Opening;
+            self.open(out);
+        }
+    }
+
+    pub(super) fn opened(&mut self, result: Option<Value<'_>>, replays: bool, out: &mut Out<'_>) {
+        let opened: Opened<'_> = result.and_then(Value::to).unwrap_or_default();
+        let ours = self.session.as_deref();
+        if ours.zip(opened.session_id.as_ref()).is_some_and(|(ours, id)| *id != *ours) {
+            // One process may have several sessions, as in the fixture real-two-sessions.
+            self.has_other_session = true;
+            return out.emit(Other::named("otherSession"));
+        }
+        let resumed = self.setup.resume.as_deref().map(Text::from);
+        let id = opened.session_id.clone().or(resumed).map(Text::into_owned);
+        self.session = id.as_ref().map(Text::to_string).or(self.session.take());
+        self.offers(&opened);
+        out.ready(AgentInfo {
+            native_session_id: id,
+            model: self.model.current.as_deref().map(Text::from),
+            mode: self.mode.current.as_deref().map(Text::from),
+            models: self.model.list.clone(),
+            modes: self.mode.list.clone(),
+            ..AgentInfo::default()
+        });
+        if let Some(options) = opened.options {
+            out.emit(options_changed(options));
+        }
+        // Gemini's replay goes on after the result and ends with its commands
+        // (fixture real-load-1-load).
+        self.replaying = replays && self.is_gemini && self.commands.is_none();
+        if out.is_recording() {
+            self.stage = Stage::Ready;
+            return;
+        }
+        match self.settle_config(out) {
+            Ok(()) => self.settled(out),
+            Err(error) => self.fail_opening(error, out),
+        }
+    }
+
+    /// Asks for the mode and the model of the configuration, unless they are so already.
+    fn settle_config(&mut self, out: &mut Out<'_>) -> Result<(), GatewayError> {
+        self.stage = Stage::Settling;
+        if let Some(mode) = self.wanted_mode(&self.setup.config)? {
+            self.set(Setting::Mode, mode, Waiter::Opening, out)?;
+        }
+        // Gemini was started with its model, which may be an alias of the one it names.
+        let model = self.setup.config.model.clone().filter(|_| self.agent != AgentType::Gemini);
+        match model.filter(|model| self.model.current.as_ref() != Some(model)) {
+            Some(model) => self.set(Setting::Model, model, Waiter::Opening, out),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes prompts as soon as nothing of the opening is left.
+    pub(super) fn settled(&mut self, out: &mut Out<'_>) {
+        let left = |sent: &Sent| matches!(sent, Sent::Setting { waiter: Waiter::Opening, .. });
+        if matches!(self.stage, Stage::Settling) && !self.sent.values().any(left) {
+            self.stage = Stage::Ready;
+        }
+        self.pump(out);
+    }
+
+    /// What is wanted cannot be had: nothing runs in a session that is not as it was asked for.
+    pub(super) fn fail_opening(&mut self, error: GatewayError, out: &mut Out<'_>) {
+        if error.code != ErrorCode::AgentFailed {
+            out.emit(ErrorEvent {
+                code: Some(Text::from(error.code.as_str())),
+                ..ErrorEvent::new(error.message.as_str())
+            });
+        }
+        self.fail_queue(TurnFailure::Error, &error.message, out);
+        self.stage = Stage::Failed(error);
+    }
+}

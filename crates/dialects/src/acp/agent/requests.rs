@@ -1,0 +1,350 @@
+//! What the agent asks: permissions, questions, and files or terminals that we do not offer.
+
+use agentwire_protocol::event::{
+    Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome,
+    RequestRaised, RequestSettled, SettledBy, ToolFailure, input_digest,
+};
+use agentwire_protocol::{Json, Text};
+
+use super::super::wire::{self, Elicitation, Permission, ToolCall};
+use super::Translator;
+use super::tools::shown;
+use crate::json::Value;
+use crate::tape::{Agent, Out};
+
+/// A request that has no answer yet.
+pub(super) struct Asked {
+    /// The agent's id of the request, exactly as it wrote it.
+    pub(super) wire_id: Json<'static>,
+    pub(super) what: What,
+}
+
+/// What was asked.
+pub(super) enum What {
+    Permission {
+        tool: Option<String>,
+        options: Vec<(String, RequestOptionKind)>,
+    },
+    Form {
+        fields: Vec<Field>,
+    },
+    Link {
+        id: Option<String>,
+    },
+    /// The answer is in the agent's own form.
+    Other {
+        method: String,
+    },
+}
+
+/// A field of a form.
+pub(super) struct Field {
+    pub(super) id: String,
+    pub(super) question: String,
+    /// Its JSON type.
+    pub(super) kind: String,
+}
+
+impl Translator {
+    pub(super) fn request(
+        &mut self,
+        method: &str,
+        id: Value<'_>,
+        params: Option<Value<'_>>,
+        out: &mut Out<'_>,
+    ) {
+        let id = id.json();
+        if !id
+            .get()
+            .starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+        {
+            return;
+        }
+        match method {
+            "session/request_permission" => self.permission(id, params, out),
+            "elicitation/create" => self.elicitation(id, params, out),
+            _ => {
+                self.close_block(out);
+                let what = What::Other { method: method.to_owned() };
+                let input = params.map(Value::json);
+                let asked = raised(RequestKind::Other, input);
+                self.raise(
+                    id,
+                    None,
+                    what,
+                    RequestRaised { name: Some(Text::from(method)), ..asked },
+                    out,
+                );
+            }
+        }
+    }
+
+    fn permission(&mut self, id: Json<'_>, params: Option<Value<'_>>, out: &mut Out<'_>) {
+        let read: Permission<'_> = params.and_then(Value::to).unwrap_or_default();
+        let call: ToolCall<'_> = read.tool_call.and_then(Value::to).unwrap_or_default();
+        let is_ours = self.is_ours(read.session_id.as_deref(), out);
+        let tool_id = call.id.as_deref().filter(|id| !self.is_over(id));
+        if let Some(tool_id) = tool_id.filter(|_| is_ours) {
+            // Gemini tells of a call first when it asks for it.
+            self.in_turn(out);
+            let is_new = self.start_tool(tool_id, &call, out);
+            self.tool_progress(tool_id, &ToolCall { status: None, ..call.clone() }, is_new, out);
+        }
+        self.close_block(out);
+        let tool = call.id.as_deref().and_then(|id| self.ledger.tool(id)).map(|tool| &tool.memo);
+        let known = |text: &String| (!text.is_empty()).then(|| Text::from(text.clone()));
+        let tool_name = tool.and_then(|tool| known(&tool.name));
+        let title = call.title.clone().or_else(|| tool.and_then(|tool| known(&tool.title)));
+        let input = tool.and_then(|tool| tool.input.clone());
+        // Without arguments the call itself is what was shown, and what the digest binds to.
+        let input = input.or_else(|| read.tool_call.map(|call| call.json().into_owned()));
+        let is_input = |text: &String| input.as_ref().is_some_and(|input| input.get() == text);
+        let text =
+            Some(shown(call.content).text).filter(|text| !text.is_empty() && !is_input(text));
+        let options = read.options.unwrap_or_default();
+        let options = options.into_iter().filter_map(|option| {
+            let kind = option_kind(option.kind.as_deref().unwrap_or_default());
+            let label = option.name.or_else(|| option.id.clone())?;
+            Some(RequestOption { id: option.id?, label, kind })
+        });
+        let options: Vec<_> = options.collect();
+        let offered = options.iter().map(|option| (option.id.to_string(), option.kind));
+        let what = What::Permission {
+            tool: call.id.as_deref().map(str::to_owned),
+            options: offered.collect(),
+        };
+        let asked = RequestRaised {
+            tool_name,
+            tool_use_id: call.id.as_deref().map(Text::from),
+            options,
+            title,
+            message: text.map(Text::from),
+            ..raised(RequestKind::Permission, input)
+        };
+        self.raise(id, call.id.as_deref(), what, asked, out);
+    }
+
+    fn elicitation(&mut self, id: Json<'_>, params: Option<Value<'_>>, out: &mut Out<'_>) {
+        let read: Elicitation<'_> = params.and_then(Value::to).unwrap_or_default();
+        self.close_block(out);
+        let is_link = read.mode.as_deref() == Some("url");
+        let (questions, what) = if is_link {
+            let message = read.message.clone().unwrap_or(Text::from("open the link"));
+            let question = Question {
+                question: message,
+                id: None,
+                header: read.url.clone(),
+                options: Vec::new(),
+                multi_select: false,
+                is_secret: false,
+            };
+            (vec![question], What::Link { id: read.id.as_deref().map(str::to_owned) })
+        } else {
+            let properties = read.schema.and_then(|schema| schema.get("properties"));
+            let questions: Vec<_> =
+                properties.into_iter().flat_map(Value::fields).map(question).collect();
+            let (questions, fields) = questions.into_iter().unzip();
+            (questions, What::Form { fields })
+        };
+        let asked = RequestRaised {
+            tool_use_id: read.tool_call_id.as_deref().map(Text::from),
+            questions,
+            title: read.url,
+            message: read.message,
+            name: Some(Text::from("elicitation/create")),
+            schema: read.schema.map(Value::json),
+            ..raised(RequestKind::Question, params.map(Value::json))
+        };
+        let subject = read.id.as_deref().or(read.tool_call_id.as_deref());
+        self.raise(id, subject, what, asked, out);
+    }
+
+    /// The agent's ids start anew with each process; what is asked about makes them unique.
+    fn raise(
+        &mut self,
+        wire_id: Json<'_>,
+        subject: Option<&str>,
+        what: What,
+        asked: RequestRaised<'_>,
+        out: &mut Out<'_>,
+    ) {
+        let digest = asked.input_digest.get(..16).unwrap_or_default();
+        let base = format!("{}:{}", subject.unwrap_or(digest), wire_id.get());
+        let id = match self.raised_requests.count(&base) {
+            0 => base.clone(),
+            times => format!("{base}:{}", times + 1),
+        };
+        let memo = Asked { wire_id: wire_id.into_owned(), what };
+        // The same request said twice is one: its answer has one id to go to.
+        if self.ledger.request(&base).is_none()
+            && self.ledger.open_request(&id, &Agent::main(), memo)
+        {
+            self.raised_requests.push(&base);
+            out.emit(RequestRaised { request_id: Text::from(id), ..asked });
+        }
+    }
+
+    pub(super) fn notification(
+        &mut self,
+        method: &str,
+        params: Option<Value<'_>>,
+        out: &mut Out<'_>,
+    ) {
+        match method {
+            "$/cancel_request" => {
+                let Some(id) = params.and_then(|params| params.read::<Json<'_>>("requestId"))
+                else {
+                    return;
+                };
+                let withdrawn = (RequestOutcome::Withdrawn, SettledBy::Agent);
+                let wire_ids = self.settle_where(withdrawn, None, out, |asked| asked.wire_id == id);
+                for id in &wire_ids {
+                    out.write(wire::refusal(id, -32800, "request cancelled"));
+                }
+            }
+            "elicitation/complete" => {
+                let Some(done) = params.and_then(|params| params.get("elicitationId")?.string())
+                else {
+                    return;
+                };
+                let resolved = (RequestOutcome::Resolved, SettledBy::Agent);
+                let wire_ids = self.settle_where(
+                    resolved,
+                    None,
+                    out,
+                    |asked| matches!(&asked.what, What::Link { id: Some(id) } if *id == done),
+                );
+                for id in &wire_ids {
+                    out.write(wire::response(id, &serde_json::json!({ "action": "accept" })));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Settles the open requests that fit, and gives the agent's ids of them.
+    pub(super) fn settle_where(
+        &mut self,
+        (outcome, by): (RequestOutcome, SettledBy),
+        reason: Option<&str>,
+        out: &mut Out<'_>,
+        fits: impl Fn(&Asked) -> bool,
+    ) -> Vec<Json<'static>> {
+        let open = self.ledger.requests().filter(|request| fits(&request.memo));
+        let ids: Vec<String> = open.map(|request| request.id.clone()).collect();
+        let mut wire_ids = Vec::new();
+        for id in ids {
+            if let Some(request) = self.ledger.close_request(&id) {
+                out.emit(RequestSettled {
+                    request_id: Text::from(id),
+                    outcome,
+                    by,
+                    reason: reason.map(Text::from),
+                    updated_input: None,
+                });
+                wire_ids.push(request.memo.wire_id);
+            }
+        }
+        wire_ids
+    }
+
+    /// The call has its result, so what was asked about it is settled.
+    pub(super) fn settle_requests_of(
+        &mut self,
+        tool_id: &str,
+        outcome: (RequestOutcome, SettledBy),
+        out: &mut Out<'_>,
+    ) {
+        self.settle_where(outcome, None, out, |asked| {
+            matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == tool_id)
+        });
+    }
+
+    /// In a recording the answers are not seen. The agent goes on and says no more of a call that it
+    /// asked for: it was refused.
+    pub(super) fn settle_passed_over(&mut self, out: &mut Out<'_>) {
+        if !out.is_recording() {
+            return;
+        }
+        let tools = self.ledger.requests().filter_map(|request| match &request.memo.what {
+            What::Permission { tool, .. } => tool.clone(),
+            What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
+        });
+        let tools: Vec<String> = tools.collect();
+        let denied = (RequestOutcome::Denied, SettledBy::Client);
+        self.settle_where(denied, None, out, |asked| matches!(asked.what, What::Permission { .. }));
+        for tool in tools {
+            self.fail_tool(&tool, ToolFailure::Denied, "permission was refused", out);
+        }
+    }
+
+    /// In a recording, at the end of a turn: whatever was asked has been answered.
+    pub(super) fn settle_unseen(&mut self, out: &mut Out<'_>) {
+        self.settle_passed_over(out);
+        self.settle_where((RequestOutcome::Resolved, SettledBy::Agent), None, out, |_| true);
+    }
+}
+
+/// A request of which only this is known; [`Translator::raise`] names it.
+fn raised<'a>(kind: RequestKind, input: Option<Json<'a>>) -> RequestRaised<'a> {
+    RequestRaised {
+        request_id: Text::from(""),
+        kind,
+        input_digest: input_digest(input.as_ref()),
+        tool_name: None,
+        input,
+        tool_use_id: None,
+        questions: Vec::new(),
+        suggestions: None,
+        options: Vec::new(),
+        title: None,
+        message: None,
+        name: None,
+        schema: None,
+        blocked_path: None,
+    }
+}
+
+fn option_kind(kind: &str) -> RequestOptionKind {
+    match kind {
+        "allow_once" => RequestOptionKind::AllowOnce,
+        "allow_always" => RequestOptionKind::AllowAlways,
+        "reject_once" => RequestOptionKind::RejectOnce,
+        "reject_always" => RequestOptionKind::RejectAlways,
+        _ => RequestOptionKind::Unknown,
+    }
+}
+
+/// A property of a form's schema as a question.
+fn question<'d>((id, schema): (std::borrow::Cow<'d, str>, Value<'d>)) -> (Question<'d>, Field) {
+    let kind = schema.get("type").and_then(Value::string).unwrap_or_default();
+    let items = schema.get("items").unwrap_or(schema);
+    let labels = items.get("enum").into_iter().flat_map(Value::items).filter_map(Value::to);
+    let mut options: Vec<QuestionOption<'d>> =
+        labels.map(|label| QuestionOption { label, description: None }).collect();
+    let titled = ["oneOf", "anyOf"].iter().filter_map(|name| items.get(name));
+    options.extend(titled.flat_map(Value::items).filter_map(|choice| {
+        Some(QuestionOption { label: choice.read("const")?, description: choice.read("title") })
+    }));
+    if kind == "boolean" {
+        let words = ["true", "false"].map(Text::from);
+        options.extend(words.map(|label| QuestionOption { label, description: None }));
+    }
+    let header: Option<Text<'d>> = schema.read("title");
+    let described: Option<Text<'d>> = schema.read("description").or_else(|| header.clone());
+    let question = described.unwrap_or_else(|| Text::new(id.clone()));
+    let field = Field {
+        id: id.clone().into_owned(),
+        question: question.to_string(),
+        kind: kind.clone().into_owned(),
+    };
+    let question = Question {
+        question,
+        id: Some(Text::new(id)),
+        header,
+        options,
+        multi_select: kind == "array",
+        is_secret: false,
+    };
+    (question, field)
+}

@@ -1,0 +1,216 @@
+//! Answers to what the agent asked, in its words.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::command::Answer;
+use agentwire_protocol::event::{RequestOptionKind, RequestOutcome, SettledBy, ToolFailure};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, Settlement};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::super::wire;
+use super::Translator;
+use super::requests::{Asked, Field, What};
+use crate::tape::Out;
+
+/// The code of a refusal of ours; those near it have meanings of their own.
+const REFUSED: i64 = -32603;
+
+/// An answer, ready to be written.
+struct Ready {
+    line: String,
+    /// The call that will not run.
+    refused_tool: Option<String>,
+}
+
+impl Translator {
+    pub(super) fn settle(
+        &mut self,
+        settlement: &Settlement,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let id = settlement.request_id.as_str();
+        let name = self.name();
+        let Some(request) = self.ledger.request(id) else {
+            let message = format!("there is no open request {id}");
+            return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
+        };
+        let answer = settlement.answer()?;
+        let interrupts = matches!(answer, Answer::Deny { interrupt: true, .. });
+        let ready = respond(&request.memo, answer, name)?;
+        self.ledger.close_request(id);
+        out.write(ready.line);
+        if let Some(tool) = ready.refused_tool {
+            // The agent may say no more of it; Gemini does not.
+            let error = settlement.message.as_deref().unwrap_or("permission was refused");
+            self.fail_tool(&tool, ToolFailure::Denied, error, out);
+        }
+        if interrupts {
+            self.interrupt(out);
+        }
+        Ok(())
+    }
+
+    /// Nobody will answer what is open: the agent is told so.
+    pub(super) fn cancel_requests(&mut self, out: &mut Out<'_>) {
+        let open: Vec<_> = self.ledger.requests().map(|request| cancelled(&request.memo)).collect();
+        open.into_iter().for_each(|line| out.write(line));
+        let denied = (RequestOutcome::Denied, SettledBy::Gateway);
+        self.settle_where(denied, Some("interrupted"), out, |_| true);
+    }
+}
+
+fn respond(asked: &Asked, answer: Answer, agent: &str) -> Result<Ready, GatewayError> {
+    let unsupported = |what: &str| Err(GatewayError::unsupported(agent, what));
+    let line = match (&asked.what, answer) {
+        (What::Permission { tool, options }, answer) => {
+            let chosen = choose(options, answer, agent)?;
+            let refused_tool = if chosen.is_refusal { tool.clone() } else { None };
+            let outcome = match chosen.option {
+                Some(id) => json!({ "outcome": "selected", "optionId": id }),
+                None => json!({ "outcome": "cancelled" }),
+            };
+            let line = wire::response(&asked.wire_id, &json!({ "outcome": outcome }));
+            return Ok(Ready { line, refused_tool });
+        }
+        (_, Answer::Allow { updated_permissions: Some(_), .. }) => {
+            return unsupported("updatedPermissions");
+        }
+        (_, Answer::Allow { always: true, .. }) => return unsupported("remember session"),
+        (What::Form { .. } | What::Link { .. }, Answer::Deny { interrupt: true, .. }) => {
+            cancelled(asked)
+        }
+        (What::Form { .. } | What::Link { .. }, Answer::Deny { .. }) => {
+            wire::response(&asked.wire_id, &json!({ "action": "decline" }))
+        }
+        (What::Form { .. }, Answer::Allow { updated_input: Some(content), .. }) => {
+            accept(asked, &content)
+        }
+        (What::Form { fields }, Answer::Answers(answers)) => {
+            accept(asked, &Json::of(&content(fields, &answers)?))
+        }
+        (What::Form { .. }, Answer::Allow { .. }) => return invalid("a form needs answers"),
+        (What::Link { .. }, Answer::Allow { updated_input: None, .. } | Answer::Answers(_)) => {
+            wire::response(&asked.wire_id, &json!({ "action": "accept" }))
+        }
+        (What::Link { .. }, Answer::Allow { .. }) => return unsupported("updatedInput"),
+        (
+            What::Form { .. } | What::Link { .. } | What::Other { .. },
+            Answer::HookOutput(output),
+        ) => wire::response(&asked.wire_id, &output),
+        (What::Other { .. }, Answer::Deny { message, .. }) => {
+            let message = message.unwrap_or_else(|| "refused".to_owned());
+            wire::refusal(&asked.wire_id, REFUSED, &message)
+        }
+        (What::Other { method }, Answer::Allow { .. } | Answer::Answers(_)) => {
+            return invalid(&format!("{method} needs its result as hookOutput"));
+        }
+    };
+    Ok(Ready { line, refused_tool: None })
+}
+
+struct Chosen {
+    /// None of the options, but that the request is cancelled.
+    option: Option<String>,
+    is_refusal: bool,
+}
+
+fn choose(
+    options: &[(String, RequestOptionKind)],
+    answer: Answer,
+    agent: &str,
+) -> Result<Chosen, GatewayError> {
+    use RequestOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+    let of_kind = |wanted| {
+        let option = options.iter().find(|(_, kind)| *kind == wanted);
+        option.map(|(id, _)| id.clone())
+    };
+    let unsupported = |what: &str| Err(GatewayError::unsupported(agent, what));
+    let allowed = |option| Ok(Chosen { option: Some(option), is_refusal: false });
+    match answer {
+        Answer::Allow { updated_input: Some(_), .. } => unsupported("updatedInput"),
+        Answer::Allow { updated_permissions: Some(_), .. } => unsupported("updatedPermissions"),
+        Answer::Allow { always: true, .. } => match of_kind(AllowAlways) {
+            Some(option) => allowed(option),
+            None => unsupported("remember session: it offers no such answer"),
+        },
+        Answer::Allow { .. } => match of_kind(AllowOnce) {
+            Some(option) => allowed(option),
+            None => unsupported("behavior allow: it offers no such answer"),
+        },
+        // A refusal is always to be had: a request that is cancelled does not run.
+        Answer::Deny { interrupt, .. } => {
+            let option = of_kind(RejectOnce).filter(|_| !interrupt);
+            Ok(Chosen { option, is_refusal: true })
+        }
+        Answer::HookOutput(output) => {
+            #[derive(Deserialize)]
+            #[serde(rename_all = "camelCase")]
+            struct Choice {
+                option_id: String,
+            }
+            let wanted = output.read::<Choice>().ok().map(|choice| choice.option_id);
+            match options.iter().find(|(id, _)| Some(id) == wanted.as_ref()) {
+                Some((id, kind)) => Ok(Chosen {
+                    option: Some(id.clone()),
+                    is_refusal: matches!(kind, RejectOnce | RejectAlways),
+                }),
+                None => invalid("hookOutput must be {\"optionId\": one of the request's options}"),
+            }
+        }
+        Answer::Answers(_) => unsupported("answers to a permission request"),
+    }
+}
+
+/// The answer that says that nobody answers.
+fn cancelled(asked: &Asked) -> String {
+    match &asked.what {
+        What::Permission { .. } => {
+            let outcome = json!({ "outcome": { "outcome": "cancelled" } });
+            wire::response(&asked.wire_id, &outcome)
+        }
+        What::Form { .. } | What::Link { .. } => {
+            wire::response(&asked.wire_id, &json!({ "action": "cancel" }))
+        }
+        What::Other { .. } => wire::refusal(&asked.wire_id, REFUSED, "interrupted"),
+    }
+}
+
+fn accept(asked: &Asked, content: &Json<'_>) -> String {
+    #[derive(serde::Serialize)]
+    struct Accept<'a> {
+        action: &'static str,
+        content: &'a Json<'a>,
+    }
+    wire::response(&asked.wire_id, &Accept { action: "accept", content })
+}
+
+/// The form's content. Words are turned into what the field's type asks for.
+fn content(
+    fields: &[Field],
+    answers: &BTreeMap<String, Json<'static>>,
+) -> Result<BTreeMap<String, Json<'static>>, GatewayError> {
+    let mut content = BTreeMap::new();
+    for (key, answer) in answers {
+        let field = fields.iter().find(|field| field.id == *key);
+        let Some(field) = field.or_else(|| fields.iter().find(|field| field.question == *key))
+        else {
+            return invalid(&format!("the form has no field {key}"));
+        };
+        let word = answer.read::<String>().ok();
+        let value = match (field.kind.as_str(), word) {
+            ("boolean" | "number" | "integer", Some(word)) => match Json::parse(word.trim()) {
+                Ok(value) => value.into_owned(),
+                Err(_) => return invalid(&format!("{key} must be a {}", field.kind)),
+            },
+            ("array", Some(word)) => Json::of(&[word]),
+            _ => answer.clone(),
+        };
+        content.insert(field.id.clone(), value);
+    }
+    Ok(content)
+}
+
+fn invalid<T>(message: &str) -> Result<T, GatewayError> {
+    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+}

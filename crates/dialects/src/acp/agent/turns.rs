@@ -1,0 +1,256 @@
+//! Prompts and turns: what waits, what runs, and how it ends.
+
+use agentwire_protocol::event::{
+    Other, Status, StatusChanged, TextChunk, ThinkingChunk, TurnCompleted, TurnFailed, TurnFailure,
+    TurnOrigin,
+};
+use agentwire_protocol::usage::ModelUsage;
+use agentwire_protocol::{ErrorCode, GatewayError, Prompt, Text, TokenUsage};
+use serde_json::json;
+
+use super::super::wire::{self, Failure, Prompted, Quota, Tokens};
+use super::opening::Stage;
+use super::{Sent, Translator, words};
+use crate::json::Value;
+use crate::ledger::{completed_turn, failed_turn};
+use crate::tape::Out;
+
+/// How many bytes of prompts may wait.
+const QUEUE_LIMIT: usize = 64 << 20;
+
+/// A block of text or thought that is open.
+pub(super) struct Block {
+    pub(super) is_thought: bool,
+    pub(super) message_id: Option<String>,
+}
+
+impl Translator {
+    /// Takes a prompt; it runs when the session is open and no turn runs.
+    pub(super) fn enqueue(
+        &mut self,
+        prompt: &Prompt,
+        is_next: bool,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        if let Stage::Failed(error) = &self.stage {
+            return Err(error.clone());
+        }
+        let is_known = !matches!(self.stage, Stage::Starting);
+        if is_known && !prompt.images.is_empty() && !self.takes_images() {
+            return Err(GatewayError::unsupported(self.name(), "images in a prompt"));
+        }
+        let waiting: usize = self.queue.iter().chain([prompt]).map(size).sum();
+        if waiting > QUEUE_LIMIT && !self.queue.is_empty() {
+            let message = "too many prompts wait; wait for the turn to end";
+            return Err(GatewayError::new(ErrorCode::Overloaded, message));
+        }
+        if is_next {
+            self.queue.push_front(prompt.clone());
+        } else {
+            self.queue.push_back(prompt.clone());
+        }
+        self.pump(out);
+        Ok(())
+    }
+
+    fn takes_images(&self) -> bool {
+        self.announces("promptCapabilities.image")
+    }
+
+    /// Sends the next prompt, if the agent can take one. A second prompt in a running turn would
+    /// cancel it, as in the fixture real-concurrent-same-session.
+    pub(super) fn pump(&mut self, out: &mut Out<'_>) {
+        while matches!(self.stage, Stage::Ready) && !self.replaying && !self.ledger.turn_is_open() {
+            let Some(prompt) = self.queue.pop_front() else { return };
+            self.close_block(out);
+            let text = Some(Text::from(prompt.text.as_str()));
+            self.ledger.start_turn(out, text, TurnOrigin::Prompt);
+            let sent = if prompt.images.is_empty() || self.takes_images() {
+                let params = json!({ "sessionId": self.session, "prompt": content(&prompt) });
+                self.send("session/prompt", &params, Sent::Prompt, out)
+            } else {
+                Err(GatewayError::unsupported(self.name(), "images in a prompt"))
+            };
+            if let Err(error) = sent {
+                self.ledger.fail_turn(out, TurnFailure::Error, Text::from(error.message));
+            }
+        }
+    }
+
+    /// Stops the turn that runs, or what waits to run. Gemini ends a cancelled turn only when its
+    /// open requests are answered (fixture real-cancel-permission-unanswered).
+    pub(super) fn interrupt(&mut self, out: &mut Out<'_>) {
+        if self.ledger.turn_is_open() {
+            self.interrupted = true;
+            out.write(wire::notification("session/cancel", &json!({ "sessionId": self.session })));
+        } else {
+            self.fail_queue(TurnFailure::Interrupted, "interrupted before it was sent", out);
+        }
+        self.cancel_requests(out);
+    }
+
+    /// The prompts that wait will not run; each is told as a turn that failed.
+    pub(super) fn fail_queue(&mut self, reason: TurnFailure, error: &str, out: &mut Out<'_>) {
+        for prompt in std::mem::take(&mut self.queue) {
+            let text = Some(Text::from(prompt.text.as_str()));
+            self.ledger.start_turn(out, text, TurnOrigin::Prompt);
+            self.ledger.fail_turn(out, reason, Text::from(error));
+        }
+    }
+
+    /// Something came that a turn brings. In a recording, where prompts are not seen, it starts one.
+    pub(super) fn in_turn(&mut self, out: &mut Out<'_>) {
+        if out.is_recording() {
+            self.ledger.ensure_turn(out);
+        }
+    }
+
+    pub(super) fn finish_turn(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
+        if std::mem::take(&mut self.other_spoke) && self.has_other_session && out.is_recording() {
+            // Whose prompt it answers is not told: of the session that spoke last.
+            return out.emit(Other::named("otherSession"));
+        }
+        let read: Prompted<'_> = result.and_then(Value::to).unwrap_or_default();
+        let quota = read.meta.and_then(|meta| meta.read::<Quota<'_>>("quota"));
+        let models = quota.as_ref().and_then(|quota| quota.models.as_deref()).unwrap_or_default();
+        let models: Vec<_> = models.iter().filter_map(model_usage).collect();
+        let tokens = quota.as_ref().and_then(|quota| quota.tokens.as_ref());
+        let stop = read.stop_reason.as_deref().unwrap_or_default();
+        self.end_turn(out, stop == "cancelled");
+        let cost_usd = self.turn_cost();
+        let failure = match stop {
+            "cancelled" => Some((TurnFailure::Interrupted, "cancelled")),
+            "refusal" => Some((TurnFailure::Refused, "the model refused to go on")),
+            "max_turn_requests" => {
+                Some((TurnFailure::MaxTurns, "the turn took as many requests as it may"))
+            }
+            _ => None,
+        };
+        if let Some((reason, error)) = failure {
+            let failed = TurnFailed {
+                error_type: Some(Text::from(stop)),
+                usage: tokens.map(usage),
+                cost_usd,
+                models,
+                ..failed_turn(reason, Text::from(error))
+            };
+            self.ledger.fail_turn_with(out, failed);
+        } else {
+            self.ledger.ensure_turn(out);
+            if !self.has_output {
+                // Gemini ends so after an empty, malformed or blocked answer (fixture real-errors).
+                let message = Text::from("the turn ended without an answer");
+                out.emit(StatusChanged::new(Status::Warning).message(message));
+            }
+            let completed = TurnCompleted {
+                stop_reason: read.stop_reason.map(Text::new),
+                cost_usd,
+                models,
+                ..completed_turn(tokens.map(usage).unwrap_or_default())
+            };
+            self.ledger.complete_turn(out, completed);
+        }
+        self.has_output = false;
+        self.pump(out);
+    }
+
+    pub(super) fn fail_prompt(&mut self, failure: &Failure<'_>, out: &mut Out<'_>) {
+        const REQUEST_CANCELLED: i64 = -32800;
+        let (error, error_type) = words(failure);
+        if let Some(data) = failure.data {
+            data.carried();
+        }
+        let is_cancelled = failure.code == Some(REQUEST_CANCELLED);
+        self.end_turn(out, is_cancelled);
+        let reason = if is_cancelled { TurnFailure::Interrupted } else { TurnFailure::Error };
+        let failed = TurnFailed {
+            error_type: error_type.map(Text::from),
+            cost_usd: self.turn_cost(),
+            ..failed_turn(reason, Text::from(error))
+        };
+        self.ledger.fail_turn_with(out, failed);
+        self.has_output = false;
+        self.pump(out);
+    }
+
+    fn end_turn(&mut self, out: &mut Out<'_>, is_cancelled: bool) {
+        self.interrupted = false;
+        self.close_block(out);
+        if out.is_recording() && !is_cancelled {
+            self.settle_unseen(out);
+        }
+    }
+
+    /// What this turn cost, of the running total.
+    fn turn_cost(&mut self) -> Option<f64> {
+        let total = self.cost.take()?;
+        let cost = total - std::mem::replace(&mut self.cost_before, total);
+        // A total that went back began anew.
+        Some(if cost < 0.0 { total } else { cost })
+    }
+
+    pub(super) fn text(
+        &mut self,
+        is_thought: bool,
+        content: Text<'_>,
+        message_id: Option<&str>,
+        out: &mut Out<'_>,
+    ) {
+        let same = self.block.as_ref().is_some_and(|block| {
+            block.is_thought == is_thought && block.message_id.as_deref() == message_id
+        });
+        if !same {
+            self.close_block(out);
+            self.block = Some(Block { is_thought, message_id: message_id.map(str::to_owned) });
+        }
+        chunk(is_thought, content, false, message_id, out);
+    }
+
+    pub(super) fn close_block(&mut self, out: &mut Out<'_>) {
+        if let Some(block) = self.block.take() {
+            chunk(block.is_thought, Text::from(""), true, block.message_id.as_deref(), out);
+        }
+    }
+}
+
+fn chunk(
+    is_thought: bool,
+    content: Text<'_>,
+    is_complete: bool,
+    message_id: Option<&str>,
+    out: &mut Out<'_>,
+) {
+    let block_id = message_id.map(Text::from);
+    if is_thought {
+        out.emit(ThinkingChunk { content, is_complete, block_id, signature: None });
+    } else {
+        out.emit(TextChunk { content, is_complete, block_id });
+    }
+}
+
+fn content(prompt: &Prompt) -> Vec<serde_json::Value> {
+    let images = prompt
+        .images
+        .iter()
+        .map(|image| json!({ "type": "image", "mimeType": image.media_type, "data": image.data }));
+    [json!({ "type": "text", "text": prompt.text })].into_iter().chain(images).collect()
+}
+
+fn size(prompt: &Prompt) -> usize {
+    prompt.text.len() + prompt.images.iter().map(|image| image.data.len()).sum::<usize>()
+}
+
+fn usage(tokens: &Tokens<'_>) -> TokenUsage {
+    let (input_tokens, output_tokens) = (tokens.input.unwrap_or(0), tokens.output.unwrap_or(0));
+    TokenUsage {
+        input_tokens,
+        output_tokens,
+        total_tokens: input_tokens.saturating_add(output_tokens),
+        ..TokenUsage::default()
+    }
+}
+
+fn model_usage(quota: &Quota<'_>) -> Option<ModelUsage> {
+    let model = quota.model.as_ref()?.to_string();
+    Some(ModelUsage { model, usage: usage(quota.tokens.as_ref()?), cost_usd: None })
+}

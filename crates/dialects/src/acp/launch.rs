@@ -1,0 +1,148 @@
+//! How an ACP agent is started, and with what its session is opened.
+
+use agentwire_protocol::session::{McpServer, SystemPrompt};
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SandboxMode, SessionConfig};
+use serde_json::{Value as Object, json};
+
+use crate::agent::{Launch, Start, refuse};
+use crate::gemini;
+
+pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, GatewayError> {
+    let config = start.config;
+    let is_gemini = agent == AgentType::Gemini;
+    let name = name(agent);
+    let sandbox = config.sandbox_mode.unwrap_or_default();
+    refuse(
+        name,
+        &[
+            ("sandboxMode readOnly", sandbox == SandboxMode::ReadOnly),
+            ("sandboxMode workspaceWrite", sandbox == SandboxMode::WorkspaceWrite && !is_gemini),
+            ("systemPrompt", config.system_prompt.is_some() && is_gemini),
+            ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
+            ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
+            ("agents", config.agents.is_some()),
+            ("sandbox", config.sandbox.is_some()),
+            ("settingSources", config.setting_sources.is_some()),
+            ("betas", config.betas.is_some()),
+            ("outputFormat", config.output_format.is_some()),
+            ("fallbackModel", config.fallback_model.is_some()),
+        ],
+    )?;
+    mcp_servers(config, name, |_| true)?;
+    if !is_gemini {
+        // The user's settings name the program and its arguments; the rest is said on the wire.
+        return Ok(Launch::new("acp", config));
+    }
+    let mut launch = Launch::new("gemini", config);
+    launch.words(&["--acp", "--skip-trust"]);
+    launch.option(
+        "--approval-mode",
+        gemini::approval_mode(config.permission_mode.as_deref(), config.approval_mode)?,
+    );
+    if let Some(model) = &config.model {
+        launch.option("--model", model);
+    }
+    if sandbox == SandboxMode::WorkspaceWrite {
+        launch.words(&["--sandbox"]);
+    }
+    if let Some(tools) = config.allowed_tools.as_ref().filter(|tools| !tools.is_empty()) {
+        launch.option("--allowed-tools", tools.join(","));
+    }
+    for directory in config.additional_directories.iter().flatten() {
+        launch.option("--include-directories", directory);
+    }
+    // The launcher swallows signals; one process does not.
+    launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
+    Ok(launch)
+}
+
+/// The agent's name in refusals.
+pub(super) fn name(agent: AgentType) -> &'static str {
+    match agent {
+        AgentType::Gemini => "gemini over ACP",
+        AgentType::Acp | AgentType::Claude | AgentType::Codex | AgentType::Demo => "the ACP agent",
+    }
+}
+
+/// The parameters of `session/new`, `session/load` and `session/resume`. `announces` tells which
+/// capabilities the agent has, by their path.
+pub(super) fn session(
+    config: &SessionConfig,
+    resume: Option<&str>,
+    agent: AgentType,
+    announces: impl Fn(&str) -> bool,
+) -> Result<Object, GatewayError> {
+    let name = name(agent);
+    let cwd = config.working_directory.as_deref().unwrap_or(".");
+    let servers =
+        mcp_servers(config, name, |transport| announces(&format!("mcpCapabilities.{transport}")))?;
+    let mut params = serde_json::Map::new();
+    let mut add = |name: &str, value| params.insert(name.to_owned(), value);
+    add("cwd", json!(cwd));
+    add("mcpServers", json!(servers));
+    if let Some(id) = resume {
+        add("sessionId", json!(id));
+    }
+    if let Some(directories) = &config.additional_directories {
+        if announces("sessionCapabilities.additionalDirectories") {
+            add("additionalDirectories", json!(directories));
+        } else if agent != AgentType::Gemini && !directories.is_empty() {
+            return Err(GatewayError::unsupported(name, "the option additionalDirectories"));
+        }
+    }
+    if let Some(prompt) = &config.system_prompt {
+        if !announces("sessionCapabilities.systemPrompt") {
+            return Err(GatewayError::unsupported(name, "the option systemPrompt"));
+        }
+        let prompt = match prompt {
+            SystemPrompt::Text(text) => json!(text),
+            SystemPrompt::Preset(preset) => {
+                json!({ "append": preset.append.as_deref().unwrap_or("") })
+            }
+        };
+        add("_meta", json!({ "systemPrompt": prompt }));
+    }
+    Ok(Object::Object(params))
+}
+
+fn mcp_servers(
+    config: &SessionConfig,
+    agent: &str,
+    announces: impl Fn(&str) -> bool,
+) -> Result<Vec<Object>, GatewayError> {
+    let servers = config.mcp_servers.iter().flatten();
+    servers.map(|(name, server)| mcp_server(name, server, agent, &announces)).collect()
+}
+
+fn mcp_server(
+    name: &str,
+    server: &McpServer,
+    agent: &str,
+    announces: impl Fn(&str) -> bool,
+) -> Result<Object, GatewayError> {
+    let pairs = |map: &std::collections::BTreeMap<String, String>| -> Vec<Object> {
+        map.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    };
+    let missing = |field: &str| {
+        let message = format!("the MCP server {name} needs a {field}");
+        GatewayError::new(ErrorCode::InvalidMessage, message)
+    };
+    match server.kind.as_deref().unwrap_or("stdio") {
+        "stdio" => Ok(json!({
+            "name": name,
+            "command": server.command.as_deref().ok_or_else(|| missing("command"))?,
+            "args": server.args,
+            "env": pairs(&server.env),
+        })),
+        kind @ ("http" | "sse") if announces(kind) => Ok(json!({
+            "type": kind,
+            "name": name,
+            "url": server.url.as_deref().ok_or_else(|| missing("url"))?,
+            "headers": pairs(&server.headers),
+        })),
+        kind => {
+            let what = format!("the MCP server {name} of type {kind}");
+            Err(GatewayError::unsupported(agent, &what))
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The Agent Client Protocol, version 1: JSON-RPC over stdio, one process, many turns. We are the
+//! client.
+//!
+//! Whose: any agent that speaks it (schema of `@agentclientprotocol/sdk` 2.4.0), and Gemini CLI with
+//! `--acp` (measured with 0.61.0), whose default driver this is.
+//!
+//! Quirks of Gemini, known by `agentInfo.name` `gemini-cli`: a call that must be approved is first
+//! seen in the request; a refused call gets no further word; a mode change is said as text
+//! (`[MODE_UPDATE] yolo`); the result of `session/load` comes before its replay ends; its own request
+//! ids start at 0, like ours; errors of the model have HTTP codes.
+
+mod agent;
+mod launch;
+mod wire;
+
+use agentwire_protocol::{AgentType, GatewayError};
+
+use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
+use crate::json::Value;
+
+/// Any agent that speaks ACP.
+pub const ACP: Acp = Acp { agent: AgentType::Acp };
+
+/// Gemini CLI over ACP: the same wire, started and configured by Gemini's own flags.
+pub const GEMINI: Acp = Acp { agent: AgentType::Gemini };
+
+/// The dialect, for one agent that speaks it.
+pub struct Acp {
+    agent: AgentType,
+}
+
+impl AgentDialect for Acp {
+    fn name(&self) -> &'static str {
+        "acp"
+    }
+
+    fn agent_type(&self) -> AgentType {
+        self.agent
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            permissions: true,
+            questions: true,
+            deltas: true,
+            interrupt: true,
+            images: true,
+            resume: true,
+            configure: true,
+            ..Capabilities::default()
+        }
+    }
+
+    fn recognises(&self, message: Value<'_>) -> bool {
+        if !message.get("jsonrpc").is_some_and(|version| version.is("2.0")) {
+            return false;
+        }
+        if let Some(method) = message.get("method").and_then(Value::string) {
+            let families = ["session/", "fs/", "terminal/", "elicitation/"];
+            return families.iter().any(|family| method.starts_with(family));
+        }
+        message.get("result").is_some_and(|result| {
+            ["agentCapabilities", "protocolVersion", "stopReason", "sessionId"]
+                .iter()
+                .any(|field| result.get(field).is_some())
+        })
+    }
+
+    fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
+        launch::launch(start, self.agent)
+    }
+
+    fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
+        Box::new(agent::Translator::new(setup.clone(), self.agent))
+    }
+}

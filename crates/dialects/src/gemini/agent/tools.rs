@@ -1,0 +1,89 @@
+//! Gemini's tools: what sort each is, and which of them change files or plans.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::Text;
+use agentwire_protocol::event::{
+    FileChangeType, FileChanged, PlanEntry, PlanStatus, PlanUpdated, ToolFailure, ToolKind,
+};
+
+use crate::diff;
+use crate::json::Value;
+
+/// What an edit tool was asked to do; told as a changed file when it has been done.
+#[derive(Debug)]
+pub(super) struct Edit {
+    path: String,
+    before: Option<String>,
+    after: String,
+}
+
+/// The errors by which a tool did not run at all.
+pub(super) fn not_run(kind: &str) -> Option<ToolFailure> {
+    match kind {
+        "policy_violation" => Some(ToolFailure::Denied),
+        "tool_not_registered" | "invalid_tool_params" => Some(ToolFailure::Invalid),
+        _ => None,
+    }
+}
+
+pub(super) fn edit(name: &str, arguments: Value<'_>) -> Option<Edit> {
+    let path = arguments.get("file_path")?.string()?.into_owned();
+    let text = |name| arguments.get(name).and_then(Value::string).map(Cow::into_owned);
+    match name {
+        "write_file" => Some(Edit { path, before: None, after: text("content")? }),
+        "replace" => Some(Edit { path, before: text("old_string"), after: text("new_string")? }),
+        _ => None,
+    }
+}
+
+/// The wire does not tell whether `write_file` made the file, and `modified` is true of both; but
+/// with `GEMINI_CLI_EXP_AGENT` the output is a diff (fixture real-exp-agent-write).
+pub(super) fn changed<'a>(edit: Edit, output: Option<&str>, tool_id: Text<'a>) -> FileChanged<'a> {
+    let told = output.filter(|output| output.starts_with("Index: "));
+    let told = told.and_then(|output| Some(output.get(output.find("\n@@ ")? + 1..)?.to_owned()));
+    let is_new = told.as_ref().is_some_and(|diff| diff.starts_with("@@ -0,0 "));
+    let (diff, after) = match edit.before {
+        Some(before) => (told.or_else(|| Some(diff::of_passage(&before, &edit.after))), None),
+        None => (told, Some(Text::from(edit.after))),
+    };
+    FileChanged {
+        file_path: Text::from(edit.path),
+        change_type: if is_new { FileChangeType::Created } else { FileChangeType::Modified },
+        diff: diff.map(Text::from),
+        before: None,
+        after,
+        moved_to: None,
+        tool_id: Some(tool_id),
+    }
+}
+
+pub(super) fn plan(arguments: Value<'_>) -> Option<PlanUpdated<'_>> {
+    let entries = arguments.get("todos")?.items().filter_map(|todo| {
+        let status = todo.get("status").and_then(Value::string);
+        Some(PlanEntry {
+            content: todo.read("description")?,
+            status: PlanStatus::from_word(status.as_deref().unwrap_or_default()),
+            priority: None,
+        })
+    });
+    Some(PlanUpdated { entries: entries.collect(), explanation: None })
+}
+
+pub(crate) fn tool_kind(name: &str) -> ToolKind {
+    match name {
+        "read_file" | "read_many_files" | "list_directory" | "read_background_output" => {
+            ToolKind::Read
+        }
+        "write_file" | "replace" => ToolKind::Edit,
+        "grep_search" | "glob" | "search_file_content" => ToolKind::Search,
+        "run_shell_command" => ToolKind::Execute,
+        "web_fetch" | "google_web_search" => ToolKind::Fetch,
+        "write_todos" | "update_topic" | "save_memory" => ToolKind::Think,
+        "invoke_agent" => ToolKind::Agent,
+        "ask_user" => ToolKind::Question,
+        "enter_plan_mode" | "exit_plan_mode" => ToolKind::SwitchMode,
+        name if name.starts_with("mcp_") => ToolKind::Mcp,
+        _ => ToolKind::Other,
+    }
+}

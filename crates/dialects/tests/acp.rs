@@ -1,0 +1,915 @@
+//! ACP, live: each command and answer as lines on the agent's stdin, and each option of a start.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    reason = "a test that meets what it does not expect shall fail"
+)]
+
+mod common;
+
+use agentwire_dialects::acp::{ACP, Acp, GEMINI};
+use agentwire_dialects::agent::{AgentDialect, Exit, Setup, Start, Stdin};
+use agentwire_dialects::tape::{Action, Draft, Sink, Tape};
+use agentwire_protocol::{Call, CommandFrame, ErrorCode, GatewayError, Json, SessionConfig};
+use serde_json::{Value, json};
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true},"mcpCapabilities":{"http":true},"sessionCapabilities":{"list":{},"close":{},"additionalDirectories":{},"systemPrompt":{}}},"authMethods":[{"id":"key","name":"Key"}],"agentInfo":{"name":"some-agent","version":"1"}}}"#;
+const BARE: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
+const GEMINI_CLI: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"gemini-cli","version":"0.61.0"},"agentCapabilities":{"loadSession":true}}}"#;
+const OPENED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","modes":{"currentModeId":"default","availableModes":[{"id":"default"},{"id":"autoEdit"},{"id":"yolo"},{"id":"plan"}]},"models":{"currentModelId":"a","availableModels":[{"modelId":"a"},{"modelId":"b"}]}}}"#;
+const OPTIONS: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","configOptions":[{"id":"m","category":"model","currentValue":"a","options":[{"value":"a"},{"group":"g","options":[{"value":"b"}]}]},{"id":"p","category":"mode","currentValue":"ask","options":[{"value":"ask"},{"value":"acceptEdits"}]}]}}"#;
+const PERMISSION: &str = r#"{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","title":"touch x","kind":"execute"},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}"#;
+const FORM: &str = r#"{"jsonrpc":"2.0","id":"f-1","method":"elicitation/create","params":{"sessionId":"s","toolCallId":"t","mode":"form","message":"Where?","requestedSchema":{"type":"object","properties":{"env":{"type":"string","enum":["dev","prod"],"description":"Which one?"},"dry":{"type":"boolean"},"n":{"type":"integer"},"all":{"type":"array","items":{"enum":["x","y"]}}}}}}"#;
+const LINK: &str = r#"{"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"mode":"url","message":"Sign in","elicitationId":"el","url":"https://example.com"}}"#;
+const READ: &str = r#"{"jsonrpc":"2.0","id":3,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/a"}}"#;
+const DONE: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
+
+/// A live session, and what has come out of it since it was last asked.
+struct Live {
+    tape: Tape,
+    seen: Seen,
+    calls: u64,
+}
+
+#[derive(Default)]
+struct Seen {
+    events: Vec<Value>,
+    stdin: Vec<String>,
+    actions: Vec<Action>,
+    replies: Vec<(u64, Result<String, GatewayError>)>,
+}
+
+impl Sink for Seen {
+    fn event(&mut self, draft: Draft<'_>) {
+        let event = common::stamped(draft, 1);
+        self.events.push(serde_json::from_str(&event).expect("an event"));
+    }
+    fn action(&mut self, action: Action) {
+        match action {
+            Action::Write(line) => self.stdin.push(line),
+            other => self.actions.push(other),
+        }
+    }
+    fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
+        self.replies.push((call.0, result.map(|json| json.get().to_owned())));
+    }
+}
+
+impl Live {
+    /// The process has started, and nothing more.
+    fn start(dialect: Acp, config: Value, resume: Option<&str>) -> Self {
+        let config: SessionConfig = serde_json::from_value(config).expect("a config");
+        let setup = Setup { config, resume: resume.map(str::to_owned), ..Setup::default() };
+        let mut live = Self { tape: Tape::new(&dialect, &setup), seen: Seen::default(), calls: 0 };
+        live.tape.start(&mut live.seen);
+        live
+    }
+
+    /// A session that takes prompts.
+    fn ready() -> Self {
+        let mut live = Self::start(ACP, json!({}), None);
+        live.says(INITIALIZE).says(OPENED).forget();
+        live
+    }
+
+    /// A session with a turn that runs.
+    fn busy() -> Self {
+        let mut live = Self::ready();
+        live.does(json!({"command":"prompt","prompt":"hi"})).forget();
+        live
+    }
+
+    fn says(&mut self, line: &str) -> &mut Self {
+        self.tape.line(line.as_bytes(), &mut self.seen);
+        self
+    }
+
+    fn tries(&mut self, command: Value) -> Result<(), GatewayError> {
+        let frame = CommandFrame::from_json(&command.to_string()).expect("a command");
+        self.calls += 1;
+        self.tape.command(Call(self.calls), &frame.command, &mut self.seen)
+    }
+
+    fn does(&mut self, command: Value) -> &mut Self {
+        self.tries(command.clone()).unwrap_or_else(|error| panic!("{command}: {error}"));
+        self
+    }
+
+    fn refuses(&mut self, command: Value) -> (ErrorCode, String) {
+        let error = self.tries(command.clone()).expect_err(&command.to_string());
+        assert_eq!(self.stdin(), [""; 0], "{command}");
+        (error.code, error.message)
+    }
+
+    fn forget(&mut self) {
+        self.seen = Seen::default();
+    }
+
+    fn stdin(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.seen.stdin)
+    }
+
+    fn replies(&mut self) -> Vec<String> {
+        let replies = std::mem::take(&mut self.seen.replies);
+        replies
+            .into_iter()
+            .map(|(_, reply)| reply.unwrap_or_else(|error| error.to_string()))
+            .collect()
+    }
+
+    /// The events, each by its type and the fields that tell most.
+    fn events(&mut self) -> Vec<String> {
+        let brief = |event: &Value| {
+            let mut words = vec![event["type"].as_str().expect("a type").to_owned()];
+            let fields = [
+                "status", "name", "reason", "outcome", "by", "content", "prompt", "message",
+                "error",
+            ];
+            words
+                .extend(fields.iter().filter_map(|field| event[field].as_str().map(str::to_owned)));
+            words.join(" ")
+        };
+        std::mem::take(&mut self.seen.events).iter().map(brief).collect()
+    }
+}
+
+fn result(id: &str, result: Value) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+fn update(update: Value) -> String {
+    json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":update}})
+        .to_string()
+}
+
+fn text(text: &str) -> String {
+    update(json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":text}}))
+}
+
+#[test]
+fn a_session_opens_in_steps() {
+    let mut live = Live::start(ACP, json!({"workingDirectory":"/w"}), None);
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        live.stdin(),
+        [format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"clientCapabilities":{{"elicitation":{{"form":{{}},"url":{{}}}},"fs":{{"readTextFile":false,"writeTextFile":false}},"terminal":false}},"clientInfo":{{"name":"agentwire","title":"agentwire","version":"{version}"}},"protocolVersion":1}}}}"#
+        )]
+    );
+    live.does(json!({"command":"prompt","prompt":"early"}));
+    assert_eq!(live.stdin(), [""; 0]);
+    live.says(INITIALIZE);
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#
+        ]
+    );
+    live.says(OPENED);
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"prompt":[{"text":"early","type":"text"}],"sessionId":"s"}}"#
+        ]
+    );
+    assert_eq!(live.events(), ["statusChanged ready", "statusChanged ready", "turnStarted early"]);
+}
+
+#[test]
+fn a_session_opens_as_it_is_configured() {
+    let stdio = json!({"mcpServers":{"demo":{"command":"srv","args":["-x"],"env":{"K":"v"}}}});
+    let http = json!({"mcpServers":{"web":{"type":"http","url":"http://h","headers":{"A":"b"}}}});
+    for (config, params) in [
+        (
+            stdio,
+            r#"{"cwd":".","mcpServers":[{"args":["-x"],"command":"srv","env":[{"name":"K","value":"v"}],"name":"demo"}]}"#,
+        ),
+        (
+            http,
+            r#"{"cwd":".","mcpServers":[{"headers":[{"name":"A","value":"b"}],"name":"web","type":"http","url":"http://h"}]}"#,
+        ),
+        (
+            json!({"additionalDirectories":["/x"]}),
+            r#"{"additionalDirectories":["/x"],"cwd":".","mcpServers":[]}"#,
+        ),
+        (
+            json!({"systemPrompt":"Be brief"}),
+            r#"{"_meta":{"systemPrompt":"Be brief"},"cwd":".","mcpServers":[]}"#,
+        ),
+        (
+            json!({"systemPrompt":{"type":"preset","preset":"claude_code","append":"More"}}),
+            r#"{"_meta":{"systemPrompt":{"append":"More"}},"cwd":".","mcpServers":[]}"#,
+        ),
+    ] {
+        let mut live = Live::start(ACP, config, None);
+        live.forget();
+        live.says(INITIALIZE);
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"session/new","params":{params}}}"#);
+        assert_eq!(live.stdin(), [line]);
+    }
+}
+
+#[test]
+fn what_the_agent_does_not_announce_is_refused_by_name() {
+    let refused = |config: Value, resume: Option<&str>, initialized: &str, name: &str| {
+        let mut live = Live::start(ACP, config, resume);
+        live.does(json!({"command":"prompt","prompt":"hi"})).forget();
+        live.says(initialized);
+        assert_eq!(live.stdin(), [""; 0], "{name}");
+        let events = live.events();
+        assert!(events[1].starts_with("error") && events[1].contains(name), "{events:?}");
+        assert!(
+            events[2..] == ["turnStarted hi".to_owned(), events[3].clone(),]
+                && events[3].starts_with("turnFailed error"),
+            "{events:?}"
+        );
+        let (code, message) = live.refuses(json!({"command":"prompt","prompt":"again"}));
+        assert_eq!(code, ErrorCode::Unsupported);
+        assert!(message.contains(name), "{message}");
+    };
+    refused(json!({"additionalDirectories":["/x"]}), None, BARE, "additionalDirectories");
+    refused(json!({"systemPrompt":"x"}), None, BARE, "systemPrompt");
+    refused(
+        json!({"mcpServers":{"w":{"type":"sse","url":"u"}}}),
+        None,
+        INITIALIZE,
+        "server w of type sse",
+    );
+    refused(json!({}), Some("old"), BARE, "resuming");
+    let two = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2}}"#;
+    refused(json!({}), None, two, "version 1 of ACP, it speaks 2");
+}
+
+#[test]
+fn mode_and_model_are_set_before_the_first_prompt() {
+    let set = |config: Value, opened: &str| {
+        let mut live = Live::start(ACP, config, None);
+        live.does(json!({"command":"prompt","prompt":"hi"}));
+        live.says(INITIALIZE).forget();
+        live.says(opened);
+        live.stdin().join("\n")
+    };
+    for (config, opened, line) in [
+        (
+            json!({"permissionMode":"plan"}),
+            OPENED,
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_mode","params":{"modeId":"plan","sessionId":"s"}}"#,
+        ),
+        (
+            json!({"permissionMode":"acceptEdits"}),
+            OPENED,
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_mode","params":{"modeId":"autoEdit","sessionId":"s"}}"#,
+        ),
+        (
+            json!({"approvalMode":"autoAll"}),
+            OPENED,
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_mode","params":{"modeId":"yolo","sessionId":"s"}}"#,
+        ),
+        (
+            json!({"approvalMode":"autoEdit"}),
+            OPTIONS,
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_config_option","params":{"configId":"p","sessionId":"s","value":"acceptEdits"}}"#,
+        ),
+        (
+            json!({"model":"b"}),
+            OPENED,
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_model","params":{"modelId":"b","sessionId":"s"}}"#,
+        ),
+        (
+            json!({"model":"b"}),
+            OPTIONS,
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_config_option","params":{"configId":"m","sessionId":"s","value":"b"}}"#,
+        ),
+    ] {
+        assert_eq!(set(config, opened), line);
+    }
+    // What is so already is not asked for: the prompt goes.
+    for config in [json!({"approvalMode":"ask"}), json!({"model":"a"}), json!({})] {
+        assert!(set(config, OPENED).contains("session/prompt"));
+    }
+
+    let mut live = Live::start(ACP, json!({"permissionMode":"plan"}), None);
+    live.does(json!({"command":"prompt","prompt":"hi"}));
+    live.says(INITIALIZE).says(OPENED).forget();
+    live.says(&result("2", json!({})));
+    assert_eq!(live.events(), ["statusChanged mode plan", "turnStarted hi"]);
+
+    // A session that is not in the mode asked for runs nothing.
+    let mut live = Live::start(ACP, json!({"permissionMode":"plan"}), None);
+    live.says(INITIALIZE).says(OPENED).forget();
+    live.says(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"no"}}"#);
+    assert_eq!(live.refuses(json!({"command":"prompt","prompt":"x"})).0, ErrorCode::AgentFailed);
+    let mut live = Live::start(ACP, json!({"approvalMode":"autoAll"}), None);
+    live.says(INITIALIZE).forget();
+    live.says(OPTIONS);
+    let (code, message) = live.refuses(json!({"command":"prompt","prompt":"x"}));
+    assert_eq!((code, message.contains("approvalMode autoAll")), (ErrorCode::Unsupported, true));
+}
+
+#[test]
+fn a_session_is_resumed_as_the_agent_can() {
+    let mut live = Live::start(ACP, json!({}), Some("old"));
+    live.forget();
+    live.says(INITIALIZE);
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"cwd":".","mcpServers":[],"sessionId":"old"}}"#
+        ]
+    );
+    let replayed = text("before").replace("\"s\"", "\"old\"");
+    live.says(&replayed).says(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(live.events(), ["statusChanged ready", "other replay", "statusChanged ready"]);
+    live.does(json!({"command":"prompt","prompt":"go"}));
+    assert!(live.stdin()[0].contains(r#""sessionId":"old""#));
+
+    let mut live = Live::start(ACP, json!({}), Some("old"));
+    live.forget();
+    live.says(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"resume":{}}}}}"#);
+    assert!(live.stdin()[0].contains("session/resume"));
+}
+
+/// Gemini's replay goes on after the result of `session/load`; its commands end it.
+#[test]
+fn gemini_replays_late() {
+    let mut live = Live::start(GEMINI, json!({}), Some("s"));
+    live.does(json!({"command":"prompt","prompt":"go"}));
+    live.says(GEMINI_CLI).says(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).forget();
+    live.says(&text("old"));
+    assert_eq!((live.events(), live.stdin()), (vec!["other replay".to_owned()], vec![]));
+    live.says(&update(json!({"sessionUpdate":"available_commands_update","availableCommands":[]})));
+    live.says(&text("new"));
+    assert_eq!(
+        live.events(),
+        ["statusChanged commands availableCommands", "turnStarted go", "textChunk new"]
+    );
+    assert!(live.stdin()[0].contains("session/prompt"));
+}
+
+#[test]
+fn prompts_wait_for_their_turn() {
+    let mut live = Live::busy();
+    live.does(json!({"command":"prompt","prompt":"two","images":[{"mediaType":"image/png","data":"AA=="}]}));
+    assert_eq!((live.stdin(), live.replies()), (vec![], vec!["{}".to_owned()]));
+    live.says(DONE);
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"prompt":[{"text":"two","type":"text"},{"data":"AA==","mimeType":"image/png","type":"image"}],"sessionId":"s"}}"#
+        ]
+    );
+    assert_eq!(
+        live.events(),
+        [
+            "statusChanged warning the turn ended without an answer",
+            "turnCompleted",
+            "turnStarted two"
+        ]
+    );
+}
+
+#[test]
+fn a_prompt_can_cut_the_turn_off_but_not_join_it() {
+    let mut live = Live::busy();
+    let steer = live.refuses(json!({"command":"prompt","prompt":"x","delivery":"steer"}));
+    assert_eq!(steer, (ErrorCode::Unsupported, "the ACP agent cannot take delivery steer".into()));
+    live.does(json!({"command":"prompt","prompt":"later"}));
+    live.does(json!({"command":"prompt","prompt":"now","delivery":"now"}));
+    assert_eq!(
+        live.stdin(),
+        [r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#]
+    );
+    live.says(&result("2", json!({"stopReason":"cancelled"})));
+    assert_eq!(live.events(), ["turnFailed interrupted cancelled", "turnStarted now"]);
+}
+
+#[test]
+fn images_are_refused_where_they_are_not_taken() {
+    let prompt =
+        json!({"command":"prompt","prompt":"x","images":[{"mediaType":"image/png","data":"AA=="}]});
+    let mut live = Live::start(ACP, json!({}), None);
+    live.does(prompt.clone());
+    live.says(BARE).says(OPENED);
+    let events = live.events();
+    assert!(events.last().unwrap().contains("cannot take images in a prompt"), "{events:?}");
+    live.forget();
+    assert_eq!(live.refuses(prompt).0, ErrorCode::Unsupported);
+}
+
+#[test]
+fn interrupt_answers_what_is_open() {
+    let mut live = Live::busy();
+    live.says(PERMISSION).says(FORM).says(READ).forget();
+    live.does(json!({"command":"interrupt"}));
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#,
+            r#"{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}"#,
+            r#"{"jsonrpc":"2.0","id":"f-1","result":{"action":"cancel"}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"interrupted"}}"#,
+        ]
+    );
+    assert_eq!(live.events(), ["requestSettled interrupted denied gateway"; 3]);
+    live.says(&result("2", json!({"stopReason":"cancelled"})));
+    assert_eq!(
+        live.events(),
+        [
+            "toolFailed interrupted the turn ended without its result",
+            "turnFailed interrupted cancelled"
+        ]
+    );
+
+    // When nothing runs there is nothing to cancel; what waits to run will not.
+    let mut live = Live::ready();
+    live.does(json!({"command":"interrupt"}));
+    assert_eq!((live.stdin(), live.events()), (vec![], vec![]));
+    let mut live = Live::start(ACP, json!({}), None);
+    live.does(json!({"command":"prompt","prompt":"hi"})).forget();
+    live.does(json!({"command":"interrupt"}));
+    assert_eq!(
+        live.events(),
+        ["turnStarted hi", "turnFailed interrupted interrupted before it was sent"]
+    );
+}
+
+#[test]
+fn stop_cancels_closes_and_ends_stdin() {
+    let mut live = Live::busy();
+    live.does(json!({"command":"stop"}));
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"session/close","params":{"sessionId":"s"}}"#,
+        ]
+    );
+    assert_eq!(live.seen.actions, [Action::CloseStdin]);
+    live.tape.end(Exit::Code(0), &mut live.seen);
+    assert_eq!(live.events(), ["turnFailed interrupted interrupted"]);
+}
+
+#[test]
+fn permissions_are_settled_by_the_kind_of_the_option() {
+    let selected = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"result":{{"outcome":{{"optionId":"{id}","outcome":"selected"}}}}}}"#
+        )
+    };
+    let cancelled =
+        r#"{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}"#.to_owned();
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#.to_owned();
+    let denied = |words: &str| vec![format!("toolFailed denied {words}")];
+    for (answer, stdin, events) in [
+        (json!({"behavior":"allow"}), vec![selected("once")], vec![]),
+        (json!({"behavior":"allow","remember":"session"}), vec![selected("always")], vec![]),
+        (json!({"behavior":"deny"}), vec![selected("no")], denied("permission was refused")),
+        (json!({"behavior":"deny","message":"not now"}), vec![selected("no")], denied("not now")),
+        (
+            json!({"behavior":"deny","interrupt":true}),
+            vec![cancelled, cancel],
+            denied("permission was refused"),
+        ),
+        (json!({"hookOutput":{"optionId":"always"}}), vec![selected("always")], vec![]),
+        (
+            json!({"hookOutput":{"optionId":"no"}}),
+            vec![selected("no")],
+            denied("permission was refused"),
+        ),
+    ] {
+        let mut live = Live::busy();
+        live.says(PERMISSION);
+        assert_eq!(live.events(), ["toolStarted", "requestRaised"]);
+        let mut command = answer.clone();
+        command["command"] = "settle".into();
+        command["requestId"] = "t:0".into();
+        live.does(command.clone());
+        assert_eq!((live.stdin(), live.events()), (stdin, events), "{answer}");
+        assert_eq!(live.replies(), ["{}"]);
+        assert_eq!(live.refuses(command).0, ErrorCode::RequestNotFound);
+    }
+}
+
+#[test]
+fn permissions_refuse_what_they_cannot_say() {
+    let mut live = Live::busy();
+    live.says(PERMISSION).forget();
+    for (answer, code, name) in [
+        (json!({"behavior":"allow","updatedInput":{}}), ErrorCode::Unsupported, "updatedInput"),
+        (
+            json!({"behavior":"allow","updatedPermissions":[]}),
+            ErrorCode::Unsupported,
+            "updatedPermissions",
+        ),
+        (json!({"answers":{"a":"b"}}), ErrorCode::Unsupported, "answers"),
+        (json!({"hookOutput":{"optionId":"other"}}), ErrorCode::InvalidMessage, "optionId"),
+        (json!({}), ErrorCode::InvalidMessage, "behavior"),
+    ] {
+        let mut command = answer;
+        command["command"] = "settle".into();
+        command["requestId"] = "t:0".into();
+        let (refused, message) = live.refuses(command);
+        assert_eq!((refused, message.contains(name)), (code, true), "{message}");
+    }
+    // Nothing wider than what was asked for is chosen, and a refusal is always to be had.
+    let mut live = Live::busy();
+    live.says(
+        &PERMISSION.replace("allow_once", "allow_always").replace("reject_once", "reject_always"),
+    );
+    live.forget();
+    let allow = json!({"command":"settle","requestId":"t:0","behavior":"allow"});
+    assert_eq!(live.refuses(allow).0, ErrorCode::Unsupported);
+    live.does(json!({"command":"settle","requestId":"t:0","behavior":"deny"}));
+    assert_eq!(
+        live.stdin(),
+        [r#"{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}"#]
+    );
+}
+
+#[test]
+fn questions_and_other_requests_are_settled() {
+    let settle = |line: &str, id: &str, answer: Value| {
+        let mut live = Live::busy();
+        live.says(line).forget();
+        let mut command = answer;
+        command["command"] = "settle".into();
+        command["requestId"] = id.into();
+        live.tries(command).map(|()| live.stdin().join("\n")).map_err(|error| error.code)
+    };
+    let mut live = Live::busy();
+    live.says(READ);
+    let read_id = live.seen.events[0]["requestId"].as_str().expect("an id").to_owned();
+    assert!(read_id.ends_with(":3"), "{read_id}");
+    for (line, id, answer, stdin) in [
+        (
+            FORM,
+            "t:\"f-1\"",
+            json!({"answers":{"Which one?":"dev","dry":"true","n":"3","all":"x"}}),
+            Ok(
+                r#"{"jsonrpc":"2.0","id":"f-1","result":{"action":"accept","content":{"all":["x"],"dry":true,"env":"dev","n":3}}}"#,
+            ),
+        ),
+        (
+            FORM,
+            "t:\"f-1\"",
+            json!({"behavior":"allow","updatedInput":{"env":"prod"}}),
+            Ok(
+                r#"{"jsonrpc":"2.0","id":"f-1","result":{"action":"accept","content":{"env":"prod"}}}"#,
+            ),
+        ),
+        (
+            FORM,
+            "t:\"f-1\"",
+            json!({"behavior":"deny"}),
+            Ok(r#"{"jsonrpc":"2.0","id":"f-1","result":{"action":"decline"}}"#),
+        ),
+        (
+            FORM,
+            "t:\"f-1\"",
+            json!({"behavior":"deny","interrupt":true}),
+            Ok(
+                "{\"jsonrpc\":\"2.0\",\"id\":\"f-1\",\"result\":{\"action\":\"cancel\"}}\n{\"jsonrpc\":\"2.0\",\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"s\"}}",
+            ),
+        ),
+        (
+            FORM,
+            "t:\"f-1\"",
+            json!({"hookOutput":{"action":"cancel"}}),
+            Ok(r#"{"jsonrpc":"2.0","id":"f-1","result":{"action":"cancel"}}"#),
+        ),
+        (FORM, "t:\"f-1\"", json!({"behavior":"allow"}), Err(ErrorCode::InvalidMessage)),
+        (FORM, "t:\"f-1\"", json!({"answers":{"nope":"x"}}), Err(ErrorCode::InvalidMessage)),
+        (FORM, "t:\"f-1\"", json!({"answers":{"n":"many"}}), Err(ErrorCode::InvalidMessage)),
+        (
+            FORM,
+            "t:\"f-1\"",
+            json!({"behavior":"allow","remember":"session"}),
+            Err(ErrorCode::Unsupported),
+        ),
+        (
+            LINK,
+            "el:2",
+            json!({"behavior":"allow"}),
+            Ok(r#"{"jsonrpc":"2.0","id":2,"result":{"action":"accept"}}"#),
+        ),
+        (
+            LINK,
+            "el:2",
+            json!({"behavior":"deny"}),
+            Ok(r#"{"jsonrpc":"2.0","id":2,"result":{"action":"decline"}}"#),
+        ),
+        (
+            READ,
+            &read_id,
+            json!({"hookOutput":{"content":"x"}}),
+            Ok(r#"{"jsonrpc":"2.0","id":3,"result":{"content":"x"}}"#),
+        ),
+        (
+            READ,
+            &read_id,
+            json!({"behavior":"deny","message":"no"}),
+            Ok(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"no"}}"#),
+        ),
+        (READ, &read_id, json!({"behavior":"allow"}), Err(ErrorCode::InvalidMessage)),
+        (READ, "nope", json!({"behavior":"allow"}), Err(ErrorCode::RequestNotFound)),
+    ] {
+        assert_eq!(settle(line, id, answer.clone()), stdin.map(str::to_owned), "{answer}");
+    }
+}
+
+#[test]
+fn the_agent_withdraws_what_it_asked() {
+    let mut live = Live::busy();
+    live.says(PERMISSION).says(LINK).forget();
+    live.says(r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":0}}"#);
+    live.says(
+        r#"{"jsonrpc":"2.0","method":"elicitation/complete","params":{"elicitationId":"el"}}"#,
+    );
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32800,"message":"request cancelled"}}"#,
+            r#"{"jsonrpc":"2.0","id":2,"result":{"action":"accept"}}"#,
+        ]
+    );
+    assert_eq!(live.events(), ["requestSettled withdrawn agent", "requestSettled resolved agent"]);
+}
+
+#[test]
+fn configure_waits_for_the_agent() {
+    let mut live = Live::ready();
+    live.does(json!({"command":"configure","model":"b","approvalMode":"autoAll"}));
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_model","params":{"modelId":"b","sessionId":"s"}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"modeId":"yolo","sessionId":"s"}}"#,
+        ]
+    );
+    live.says(&result("2", json!({})));
+    assert_eq!(live.replies(), [""; 0]);
+    live.says(&result("3", json!(null)));
+    assert_eq!(live.replies(), ["{}"]);
+    assert_eq!(live.events(), ["statusChanged model b", "statusChanged mode yolo"]);
+
+    // One of two fails: one reply.
+    live.does(json!({"command":"configure","model":"c","permissionMode":"plan"})).forget();
+    live.says(r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"Internal error","data":{"details":"no model c"}}}"#);
+    live.says(&result("5", json!({})));
+    assert_eq!(live.replies(), ["agentFailed: Internal error: no model c"]);
+    assert_eq!(live.events(), ["error Internal error: no model c", "statusChanged mode plan"]);
+
+    for (change, name) in [
+        (json!({"command":"configure","maxThinkingTokens":5}), "maxThinkingTokens"),
+        (json!({"command":"configure","permissionMode":"bogus"}), "permissionMode bogus"),
+    ] {
+        let (code, message) = live.refuses(change);
+        assert_eq!((code, message.contains(name)), (ErrorCode::Unsupported, true), "{message}");
+    }
+    // Before the session is open, it is opened so.
+    let mut live = Live::start(ACP, json!({}), None);
+    live.does(json!({"command":"configure","permissionMode":"plan"}));
+    live.says(INITIALIZE).forget();
+    live.says(OPENED);
+    assert!(live.stdin()[0].contains(r#""modeId":"plan""#));
+}
+
+#[test]
+fn queries_reply_what_is_known_or_asked() {
+    let mut live = Live::ready();
+    live.says(&update(
+        json!({"sessionUpdate":"available_commands_update","availableCommands":[{"name":"x"}]}),
+    ));
+    for (method, reply) in [
+        (
+            "supportedModels",
+            r#"{"currentModelId":"a","availableModels":[{"modelId":"a"},{"modelId":"b"}]}"#,
+        ),
+        ("supportedCommands", r#"[{"name":"x"}]"#),
+        ("accountInfo", r#"{"authMethods":[{"id":"key","name":"Key"}]}"#),
+    ] {
+        live.does(json!({"command":"query","method":method}));
+        assert_eq!((live.stdin(), live.replies()), (vec![], vec![reply.to_owned()]));
+    }
+    for (method, args, line) in [
+        (
+            "setModel",
+            json!(["b"]),
+            r#""method":"session/set_model","params":{"modelId":"b","sessionId":"s"}}"#,
+        ),
+        (
+            "setPermissionMode",
+            json!(["plan"]),
+            r#""method":"session/set_mode","params":{"modeId":"plan","sessionId":"s"}}"#,
+        ),
+        (
+            "setConfigOption",
+            json!(["fast", true]),
+            r#""method":"session/set_config_option","params":{"configId":"fast","sessionId":"s","type":"boolean","value":true}}"#,
+        ),
+        ("listSessions", json!([]), r#""method":"session/list","params":{}}"#),
+        ("authenticate", json!(["key"]), r#""method":"authenticate","params":{"methodId":"key"}}"#),
+    ] {
+        live.does(json!({"command":"query","method":method,"args":args}));
+        let stdin = live.stdin();
+        assert!(stdin[0].ends_with(line), "{stdin:?}");
+    }
+    live.forget();
+    live.says(&result("4", json!({"configOptions":[]}))).says(&result("5", json!({"sessions":[]})));
+    assert_eq!(live.replies(), [r#"{"configOptions":[]}"#, r#"{"sessions":[]}"#]);
+    assert_eq!(live.events(), ["statusChanged commands configOptions", "other session/list"]);
+    for method in ["mcpServerStatus", "setMaxThinkingTokens", "rewindFiles", "bogus"] {
+        let (code, message) = live.refuses(json!({"command":"query","method":method}));
+        assert_eq!((code, message.contains(method)), (ErrorCode::Unsupported, true), "{message}");
+    }
+    assert_eq!(
+        live.refuses(json!({"command":"query","method":"setModel"})).0,
+        ErrorCode::InvalidMessage
+    );
+    assert_eq!(live.refuses(json!({"command":"rewind","messageId":"m"})).0, ErrorCode::Unsupported);
+    assert_eq!(live.refuses(json!({"command":"attach"})).0, ErrorCode::Unsupported);
+    // The rest is answered when the agent ends.
+    live.tape.end(Exit::Code(0), &mut live.seen);
+    assert_eq!(live.replies(), ["agentFailed: the agent ended"; 3]);
+}
+
+#[test]
+fn a_sign_in_opens_the_session() {
+    let mut live = Live::start(ACP, json!({}), None);
+    live.does(json!({"command":"prompt","prompt":"hi"}));
+    live.says(INITIALIZE).forget();
+    live.says(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"key is missing"}}"#);
+    assert_eq!(
+        live.events(),
+        ["error key is missing", "turnStarted hi", "turnFailed error key is missing"]
+    );
+    live.does(json!({"command":"query","method":"authenticate","args":["key"]})).forget();
+    live.says(&result("2", json!({})));
+    assert!(live.stdin()[0].contains("session/new"));
+    live.says(&OPENED.replace("\"id\":1,", "\"id\":3,"));
+    live.does(json!({"command":"prompt","prompt":"hi"}));
+    assert!(live.stdin()[0].contains("session/prompt"));
+}
+
+#[test]
+fn gemini_says_a_mode_as_text() {
+    let mut live = Live::start(GEMINI, json!({}), None);
+    live.says(GEMINI_CLI).says(OPENED).forget();
+    live.does(json!({"command":"configure","permissionMode":"plan"}));
+    live.says(&text("[MODE_UPDATE] plan")).says(&result("2", json!({})));
+    assert_eq!(live.events(), ["statusChanged mode plan", "other session/set_mode"]);
+    assert_eq!(live.replies(), ["{}"]);
+}
+
+/// A call that was closed stays closed, whatever is said of it later.
+#[test]
+fn late_words_open_nothing_again() {
+    let call = |status: &str| {
+        update(json!({"sessionUpdate":"tool_call_update","toolCallId":"t","status":status}))
+    };
+    let mut live = Live::busy();
+    live.says(&call("in_progress")).says(&call("in_progress")).says(DONE);
+    assert_eq!(
+        live.events(),
+        [
+            "toolStarted",
+            "toolProgress in_progress",
+            "toolFailed interrupted the turn ended without its result",
+            "turnCompleted"
+        ]
+    );
+    live.says(&call("completed")).says(PERMISSION);
+    assert_eq!(live.events(), ["other lateToolCall", "requestRaised"]);
+    // What is asked about it can be settled all the same.
+    live.does(json!({"command":"settle","requestId":"t:0","behavior":"deny"}));
+    assert_eq!((live.stdin().len(), live.events()), (1, vec![]));
+}
+
+/// What a call shows is said once: an update repeats the output and adds to it.
+#[test]
+fn output_of_a_call_is_not_said_twice() {
+    let shows = |status: &str, text: &str| {
+        let content = json!([{"type":"content","content":{"type":"text","text":text}}]);
+        update(
+            json!({"sessionUpdate":"tool_call_update","toolCallId":"t","title":"run","status":status,"content":content}),
+        )
+    };
+    let mut live = Live::busy();
+    live.says(&shows("pending", "about to run"));
+    for text in ["one\n", "one\ntwo\n", "anew"] {
+        live.says(&shows("in_progress", text));
+    }
+    live.says(&shows("completed", "anew, done"));
+    let said: Vec<_> = live.seen.events.iter().map(|event| &event["output"]).collect();
+    assert_eq!(json!(said), json!([null, null, "one\n", "two\n", "anew", null]));
+    assert_eq!(live.seen.events[1]["message"], "about to run");
+}
+
+/// Without a turn the agent may still speak; nothing of it is lost, and no turn is made up.
+#[test]
+fn words_outside_a_turn_are_kept() {
+    let mut live = Live::ready();
+    live.says(&text("by the way"));
+    live.does(json!({"command":"prompt","prompt":"hi"}));
+    live.says(&text("yes"));
+    assert_eq!(
+        live.events(),
+        ["textChunk by the way", "textChunk ", "turnStarted hi", "textChunk yes"]
+    );
+}
+
+#[test]
+fn recorded_runs_are_recognised() {
+    for case in common::cases().iter().filter(|case| case.name.starts_with("real-")) {
+        let mut scanner = agentwire_dialects::json::Scanner::new();
+        let line = case.bytes.split(|byte| *byte == b'\n').next().expect("a line");
+        let document = scanner.scan(std::str::from_utf8(line).expect("UTF-8")).expect("JSON");
+        let dialect = agentwire_dialects::recognise(document.root()).map(AgentDialect::name);
+        assert_eq!(dialect, Some(case.dialect.name()), "{}", case.name);
+    }
+}
+
+fn argv(dialect: &Acp, config: Value) -> Result<Vec<String>, String> {
+    let config: SessionConfig = serde_json::from_value(config).expect("a config");
+    let start = Start { config: &config, resume: None, native_session_id: None, prompt: None };
+    let launch = dialect.launch(&start).map_err(|error| error.message)?;
+    assert_eq!(launch.stdin, Stdin::Open);
+    Ok([launch.program].into_iter().chain(launch.args).collect())
+}
+
+#[test]
+fn gemini_is_started_with_its_flags() {
+    for (config, flags) in [
+        (json!({}), "--approval-mode=default"),
+        (json!({"approvalMode":"ask"}), "--approval-mode=default"),
+        (json!({"approvalMode":"askDangerous"}), "--approval-mode=default"),
+        (json!({"approvalMode":"autoEdit"}), "--approval-mode=auto_edit"),
+        (json!({"approvalMode":"autoAll"}), "--approval-mode=yolo"),
+        (json!({"permissionMode":"plan","approvalMode":"autoAll"}), "--approval-mode=plan"),
+        (json!({"permissionMode":"acceptEdits"}), "--approval-mode=auto_edit"),
+        (json!({"permissionMode":"bypassPermissions"}), "--approval-mode=yolo"),
+        (json!({"model":"--yolo"}), "--approval-mode=default --model=--yolo"),
+        (json!({"sandboxMode":"workspaceWrite"}), "--approval-mode=default --sandbox"),
+        (json!({"sandboxMode":"fullAccess"}), "--approval-mode=default"),
+        (json!({"allowedTools":["-a","b"]}), "--approval-mode=default --allowed-tools=-a,b"),
+        (
+            json!({"additionalDirectories":["/a","-b"]}),
+            "--approval-mode=default --include-directories=/a --include-directories=-b",
+        ),
+        // On the wire, or the gateway's own.
+        (
+            json!({"mcpServers":{"d":{"command":"x"}},"maxTurns":3,"blockedTools":["x"]}),
+            "--approval-mode=default",
+        ),
+    ] {
+        let expected = format!("gemini --acp --skip-trust {flags}");
+        assert_eq!(argv(&GEMINI, config).map(|argv| argv.join(" ")), Ok(expected));
+    }
+    assert_eq!(
+        argv(&ACP, json!({"model":"x","approvalMode":"autoAll"})),
+        Ok(vec!["acp".to_owned()])
+    );
+    let config: SessionConfig =
+        serde_json::from_value(json!({"env":{"A":"b"},"workingDirectory":"/w"})).expect("a config");
+    let start = Start { config: &config, resume: None, native_session_id: None, prompt: None };
+    let launch = GEMINI.launch(&start).expect("a launch");
+    assert_eq!(json!(launch.env), json!({"A":"b","GEMINI_CLI_NO_RELAUNCH":"1"}));
+    assert_eq!(launch.working_directory.as_deref(), Some("/w"));
+}
+
+#[test]
+fn options_that_cannot_be_taken_are_refused_by_name() {
+    let both = [
+        (json!({"sandboxMode":"readOnly"}), "sandboxMode readOnly"),
+        (json!({"maxThinkingTokens":1}), "maxThinkingTokens"),
+        (json!({"enableFileCheckpointing":true}), "enableFileCheckpointing"),
+        (json!({"agents":{}}), "agents"),
+        (json!({"sandbox":{}}), "sandbox"),
+        (json!({"settingSources":[]}), "settingSources"),
+        (json!({"betas":[]}), "betas"),
+        (json!({"outputFormat":{"type":"json_schema","schema":{}}}), "outputFormat"),
+        (json!({"fallbackModel":"x"}), "fallbackModel"),
+        (json!({"mcpServers":{"h":{"type":"sdk"}}}), "the MCP server h of type sdk"),
+        (json!({"mcpServers":{"h":{}}}), "the MCP server h needs a command"),
+    ];
+    for (config, name) in both {
+        for dialect in [&ACP, &GEMINI] {
+            let error = argv(dialect, config.clone()).expect_err(name);
+            assert!(error.contains(name), "{error}");
+        }
+    }
+    assert!(
+        argv(&GEMINI, json!({"systemPrompt":"x"})).expect_err("refused").contains("systemPrompt")
+    );
+    assert!(
+        argv(&GEMINI, json!({"permissionMode":"x"}))
+            .expect_err("refused")
+            .contains("permissionMode x")
+    );
+    let sandbox = argv(&ACP, json!({"sandboxMode":"workspaceWrite"})).expect_err("refused");
+    assert!(sandbox.contains("sandboxMode workspaceWrite"));
+}

@@ -1,0 +1,199 @@
+//! Gemini with stream-json, live: its commands, its ends and its start.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets what it does not expect shall fail"
+)]
+
+mod common;
+
+use agentwire_dialects::agent::{AgentDialect, Exit, Setup, Start, Stdin};
+use agentwire_dialects::gemini::Gemini;
+use agentwire_dialects::tape::{Action, Draft, Signal, Sink, Tape};
+use agentwire_protocol::{Call, CommandFrame, ErrorCode, GatewayError, Json, SessionConfig};
+use serde_json::{Value, json};
+
+const USER: &str = r#"{"type":"message","role":"user","content":"hi"}"#;
+
+#[derive(Default)]
+struct Seen {
+    events: Vec<Value>,
+    actions: Vec<Action>,
+    replies: usize,
+}
+
+impl Sink for Seen {
+    fn event(&mut self, draft: Draft<'_>) {
+        let event = common::stamped(draft, 1);
+        self.events.push(serde_json::from_str(&event).expect("an event"));
+    }
+    fn action(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+    fn reply(&mut self, _: Call, result: Result<Json<'static>, GatewayError>) {
+        assert_eq!(result.expect("a reply").get(), "{}");
+        self.replies += 1;
+    }
+}
+
+fn command(tape: &mut Tape, seen: &mut Seen, command: &Value) -> Result<(), GatewayError> {
+    let frame = CommandFrame::from_json(&command.to_string()).expect("a command");
+    tape.command(Call(1), &frame.command, seen)
+}
+
+#[test]
+fn commands_are_signals_or_the_next_process() {
+    let interrupt = || vec![Action::Signal(Signal::Interrupt)];
+    for (line, actions) in [
+        (json!({"command":"prompt","prompt":"x"}), vec![]),
+        (json!({"command":"prompt","prompt":"x","delivery":"queue"}), vec![]),
+        (json!({"command":"prompt","prompt":"x","delivery":"now"}), interrupt()),
+        (json!({"command":"interrupt"}), interrupt()),
+        (json!({"command":"stop"}), vec![Action::Signal(Signal::Terminate)]),
+        (json!({"command":"configure","model":"m","permissionMode":"plan"}), vec![]),
+    ] {
+        let (mut tape, mut seen) = (Tape::new(&Gemini, &Setup::default()), Seen::default());
+        tape.line(USER.as_bytes(), &mut seen);
+        command(&mut tape, &mut seen, &line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!((seen.actions, seen.replies), (actions, 1), "{line}");
+    }
+}
+
+#[test]
+fn what_it_cannot_do_is_refused_by_name() {
+    let image = json!([{"mediaType":"image/png","data":"AA=="}]);
+    for (line, code, name) in [
+        (
+            json!({"command":"prompt","prompt":"x","delivery":"steer"}),
+            ErrorCode::Unsupported,
+            "steer",
+        ),
+        (json!({"command":"prompt","prompt":"x","images":image}), ErrorCode::Unsupported, "images"),
+        (
+            json!({"command":"configure","maxThinkingTokens":1}),
+            ErrorCode::Unsupported,
+            "maxThinkingTokens",
+        ),
+        (
+            json!({"command":"configure","permissionMode":"x"}),
+            ErrorCode::Unsupported,
+            "permissionMode x",
+        ),
+        (
+            json!({"command":"settle","requestId":"r","behavior":"allow"}),
+            ErrorCode::RequestNotFound,
+            "r",
+        ),
+        (
+            json!({"command":"query","method":"supportedModels"}),
+            ErrorCode::Unsupported,
+            "supportedModels",
+        ),
+        (json!({"command":"rewind","messageId":"m"}), ErrorCode::Unsupported, "rewind"),
+        (json!({"command":"attach"}), ErrorCode::Unsupported, "attach"),
+    ] {
+        let (mut tape, mut seen) = (Tape::new(&Gemini, &Setup::default()), Seen::default());
+        let error = command(&mut tape, &mut seen, &line).expect_err("refused");
+        assert_eq!((error.code, error.message.contains(name)), (code, true), "{error}");
+        assert_eq!((seen.actions.len(), seen.replies), (0, 0));
+    }
+}
+
+#[test]
+fn a_process_ends_in_many_ways() {
+    for (lines, exit, reason, error) in [
+        (&[USER][..], Exit::Code(0), "interrupted", "the run was interrupted"),
+        (&[USER], Exit::Signal(15), "interrupted", "the run was interrupted"),
+        (&[USER], Exit::Code(1), "died", "the output ended before the result"),
+        (
+            &[],
+            Exit::Code(41),
+            "died",
+            "gemini is not signed in: set GEMINI_API_KEY or run gemini once",
+        ),
+        (&[], Exit::Code(55), "died", "gemini does not trust the folder"),
+        (&[], Exit::Code(1), "died", "gemini ended before it began"),
+    ] {
+        let (mut tape, mut seen) = (Tape::new(&Gemini, &Setup::default()), Seen::default());
+        tape.start(&mut seen);
+        command(&mut tape, &mut seen, &json!({"command":"prompt","prompt":"hi"})).expect("taken");
+        for line in lines {
+            tape.line(line.as_bytes(), &mut seen);
+        }
+        // The next prompt is the next process's.
+        if !lines.is_empty() {
+            command(&mut tape, &mut seen, &json!({"command":"prompt","prompt":"2"}))
+                .expect("taken");
+        }
+        tape.end(exit, &mut seen);
+        let types: Vec<_> =
+            seen.events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+        assert_eq!(types, ["turnStarted", "turnFailed"], "{exit:?}");
+        assert_eq!(seen.events[0]["prompt"], "hi");
+        assert_eq!(seen.events[1]["reason"], reason, "{exit:?}");
+        assert_eq!(seen.events[1]["error"], error, "{exit:?}");
+    }
+}
+
+fn launch(config: Value, resume: Option<&str>, id: Option<&str>) -> Result<String, String> {
+    let config: SessionConfig = serde_json::from_value(config).expect("a config");
+    let prompt = Some("--help");
+    let start = Start { config: &config, resume, native_session_id: id, prompt };
+    let launch = Gemini.launch(&start).map_err(|error| error.message)?;
+    assert_eq!(launch.stdin, Stdin::Text("--help".to_owned()));
+    assert_eq!(launch.env["GEMINI_CLI_NO_RELAUNCH"], "1");
+    let flags = launch.args.join(" ");
+    let fixed = "--output-format=stream-json --skip-trust ";
+    Ok(flags.strip_prefix(fixed).expect("the fixed flags").to_owned())
+}
+
+#[test]
+fn options_become_flags_and_values_never_do() {
+    for (config, flags) in [
+        (json!({}), "--approval-mode=default"),
+        (json!({"approvalMode":"ask"}), "--approval-mode=default"),
+        (json!({"approvalMode":"askDangerous"}), "--approval-mode=default"),
+        (json!({"approvalMode":"autoEdit"}), "--approval-mode=auto_edit"),
+        (json!({"approvalMode":"autoAll"}), "--approval-mode=yolo"),
+        (json!({"permissionMode":"plan","approvalMode":"autoAll"}), "--approval-mode=plan"),
+        (json!({"permissionMode":"bypassPermissions"}), "--approval-mode=yolo"),
+        (json!({"model":"--yolo"}), "--approval-mode=default --model=--yolo"),
+        (json!({"sandboxMode":"none"}), "--approval-mode=default"),
+        (json!({"sandboxMode":"fullAccess"}), "--approval-mode=default"),
+        (json!({"sandboxMode":"workspaceWrite"}), "--approval-mode=default --sandbox"),
+        (json!({"allowedTools":["-a","b"]}), "--approval-mode=default --allowed-tools=-a,b"),
+        (
+            json!({"additionalDirectories":["-d"]}),
+            "--approval-mode=default --include-directories=-d",
+        ),
+        (json!({"blockedTools":["x"],"maxTurns":1,"maxBudgetUsd":1.0}), "--approval-mode=default"),
+    ] {
+        assert_eq!(launch(config, None, None).as_deref(), Ok(flags));
+    }
+    let default = "--approval-mode=default";
+    assert_eq!(launch(json!({}), Some("-r"), Some("i")), Ok(format!("{default} --resume=-r")));
+    assert_eq!(launch(json!({}), None, Some("-i")), Ok(format!("{default} --session-id=-i")));
+}
+
+#[test]
+fn options_that_cannot_be_taken_are_refused_by_name() {
+    for (config, name) in [
+        (json!({"sandboxMode":"readOnly"}), "sandboxMode readOnly"),
+        (json!({"permissionMode":"x"}), "permissionMode x"),
+        (json!({"systemPrompt":"x"}), "systemPrompt"),
+        (json!({"maxThinkingTokens":1}), "maxThinkingTokens"),
+        (json!({"enableFileCheckpointing":true}), "enableFileCheckpointing"),
+        (json!({"mcpServers":{}}), "mcpServers"),
+        (json!({"agents":{}}), "agents"),
+        (json!({"sandbox":{}}), "sandbox"),
+        (json!({"settingSources":[]}), "settingSources"),
+        (json!({"betas":[]}), "betas"),
+        (json!({"outputFormat":{"type":"json_schema","schema":{}}}), "outputFormat"),
+        (json!({"fallbackModel":"x"}), "fallbackModel"),
+    ] {
+        let error = launch(config, None, None).expect_err(name);
+        assert!(error.contains(name), "{error}");
+    }
+}
