@@ -202,6 +202,11 @@ impl<T, R> Ledger<T, R> {
         self.tools.iter_mut().find(|tool| tool.id == id)
     }
 
+    /// The open call that began last, of those that fit.
+    pub(crate) fn last_tool(&self, fits: impl Fn(&T) -> bool) -> Option<&OpenTool<T>> {
+        self.tools.iter().rev().find(|tool| fits(&tool.memo))
+    }
+
     /// The call of that id has its result.
     pub(crate) fn close_tool(&mut self, id: &str) -> Option<OpenTool<T>> {
         let at = self.tools.iter().position(|tool| tool.id == id)?;

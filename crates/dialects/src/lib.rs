@@ -3,6 +3,7 @@
 //! Pure: text in, values out. No clock, no file, no process, no socket.
 
 pub mod agent;
+pub mod codex;
 mod diff;
 pub mod gemini;
 pub mod json;
@@ -14,7 +15,7 @@ use crate::json::Value;
 
 /// Every agent wire that agentwire speaks. To add an agent, add its folder and its line here.
 pub fn agents() -> &'static [&'static dyn AgentDialect] {
-    &[&gemini::Gemini]
+    &[&codex::Codex, &codex::CodexExec, &gemini::Gemini]
 }
 
 /// The agent wire of that name.
