@@ -82,11 +82,6 @@ impl<T, R> Ledger<T, R> {
         Self { lasting, ..Self::default() }
     }
 
-    /// The number of the turn that runs, or ran last.
-    pub(crate) fn turn(&self) -> u64 {
-        self.turn
-    }
-
     /// Whether a turn runs.
     pub(crate) fn turn_is_open(&self) -> bool {
         self.turn_open
@@ -214,6 +209,11 @@ impl<T, R> Ledger<T, R> {
     /// The open call of that id.
     pub(crate) fn tool(&mut self, id: &str) -> Option<&mut OpenTool<T>> {
         self.tools.iter_mut().find(|tool| tool.id == id)
+    }
+
+    /// The open call that began last, of those that fit.
+    pub(crate) fn last_tool(&self, fits: impl Fn(&T) -> bool) -> Option<&OpenTool<T>> {
+        self.tools.iter().rev().find(|tool| fits(&tool.memo))
     }
 
     /// The call of that id has its result.

@@ -5,6 +5,7 @@
 pub mod acp;
 pub mod agent;
 pub mod claude;
+pub mod codex;
 mod diff;
 pub mod gemini;
 pub mod json;
@@ -13,12 +14,14 @@ mod said;
 pub mod tape;
 pub mod transcript;
 
+use agentwire_protocol::{AgentType, GatewayError};
+
 use crate::agent::AgentDialect;
 use crate::json::Value;
 
 /// Every agent wire that agentwire speaks. To add an agent, add its folder and its line here.
 pub fn agents() -> &'static [&'static dyn AgentDialect] {
-    &[&claude::Claude, &gemini::Gemini, &acp::ACP]
+    &[&claude::Claude, &codex::Codex, &codex::CodexExec, &gemini::Gemini, &acp::ACP]
 }
 
 /// The agent wire of that name.
@@ -29,4 +32,22 @@ pub fn agent(name: &str) -> Option<&'static dyn AgentDialect> {
 /// The agent wire that this line belongs to.
 pub fn recognise(message: Value<'_>) -> Option<&'static dyn AgentDialect> {
     agents().iter().copied().find(|dialect| dialect.recognises(message))
+}
+
+/// The wire over which that agent is driven: its default, or the one that is named.
+pub fn driver(
+    agent: AgentType,
+    name: Option<&str>,
+) -> Result<&'static dyn AgentDialect, GatewayError> {
+    match (agent, name) {
+        (AgentType::Claude | AgentType::Demo, None | Some("stream-json")) => Ok(&claude::Claude),
+        (AgentType::Codex, None | Some("app-server")) => Ok(&codex::Codex),
+        (AgentType::Codex, Some("exec")) => Ok(&codex::CodexExec),
+        (AgentType::Gemini, None | Some("acp")) => Ok(&acp::GEMINI),
+        (AgentType::Gemini, Some("stream-json")) => Ok(&gemini::Gemini),
+        (AgentType::Acp, None | Some("acp")) => Ok(&acp::ACP),
+        (_, Some(name)) => {
+            Err(GatewayError::unsupported(agent.as_str(), &format!("the driver {name}")))
+        }
+    }
 }

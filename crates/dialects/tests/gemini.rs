@@ -1,9 +1,7 @@
 //! Gemini with stream-json, live: its commands, its ends and its start.
 #![expect(
-    clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic,
     reason = "a test that meets what it does not expect shall fail"
 )]
 

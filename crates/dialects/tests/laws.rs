@@ -1,8 +1,6 @@
 //! The laws that make losing anything impossible, over fixtures, mutated fixtures and any bytes.
 #![expect(
-    clippy::disallowed_methods,
     clippy::expect_used,
-    clippy::panic,
     clippy::indexing_slicing,
     reason = "a test reads fixtures and fails by panicking"
 )]

@@ -3,6 +3,9 @@
     dead_code,
     unreachable_pub,
     clippy::allow_attributes,
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
     reason = "each test binary uses its own part"
 )]
 

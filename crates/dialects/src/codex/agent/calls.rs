@@ -1,0 +1,345 @@
+//! Our requests to the app server, and what becomes of its responses.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use agentwire_protocol::event::{AgentInfo, ErrorEvent, TurnFailure};
+use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt, Text};
+use serde_json::{Map, json};
+
+use super::super::app_wire::{Initialized, Opened, Turn};
+use super::super::{launch, policy};
+use super::replies::{Shape, refusal};
+use super::{Driver, Translator};
+use crate::json::Value;
+use crate::ledger::failed_turn;
+use crate::tape::{Action, Out};
+
+/// How many responses may be awaited at once.
+const PENDING_LIMIT: usize = 1024;
+/// How many bytes of prompts may wait for their turn.
+const WAITING_LIMIT: usize = 64 << 20;
+
+/// One process's side of the wire.
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    last_id: u64,
+    pending: BTreeMap<u64, Pending>,
+    stage: Stage,
+    /// Lines that must not be sent before the handshake is over.
+    held: Vec<String>,
+    /// Prompts that wait for the thread, or for the turn that runs.
+    waiting: VecDeque<Prompt>,
+    /// A turn was asked for that has not started yet.
+    pub(super) starting: bool,
+    /// An interrupt that waits for the id of its turn.
+    interrupt: bool,
+    /// Model or mode changed: the next turn is told.
+    pub(super) changed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Closed,
+    Initializing,
+    Opening,
+    Open,
+}
+
+/// What a response is for.
+#[derive(Debug)]
+pub(super) enum Pending {
+    Initialize,
+    Open,
+    Turn,
+    Steer(Call),
+    Query(Call, Shape),
+    /// Nobody waits for it.
+    Nobody,
+}
+
+impl Translator {
+    /// The process has started: says who we are.
+    pub(super) fn open_wire(&mut self, out: &mut Out<'_>) {
+        self.wire.stage = Stage::Initializing;
+        self.wire.starting = false;
+        self.wire.interrupt = false;
+        let params = json!({
+            "clientInfo": {
+                "name": "agentwire",
+                "title": "agentwire",
+                "version": env!("CARGO_PKG_VERSION"),
+            },
+            // Without it a command that outlives its turn cannot be ended.
+            "capabilities": {
+                "experimentalApi": true,
+                "optOutNotificationMethods": launch::unwanted(&self.config),
+            },
+        });
+        self.call(Pending::Initialize, "initialize", &params, out);
+    }
+
+    /// The process has ended: what was asked gets no answer any more.
+    pub(super) fn close_wire(&mut self, out: &mut Out<'_>) {
+        self.wire.stage = Stage::Closed;
+        self.wire.held.clear();
+        for pending in std::mem::take(&mut self.wire.pending).into_values() {
+            if let Pending::Steer(call) | Pending::Query(call, _) = pending {
+                let message = "codex ended before it answered";
+                out.reply(call, Err(GatewayError::new(ErrorCode::AgentFailed, message)));
+            }
+        }
+        if std::mem::take(&mut self.wire.starting) {
+            self.ledger.ensure_turn(out);
+        }
+    }
+
+    /// Prompts that waited will not be sent: each is a turn that failed.
+    pub(super) fn drop_waiting(&mut self, out: &mut Out<'_>, error: &str) {
+        for prompt in std::mem::take(&mut self.wire.waiting) {
+            self.ledger.prompt_sent(&prompt.text);
+            self.ledger.ensure_turn(out);
+            self.ledger.fail_turn(out, TurnFailure::Died, Text::from(error));
+        }
+    }
+
+    /// Sends a request. One that needs no handshake or comes after it goes at once.
+    pub(super) fn call(
+        &mut self,
+        pending: Pending,
+        method: &str,
+        params: &serde_json::Value,
+        out: &mut Out<'_>,
+    ) {
+        self.wire.last_id += 1;
+        let id = self.wire.last_id;
+        let line = json!({ "id": id, "method": method, "params": params }).to_string();
+        let early = matches!(pending, Pending::Initialize);
+        self.wire.pending.insert(id, pending);
+        match self.wire.stage {
+            Stage::Closed | Stage::Initializing if !early => self.wire.held.push(line),
+            Stage::Closed | Stage::Initializing | Stage::Opening | Stage::Open => out.write(line),
+        }
+    }
+
+    /// Refuses what would make a table grow without end.
+    pub(super) fn has_room(&self) -> Result<(), GatewayError> {
+        if self.wire.pending.len() < PENDING_LIMIT {
+            return Ok(());
+        }
+        Err(GatewayError::new(ErrorCode::Overloaded, "too many calls wait for codex to answer"))
+    }
+
+    /// Puts a prompt behind those that wait, or before them.
+    pub(super) fn wait(&mut self, prompt: &Prompt, first: bool) -> Result<(), GatewayError> {
+        let size = |prompt: &Prompt| {
+            64 + prompt.text.len()
+                + prompt.images.iter().map(|image| image.data.len()).sum::<usize>()
+        };
+        if self.wire.waiting.iter().map(size).sum::<usize>() + size(prompt) > WAITING_LIMIT {
+            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
+        }
+        if first {
+            self.wire.waiting.push_front(prompt.clone());
+        } else {
+            self.wire.waiting.push_back(prompt.clone());
+        }
+        Ok(())
+    }
+
+    /// Sends the next prompt that waits, if the thread is free.
+    pub(super) fn next_turn(&mut self, out: &mut Out<'_>) {
+        if self.wire.stage != Stage::Open || self.wire.starting || self.ledger.turn_is_open() {
+            return;
+        }
+        let Some(prompt) = self.wire.waiting.pop_front() else { return };
+        let mut params = Map::new();
+        let mut put = |name: &str, value| drop(params.insert(name.to_owned(), value));
+        put("threadId", json!(self.threads.main_id()));
+        put("input", input(&prompt));
+        if let Some(format) = &self.config.output_format {
+            put("outputSchema", json!(format.schema));
+        }
+        if std::mem::take(&mut self.wire.changed) {
+            if let Some(model) = &self.config.model {
+                put("model", json!(model));
+            }
+            if let Ok(mode) = policy::of(Driver::AppServer, &self.config) {
+                put("approvalPolicy", json!(mode.approval));
+                put("sandboxPolicy", mode.sandbox.policy(&self.config));
+            }
+        }
+        self.ledger.prompt_sent(&prompt.text);
+        self.wire.starting = true;
+        self.stopping = false;
+        self.call(Pending::Turn, "turn/start", &json!(params), out);
+    }
+
+    /// Interrupts the turn that runs, now or as soon as its id is known; also one that waits for the
+    /// thread.
+    pub(super) fn interrupt(&mut self, out: &mut Out<'_>) {
+        let turn = self.threads.main().turn.clone().filter(|_| self.ledger.turn_is_open());
+        match turn {
+            Some(turn) => {
+                let params = json!({ "threadId": self.threads.main_id(), "turnId": turn });
+                self.call(Pending::Nobody, "turn/interrupt", &params, out);
+            }
+            None => self.wire.interrupt = self.wire.starting || !self.wire.waiting.is_empty(),
+        }
+    }
+
+    /// The turn that was asked for has started.
+    pub(super) fn turn_is_known(&mut self, out: &mut Out<'_>) {
+        self.wire.starting = false;
+        if std::mem::take(&mut self.wire.interrupt) {
+            self.interrupt(out);
+        }
+    }
+
+    /// Ends the commands that an interrupted turn left running.
+    pub(super) fn clean_up(&mut self, out: &mut Out<'_>) {
+        if self.wire.stage == Stage::Open {
+            let params = json!({ "threadId": self.threads.main_id() });
+            self.call(Pending::Nobody, "thread/backgroundTerminals/clean", &params, out);
+        }
+    }
+
+    pub(super) fn response(
+        &mut self,
+        id: Value<'_>,
+        result: Option<Value<'_>>,
+        error: Option<Value<'_>>,
+        out: &mut Out<'_>,
+    ) {
+        let pending = id.to::<u64>().and_then(|id| self.wire.pending.remove(&id));
+        let result = match error {
+            None => Ok(result),
+            Some(error) => Err(refusal(error)),
+        };
+        match (pending, result) {
+            (Some(Pending::Initialize), Ok(_)) => {
+                out.write(json!({ "method": "initialized" }).to_string());
+                self.wire.stage = Stage::Opening;
+                std::mem::take(&mut self.wire.held).into_iter().for_each(|line| out.write(line));
+                self.open_thread(out);
+            }
+            (Some(Pending::Open), Ok(Some(result))) => self.opened(result, out),
+            (Some(Pending::Open), Ok(None)) => {
+                self.fail_open("codex opened no thread".to_owned(), out);
+            }
+            (Some(Pending::Initialize | Pending::Open), Err(error)) => {
+                self.fail_open(error.message, out);
+            }
+            (Some(Pending::Turn), Ok(result)) => {
+                let turn = result.and_then(|result| result.get("turn")?.to::<Turn<'_>>());
+                if let Some(id) = turn.and_then(|turn| turn.id) {
+                    self.threads.main().turn = Some(id.into_owned());
+                }
+            }
+            (Some(Pending::Turn), Err(error)) => {
+                self.wire.starting = false;
+                let turn = failed_turn(TurnFailure::Error, Text::from(error.message));
+                self.ledger.fail_turn_with(out, turn);
+                self.next_turn(out);
+            }
+            (Some(Pending::Steer(call)), Ok(_)) => out.reply(call, Ok(Json::checked("{}"))),
+            (Some(Pending::Query(call, shape)), Ok(result)) => {
+                out.reply(call, Ok(shape.of(result)));
+            }
+            (Some(Pending::Steer(call) | Pending::Query(call, _)), Err(error)) => {
+                out.reply(call, Err(error));
+            }
+            (Some(Pending::Nobody), _) => {}
+            (None, Ok(result)) => self.overheard(result, out),
+            (None, Err(error)) => {
+                let details = error.details;
+                out.emit(ErrorEvent { details, ..ErrorEvent::new(error.message) });
+            }
+        }
+    }
+
+    /// A recording shows responses to requests that it does not show.
+    fn overheard(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
+        let Some(result) = result.filter(|_| out.is_recording()) else { return };
+        if result.get("thread").is_some() && result.get("approvalPolicy").is_some() {
+            let opened: Opened<'_> = result.to().unwrap_or_default();
+            self.ready(opened, out);
+        } else if result.get("codexHome").is_some() {
+            let agent = result.to::<Initialized<'_>>().and_then(|result| result.user_agent);
+            let version = agent.as_deref().and_then(|agent| agent.split(['/', ' ']).nth(1));
+            let agent_version = version.map(Text::from);
+            out.ready(AgentInfo { agent_version, ..AgentInfo::default() });
+        }
+    }
+
+    fn open_thread(&mut self, out: &mut Out<'_>) {
+        let mut params = match launch::thread_params(&self.config) {
+            Ok(params) => params,
+            Err(error) => return self.fail_open(error.message, out),
+        };
+        let resume = self.resume.clone();
+        let method = match resume {
+            Some(thread) => {
+                params.insert("threadId".to_owned(), json!(thread));
+                params.insert("excludeTurns".to_owned(), json!(true));
+                "thread/resume"
+            }
+            None => "thread/start",
+        };
+        self.call(Pending::Open, method, &json!(params), out);
+    }
+
+    fn opened(&mut self, result: Value<'_>, out: &mut Out<'_>) {
+        let opened: Opened<'_> = result.to().unwrap_or_default();
+        let id = opened.thread.as_ref().and_then(|thread| thread.id.as_deref()).map(str::to_owned);
+        let Some(id) = id else {
+            return self.fail_open("codex opened no thread".to_owned(), out);
+        };
+        if self.resume.as_ref().is_some_and(|asked| *asked != id) {
+            let error = format!("codex opened the thread {id} in place of the one to resume");
+            return self.fail_open(error, out);
+        }
+        self.resume = Some(id);
+        self.wire.stage = Stage::Open;
+        self.ready(opened, out);
+        self.next_turn(out);
+    }
+
+    fn ready(&mut self, opened: Opened<'_>, out: &mut Out<'_>) {
+        let thread = opened.thread.unwrap_or_default();
+        if let Some(id) = &thread.id {
+            self.threads.main().id = id.clone().into_owned();
+        }
+        if self.config.working_directory.is_none() {
+            self.config.working_directory = opened.cwd.as_ref().map(Text::to_string);
+        }
+        out.ready(AgentInfo {
+            native_session_id: thread.id.map(Text::new),
+            agent_version: thread.cli_version,
+            model: opened.model.or(thread.model),
+            mode: opened.approval_policy,
+            working_directory: opened.cwd.or(thread.cwd),
+            ..AgentInfo::default()
+        });
+    }
+
+    /// There is no thread to work in: what waits for it fails, and the process has no use.
+    fn fail_open(&mut self, error: String, out: &mut Out<'_>) {
+        let code = Some(Text::from("startFailed"));
+        out.emit(ErrorEvent { code, ..ErrorEvent::new(error.as_str()) });
+        self.wire.stage = Stage::Closed;
+        self.drop_waiting(out, &error);
+        self.last_error = Some(error);
+        out.act(Action::CloseStdin);
+    }
+}
+
+/// A prompt as `turn/start` and `turn/steer` take it.
+pub(super) fn input(prompt: &Prompt) -> serde_json::Value {
+    let text = json!({ "type": "text", "text": prompt.text });
+    let images = prompt.images.iter().map(|image| {
+        let url = format!("data:{};base64,{}", image.media_type, image.data);
+        json!({ "type": "image", "url": url })
+    });
+    std::iter::once(text).chain(images).collect()
+}

@@ -1,0 +1,95 @@
+//! Changed files, of both wires.
+
+use agentwire_protocol::Text;
+use agentwire_protocol::event::{FileChangeType, FileChanged};
+
+use super::super::{app_wire, exec_wire};
+use crate::diff;
+use crate::json::{Scanner, Value};
+use crate::tape::{Agent, Out};
+
+/// Tells each file that a change of the app server changed.
+pub(super) fn tell_app(out: &mut Out<'_>, agent: &Agent<'_>, id: &str, changes: Value<'_>) {
+    for change in changes.items().filter_map(Value::to::<app_wire::Change<'_>>) {
+        let kind = change.kind.unwrap_or_default();
+        let Some(file_path) = change.path else { continue };
+        let text = change.diff;
+        let mut changed = FileChanged { moved_to: kind.move_path, ..file(file_path, id) };
+        match kind.kind.as_deref() {
+            Some("add") => {
+                changed.change_type = FileChangeType::Created;
+                changed.diff = text.as_ref().and_then(|text| of_whole("", &text.decode()));
+                changed.after = text;
+            }
+            Some("delete") => {
+                changed.change_type = FileChangeType::Deleted;
+                changed.diff = text.as_ref().and_then(|text| of_whole(&text.decode(), ""));
+                changed.before = text;
+            }
+            _ => changed.diff = text,
+        }
+        out.emit_as(agent, changed);
+    }
+}
+
+/// Tells each file that a change of exec changed; only the specification's have texts.
+pub(super) fn tell_exec(out: &mut Out<'_>, agent: &Agent<'_>, id: &str, changes: Value<'_>) {
+    for change in changes.items().filter_map(Value::to::<exec_wire::Change<'_>>) {
+        let Some(file_path) = change.path else { continue };
+        let diff = match (&change.before, &change.after) {
+            (None, None) => None,
+            (before, after) => {
+                let text = |text: &Option<Text<'_>>| {
+                    text.as_ref().map(|text| text.decode().into_owned()).unwrap_or_default()
+                };
+                of_whole(&text(before), &text(after))
+            }
+        };
+        let change_type = match (change.kind.as_deref(), &change.before, &change.after) {
+            (Some("add"), _, _) | (None, None, Some(_)) => FileChangeType::Created,
+            (Some("delete"), _, _) | (None, Some(_), None) => FileChangeType::Deleted,
+            _ => FileChangeType::Modified,
+        };
+        let (before, after) = (change.before, change.after);
+        out.emit_as(agent, FileChanged { change_type, diff, before, after, ..file(file_path, id) });
+    }
+}
+
+/// Reads changes that were kept from an earlier line.
+pub(super) fn read<T>(kept: &str, then: impl FnOnce(Value<'_>) -> T) -> Option<T> {
+    let mut scanner = Scanner::new();
+    scanner.scan(kept).ok().map(|document| then(document.root()))
+}
+
+/// Whether every path of these changes lies in that directory.
+pub(super) fn within(kept: &str, directory: &str) -> bool {
+    let inside = |path: &str| {
+        let below = path.strip_prefix(directory.trim_end_matches('/'));
+        below.is_some_and(|rest| rest.starts_with('/') && !rest.split('/').any(|part| part == ".."))
+    };
+    let all = read(kept, |changes| {
+        changes.items().all(|change| {
+            let change: app_wire::Change<'_> = change.to().unwrap_or_default();
+            let moved = change.kind.and_then(|kind| kind.move_path);
+            change.path.is_some_and(|path| inside(&path.decode()))
+                && moved.is_none_or(|path| inside(&path.decode()))
+        })
+    });
+    all.unwrap_or(false)
+}
+
+fn file<'a>(file_path: Text<'a>, id: &'a str) -> FileChanged<'a> {
+    FileChanged {
+        file_path,
+        change_type: FileChangeType::Modified,
+        diff: None,
+        before: None,
+        after: None,
+        moved_to: None,
+        tool_id: Some(Text::from(id)),
+    }
+}
+
+fn of_whole(before: &str, after: &str) -> Option<Text<'static>> {
+    diff::of_texts(before, after).map(Text::from)
+}

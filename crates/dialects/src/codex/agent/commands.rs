@@ -1,0 +1,194 @@
+//! Commands to the app server.
+
+use agentwire_protocol::command::Delivery;
+use agentwire_protocol::{
+    ApprovalMode, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt,
+};
+use serde_json::{Map, Value, json};
+
+use super::calls::{Pending, input};
+use super::replies::Shape;
+use super::{Translator, exec};
+use crate::tape::{Action, Out};
+
+/// Reads that clients may make by the program's own names.
+const READS: &[&str] = &[
+    "account/rateLimits/read",
+    "account/read",
+    "account/usage/read",
+    "app/list",
+    "collaborationMode/list",
+    "configRequirements/read",
+    "experimentalFeature/list",
+    "hooks/list",
+    "mcpServerStatus/list",
+    "model/list",
+    "modelProvider/capabilities/read",
+    "permissionProfile/list",
+    "skills/list",
+    "thread/backgroundTerminals/list",
+    "thread/goal/get",
+    "thread/items/list",
+    "thread/list",
+    "thread/loaded/list",
+    "thread/read",
+    "thread/turns/list",
+];
+
+impl Translator {
+    pub(super) fn app_command(
+        &mut self,
+        call: Call,
+        command: &Command,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        match command {
+            Command::Prompt(prompt) => return self.prompt(call, prompt, out),
+            Command::Interrupt => {
+                self.stopping = true;
+                self.interrupt(out);
+            }
+            Command::Stop => {
+                self.stopping = true;
+                out.act(Action::CloseStdin);
+            }
+            Command::Settle(settlement) => self.settle(settlement, out)?,
+            Command::Configure(change) => self.configure(change)?,
+            Command::Query { method, args } => return self.query(call, method, args, out),
+            Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
+                let what = format!("the command {}", command.name());
+                return Err(GatewayError::unsupported(self.driver.name(), &what));
+            }
+        }
+        out.reply(call, Ok(Json::checked("{}")));
+        Ok(())
+    }
+
+    /// A prompt waits until the thread is free, unless it is to join the turn or to cut it off.
+    fn prompt(
+        &mut self,
+        call: Call,
+        prompt: &Prompt,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let turn = self.threads.main().turn.clone().filter(|_| self.ledger.turn_is_open());
+        match (prompt.delivery, turn) {
+            (Some(Delivery::Steer), Some(turn)) => {
+                self.has_room()?;
+                let params = json!({
+                    "threadId": self.threads.main_id(),
+                    "expectedTurnId": turn,
+                    "input": input(prompt),
+                });
+                self.call(Pending::Steer(call), "turn/steer", &params, out);
+                return Ok(());
+            }
+            (Some(Delivery::Now), _) => {
+                self.wait(prompt, true)?;
+                if self.wire.starting || self.ledger.turn_is_open() {
+                    self.interrupt(out);
+                }
+            }
+            (Some(Delivery::Queue | Delivery::Steer) | None, _) => self.wait(prompt, false)?,
+        }
+        out.reply(call, Ok(Json::checked("{}")));
+        self.next_turn(out);
+        Ok(())
+    }
+
+    /// Takes effect with the next turn.
+    fn configure(&mut self, change: &Configure) -> Result<(), GatewayError> {
+        exec::check(self.driver, change)?;
+        if let Some(model) = &change.model {
+            self.config.model = Some(model.clone());
+        }
+        if change.approval_mode.is_some() || change.permission_mode.is_some() {
+            self.config.approval_mode = change.approval_mode;
+            self.config.permission_mode = change.permission_mode.clone();
+        }
+        self.wire.changed = true;
+        Ok(())
+    }
+
+    fn query(
+        &mut self,
+        call: Call,
+        method: &str,
+        args: &[Json<'static>],
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let cwd: Vec<&String> = self.config.working_directory.iter().collect();
+        let (name, params, shape) = match method {
+            "supportedModels" => ("model/list", json!({}), Shape::Models),
+            "supportedCommands" => ("skills/list", json!({ "cwds": cwd }), Shape::Commands),
+            "mcpServerStatus" => ("mcpServerStatus/list", json!({}), Shape::Servers),
+            "accountInfo" => ("account/read", json!({}), Shape::Account),
+            "setModel" => {
+                let model = Some(argument(method, args)?);
+                return self.change(call, &Configure { model, ..Configure::default() }, out);
+            }
+            "setPermissionMode" => {
+                let permission_mode = Some(argument(method, args)?);
+                return self.change(
+                    call,
+                    &Configure { permission_mode, ..Configure::default() },
+                    out,
+                );
+            }
+            own if READS.contains(&own) => (own, self.own_params(own, args)?, Shape::Exact),
+            other => {
+                let what = format!("the query {other}");
+                return Err(GatewayError::unsupported(self.driver.name(), &what));
+            }
+        };
+        self.has_room()?;
+        self.call(Pending::Query(call, shape), name, &params, out);
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        call: Call,
+        change: &Configure,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        self.configure(change)?;
+        out.reply(call, Ok(Json::checked("{}")));
+        Ok(())
+    }
+
+    /// The parameters that a client gives, with our thread where one is needed.
+    fn own_params(&mut self, method: &str, args: &[Json<'static>]) -> Result<Value, GatewayError> {
+        let mut params = match args.first().map(Json::read::<Map<String, Value>>) {
+            None => Map::new(),
+            Some(Ok(params)) => params,
+            Some(Err(_)) => return Err(invalid(format!("the query {method} takes an object"))),
+        };
+        let listing = matches!(method, "thread/list" | "thread/loaded/list");
+        if method.starts_with("thread/") && !listing && !params.contains_key("threadId") {
+            let Some(thread) = self.threads.main_id() else {
+                let message = "the thread is not open yet";
+                return Err(GatewayError::new(ErrorCode::Conflict, message));
+            };
+            params.insert("threadId".to_owned(), json!(thread));
+        }
+        Ok(Value::Object(params))
+    }
+
+    /// Whether file changes are accepted for the user.
+    pub(super) fn accepts_edits(&self) -> bool {
+        match self.config.permission_mode.as_deref() {
+            Some(mode) => mode == "acceptEdits",
+            None => self.config.approval_mode == Some(ApprovalMode::AutoEdit),
+        }
+    }
+}
+
+fn argument(method: &str, args: &[Json<'static>]) -> Result<String, GatewayError> {
+    let text = args.first().and_then(|argument| argument.read::<String>().ok());
+    text.ok_or_else(|| invalid(format!("the query {method} takes a string")))
+}
+
+fn invalid(message: String) -> GatewayError {
+    GatewayError::new(ErrorCode::InvalidMessage, message)
+}

@@ -1,0 +1,248 @@
+//! Lines of `codex exec --json`.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::event::{
+    AgentInfo, ErrorEvent, PlanEntry, PlanStatus, PlanUpdated, Status, StatusChanged,
+    TurnCompleted, TurnFailure, TurnOrigin,
+};
+use agentwire_protocol::{
+    Call, Command, Configure, ErrorCode, GatewayError, Json, Text, TokenUsage,
+};
+
+use super::super::exec_wire::{Item, Line, Todo, Usage};
+use super::super::policy;
+use super::blocks::{Key, Part};
+use super::{Driver, Translator};
+use crate::json::Value;
+use crate::ledger::{completed_turn, failed_turn};
+use crate::tape::{Action, Agent, Out, Signal};
+
+/// What is known of the runs so far.
+#[derive(Debug, Default)]
+pub(super) struct Exec {
+    /// Item ids begin anew in each process.
+    runs: u64,
+    /// The specification's items have no id: how many there were, and the open ones by type.
+    pub(super) unnamed: u64,
+    pub(super) open: Vec<(String, String)>,
+    /// What the thread had used when its last turn ended.
+    used: TokenUsage,
+}
+
+impl Exec {
+    /// The process ended.
+    pub(super) fn end(&mut self) {
+        self.open.clear();
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Started,
+    Updated,
+    Completed,
+}
+
+impl Translator {
+    pub(super) fn exec_line(&mut self, kind: &str, message: Value<'_>, out: &mut Out<'_>) {
+        let Some(line) = message.to::<Line<'_>>() else { return };
+        match kind {
+            "thread.started" => self.exec_thread(line.thread_id.as_deref(), out),
+            "turn.started" => {
+                self.last_error = None;
+                self.ending = None;
+                let prompt = self.ledger.next_prompt().map(Text::from);
+                self.ledger.start_turn(out, prompt, TurnOrigin::Prompt);
+            }
+            "turn.completed" => self.exec_completed(&line.usage.unwrap_or_default(), out),
+            "turn.failed" => {
+                let error = line.error.unwrap_or_default().message;
+                let error = error.unwrap_or(Text::from("the turn failed"));
+                self.blocks.close(out, None);
+                let turn = failed_turn(TurnFailure::Error, error.clone());
+                self.ledger.fail_turn_with(out, turn);
+                self.last_error = None;
+                self.ending = Some(error.to_string());
+            }
+            "error" => self.exec_error(line.message, out),
+            "item.started" => self.exec_item(Phase::Started, &line, message, out),
+            "item.updated" => self.exec_item(Phase::Updated, &line, message, out),
+            "item.completed" => self.exec_item(Phase::Completed, &line, message, out),
+            _ => {}
+        }
+    }
+
+    fn exec_thread(&mut self, id: Option<&str>, out: &mut Out<'_>) {
+        let Some(id) = id else { return };
+        self.exec.runs += 1;
+        out.ready(AgentInfo { native_session_id: Some(Text::from(id)), ..AgentInfo::default() });
+        if self.threads.main_id() != Some(id) {
+            self.exec.used = TokenUsage::default();
+            self.threads.main().id = id.to_owned();
+        }
+        // A name that is not found silently opens a new thread (`exec-resume-sess-id`).
+        if !out.is_recording() && self.resume.as_deref().is_some_and(|asked| asked != id) {
+            let error = format!("codex opened the thread {id} in place of the one to resume");
+            let code = Some(Text::from("resumeFailed"));
+            out.emit(ErrorEvent { code, ..ErrorEvent::new(error.as_str()) });
+            self.last_error = Some(error);
+            out.act(Action::Signal(Signal::Terminate));
+            return;
+        }
+        self.resume = Some(id.to_owned());
+    }
+
+    fn exec_completed(&mut self, usage: &Usage<'_>, out: &mut Out<'_>) {
+        let total = total(usage);
+        let usage = total.since(&self.exec.used);
+        self.exec.used = total;
+        self.blocks.close(out, None);
+        let structured_output = self.structured_output();
+        self.ledger
+            .complete_turn(out, TurnCompleted { structured_output, ..completed_turn(usage) });
+        self.last_error = None;
+        self.ending = None;
+    }
+
+    /// Not the end: most are retries, and the end of a turn says so itself.
+    fn exec_error(&mut self, message: Option<Cow<'_, str>>, out: &mut Out<'_>) {
+        let message = message.unwrap_or(Cow::Borrowed("an error without words"));
+        let will_retry = message.starts_with("Reconnecting...").then_some(true);
+        out.emit(ErrorEvent { will_retry, ..ErrorEvent::new(&*message) });
+        self.last_error = Some(message.into_owned());
+    }
+
+    fn exec_item(&mut self, phase: Phase, line: &Line<'_>, message: Value<'_>, out: &mut Out<'_>) {
+        let value = line.item.unwrap_or(message);
+        let Some(item) = value.to::<Item<'_>>() else { return };
+        let kind = match line.item {
+            Some(_) => item.kind.clone(),
+            None => line.item_type.clone(),
+        };
+        let Some(kind) = kind else { return };
+        match &*kind {
+            "agent_message" => self.exec_text(phase, &kind, &item, Part::Text, out),
+            "reasoning" => self.exec_text(phase, &kind, &item, Part::Reasoning, out),
+            "todo_list" => {
+                if let Some(items) = item.items.filter(|items| items.is_array()) {
+                    out.emit(PlanUpdated {
+                        entries: items.items().filter_map(|todo| entry(todo.to()?)).collect(),
+                        explanation: None,
+                    });
+                }
+            }
+            "error" => {
+                if let Some(message) = item.message {
+                    out.emit(StatusChanged::new(Status::Warning).message(message));
+                }
+            }
+            "command_execution" | "file_change" | "mcp_tool_call" | "collab_tool_call"
+            | "web_search" => self.exec_tool(phase, &kind, value, &item, out),
+            _ => {}
+        }
+    }
+
+    fn exec_text(
+        &mut self,
+        phase: Phase,
+        kind: &str,
+        item: &Item<'_>,
+        part: Part,
+        out: &mut Out<'_>,
+    ) {
+        let id = item.id.as_ref().map(|id| self.exec_id(id));
+        let key = Key { item: id.as_deref().unwrap_or(kind), part, named: id.is_some() };
+        let whole = item.text.or(item.content).filter(|text| text.is_string()).map(Value::json);
+        let whole = whole.as_ref().map(Json::get);
+        if phase != Phase::Started || whole.is_some() {
+            self.ledger.ensure_turn(out);
+        }
+        match (phase, whole) {
+            (Phase::Completed, whole) => {
+                self.last_error = None;
+                self.blocks.finish(out, &Agent::main(), key, whole);
+                if part == Part::Text && self.config.output_format.is_some() {
+                    self.answer = whole.map(str::to_owned);
+                }
+            }
+            (_, Some(whole)) => self.blocks.grow(out, &Agent::main(), key, whole),
+            (_, None) => {}
+        }
+    }
+
+    /// Items are numbered anew in each process, so that of later ones the number of the run is added.
+    pub(super) fn exec_id<'i>(&self, id: &'i str) -> Cow<'i, str> {
+        match self.exec.runs {
+            0 | 1 => Cow::Borrowed(id),
+            run => Cow::Owned(format!("{id}.{run}")),
+        }
+    }
+
+    pub(super) fn exec_command(
+        &mut self,
+        call: Call,
+        command: &Command,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let name = self.driver.name();
+        match command {
+            Command::Prompt(prompt) if !prompt.images.is_empty() => {
+                return Err(GatewayError::unsupported(name, "images in a prompt"));
+            }
+            // The prompt itself is the next process's stdin.
+            Command::Prompt(prompt) => self.ledger.prompt_sent(&prompt.text),
+            // SIGTERM would leave commands running that have no sandbox.
+            Command::Interrupt | Command::Stop => {
+                self.stopping = true;
+                out.act(Action::Signal(Signal::Interrupt));
+            }
+            // The next process is started with it.
+            Command::Configure(change) => check(self.driver, change)?,
+            Command::Settle(answer) => {
+                let message =
+                    format!("{name} asks nothing, so there is no request {}", answer.request_id);
+                return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
+            }
+            Command::Query { method, .. } => {
+                return Err(GatewayError::unsupported(name, &format!("the query {method}")));
+            }
+            Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
+                let what = format!("the command {}", command.name());
+                return Err(GatewayError::unsupported(name, &what));
+            }
+        }
+        out.reply(call, Ok(Json::checked("{}")));
+        Ok(())
+    }
+}
+
+/// Whether a change of mode can be taken.
+pub(super) fn check(driver: Driver, change: &Configure) -> Result<(), GatewayError> {
+    if change.max_thinking_tokens.is_some() {
+        return Err(GatewayError::unsupported(driver.name(), "maxThinkingTokens"));
+    }
+    policy::mode(driver, change.approval_mode, change.permission_mode.as_deref()).map(drop)
+}
+
+fn total(usage: &Usage<'_>) -> TokenUsage {
+    let input_tokens = usage.input_tokens.unwrap_or(0);
+    let output_tokens = usage.output_tokens.unwrap_or(0);
+    TokenUsage {
+        input_tokens,
+        output_tokens,
+        cached_tokens: usage.cached_input_tokens,
+        cache_creation_tokens: usage.cache_write_input_tokens,
+        reasoning_tokens: usage.reasoning_output_tokens,
+        total_tokens: input_tokens.saturating_add(output_tokens),
+    }
+}
+
+/// Which step is being done is not told.
+fn entry(todo: Todo<'_>) -> Option<PlanEntry<'_>> {
+    let status = match todo.completed {
+        Some(true) => PlanStatus::Completed,
+        _ => PlanStatus::Pending,
+    };
+    Some(PlanEntry { content: todo.text?, status, priority: None })
+}

@@ -1,0 +1,328 @@
+//! Items of the app server: what begins and what is complete.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::event::{
+    AgentFinished, Status, StatusChanged, ToolCompleted, ToolFailure, ToolKind, ToolProgress,
+    ToolStarted,
+};
+use agentwire_protocol::{Json, Text};
+
+use super::super::app_wire::{Item, Notice};
+use super::blocks::{Key, Part};
+use super::threads::{finished, outcome};
+use super::tools::{Called, End, command_end, completed, mcp_end, started};
+use super::{Translator, changes, pick};
+use crate::json::Value;
+use crate::tape::{Agent, Out};
+
+impl Translator {
+    /// An item begins, or is complete.
+    pub(super) fn item(&mut self, notice: &Notice<'_>, complete: bool, out: &mut Out<'_>) {
+        let Some(value) = notice.item else { return };
+        let Some(item) = value.to::<Item<'_>>() else { return };
+        let (Some(kind), Some(id)) = (item.kind.as_deref(), item.id.as_deref()) else { return };
+        let thread = self.threads.of(notice.thread_id.as_deref());
+        thread.show(out);
+        let agent = &thread.owner();
+        match kind {
+            "userMessage" => self.user_message(agent, id, &item, complete, out),
+            "agentMessage" | "plan" => {
+                let part = if kind == "plan" { Part::Plan } else { Part::Text };
+                let key = Key { item: id, part, named: true };
+                if !complete {
+                    return self.blocks.restart(out, id);
+                }
+                self.join_turn(agent, notice, out);
+                let text = item.text.filter(|text| text.is_string()).map(Value::json);
+                let text = text.as_ref().map(Json::get);
+                self.blocks.finish(out, agent, key, text);
+                if part == Part::Text
+                    && agent.parent.is_none()
+                    && self.config.output_format.is_some()
+                {
+                    self.answer = text.map(str::to_owned);
+                }
+            }
+            "reasoning" if !complete => self.blocks.restart(out, id),
+            "reasoning" => {
+                self.join_turn(agent, notice, out);
+                self.reasoning(agent, id, &item, out);
+            }
+            "contextCompaction" => {
+                let status = if complete { Status::Compacted } else { Status::Compacting };
+                out.emit_as(agent, StatusChanged::new(status));
+            }
+            "enteredReviewMode" if !complete => {
+                let change = StatusChanged::new(Status::Mode).message(Text::from("review"));
+                out.emit_as(agent, change.details(pick(value, &["review"])));
+            }
+            "exitedReviewMode" if complete => {
+                out.emit_as(agent, StatusChanged::new(Status::Notice).message(item.review));
+            }
+            "hookPrompt" if !complete => {
+                out.emit_as(agent, StatusChanged::new(Status::Hook).details(item.fragments));
+            }
+            "subAgentActivity" if !complete => self.activity(agent, id, &item, out),
+            "functionCallOutput" if complete => {
+                if let (Some(call), Some(output)) = (item.call_id, item.output) {
+                    self.progress(&call, Some(output), None, out);
+                }
+            }
+            "commandExecution"
+            | "fileChange"
+            | "mcpToolCall"
+            | "dynamicToolCall"
+            | "collabAgentToolCall"
+            | "webSearch"
+            | "imageView"
+            | "imageGeneration"
+            | "sleep" => {
+                if !self.seen.has(id) {
+                    self.join_turn(agent, notice, out);
+                    self.begin_tool(agent, kind, id, value, &item, out);
+                }
+                if complete {
+                    self.complete_tool(agent, kind, id, value, &item, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What comes of the main agent belongs to a turn, also if its start was not seen.
+    pub(super) fn join_turn(&mut self, agent: &Agent<'_>, notice: &Notice<'_>, out: &mut Out<'_>) {
+        if agent.parent.is_none() && !self.ledger.turn_is_open() {
+            self.threads.main().turn = notice.turn_id.as_deref().map(str::to_owned);
+            self.ledger.ensure_turn(out);
+        }
+    }
+
+    /// Told when it begins; that it is complete says no more.
+    fn user_message(
+        &mut self,
+        agent: &Agent<'_>,
+        id: &str,
+        item: &Item<'_>,
+        complete: bool,
+        out: &mut Out<'_>,
+    ) {
+        if complete && self.prompted.as_deref() == Some(id) {
+            item.content.into_iter().for_each(Value::carried);
+            return;
+        }
+        self.prompted = Some(id.to_owned());
+        let content = item.content.into_iter().flat_map(Value::items);
+        let texts: Vec<Cow<'_, str>> =
+            content.clone().filter_map(|part| part.get("text")?.string()).collect();
+        let message = match texts.as_slice() {
+            [] => None,
+            [text] => Some(Text::from(&**text)),
+            texts => Some(Text::from(texts.join("\n"))),
+        };
+        let only_text = content.clone().all(|part| part.get("text").is_some());
+        let details = item.content.filter(|_| !only_text).map(Value::json);
+        out.emit_as(agent, StatusChanged::new(Status::Prompted).message(message).details(details));
+    }
+
+    fn reasoning(&mut self, agent: &Agent<'_>, id: &str, item: &Item<'_>, out: &mut Out<'_>) {
+        let summary = (0..).map(Part::Summary).zip(item.summary.into_iter().flat_map(Value::items));
+        let content = (0..).map(Part::Content).zip(item.content.into_iter().flat_map(Value::items));
+        for (part, text) in summary.chain(content).filter(|(_, text)| text.is_string()) {
+            let key = Key { item: id, part, named: true };
+            self.blocks.finish(out, agent, key, Some(text.json().get()));
+        }
+    }
+
+    fn activity(&mut self, agent: &Agent<'_>, id: &str, item: &Item<'_>, out: &mut Out<'_>) {
+        if let Some(thread) = item.agent_thread_id.as_deref() {
+            self.threads.sub(thread, id, &agent.id.decode());
+            let name = item.agent_path.as_ref().map(Text::to_string);
+            let thread = self.threads.named(thread, name);
+            thread.show(out);
+        }
+        out.emit_as(agent, StatusChanged::new(Status::Task).message(item.activity.clone()));
+    }
+
+    fn begin_tool(
+        &mut self,
+        agent: &Agent<'_>,
+        kind: &str,
+        id: &str,
+        value: Value<'_>,
+        item: &Item<'_>,
+        out: &mut Out<'_>,
+    ) {
+        let tool = item.tool.as_deref();
+        let arguments = item.arguments.filter(|arguments| arguments.is_object()).map(Value::json);
+        let mut called = Called::default();
+        let start = match kind {
+            "commandExecution" => ToolStarted {
+                arguments: pick(value, &["command", "cwd", "commandActions"]),
+                title: item.command.clone(),
+                ..started(id, "command_execution", ToolKind::Execute)
+            },
+            "fileChange" => {
+                called.changes = item.changes.map(|changes| changes.json().get().to_owned());
+                ToolStarted {
+                    arguments: pick(value, &["changes"]),
+                    ..started(id, "file_change", ToolKind::Edit)
+                }
+            }
+            "mcpToolCall" => {
+                let server = item.server.as_deref();
+                called.mcp =
+                    server.zip(tool).map(|(server, tool)| (server.to_owned(), tool.to_owned()));
+                ToolStarted {
+                    arguments,
+                    server: server.map(Text::from),
+                    ..started(id, tool.unwrap_or("mcp_tool_call"), ToolKind::Mcp)
+                }
+            }
+            "dynamicToolCall" => ToolStarted {
+                arguments,
+                server: item.namespace.clone(),
+                ..started(id, tool.unwrap_or("dynamic_tool_call"), ToolKind::Other)
+            },
+            "collabAgentToolCall" => {
+                let name = collab_tool(tool.unwrap_or("collab_tool_call"));
+                if name == "spawn_agent" {
+                    let prompt = item.prompt.as_ref().map(Text::to_string);
+                    self.threads.spawning(id, agent, prompt);
+                }
+                let names = ["prompt", "model", "reasoningEffort", "receiverThreadIds"];
+                ToolStarted { arguments: pick(value, &names), ..started(id, name, ToolKind::Agent) }
+            }
+            "webSearch" => ToolStarted {
+                arguments: item
+                    .query
+                    .as_ref()
+                    .filter(|query| !query.is_empty())
+                    .and_then(|_| pick(value, &["query"])),
+                ..started(id, "web_search", ToolKind::Fetch)
+            },
+            "imageView" => ToolStarted {
+                arguments: pick(value, &["path"]),
+                ..started(id, "image_view", ToolKind::Read)
+            },
+            "imageGeneration" => started(id, "image_generation", ToolKind::Other),
+            _ => ToolStarted {
+                arguments: pick(value, &["durationMs"]),
+                ..started(id, "sleep", ToolKind::Other)
+            },
+        };
+        self.start_tool(out, agent, start, called);
+    }
+
+    fn complete_tool(
+        &mut self,
+        agent: &Agent<'_>,
+        kind: &str,
+        id: &str,
+        value: Value<'_>,
+        item: &Item<'_>,
+        out: &mut Out<'_>,
+    ) {
+        // The start told them.
+        for name in ["command", "cwd", "commandActions", "arguments", "prompt"] {
+            value.get(name).into_iter().for_each(Value::carried);
+        }
+        let status = item.status.as_deref();
+        let success = status != Some("failed") && item.success != Some(false);
+        let ended = |result| ToolCompleted {
+            result,
+            error: (!success).then(|| Text::from("the call failed")),
+            ..completed(success)
+        };
+        let end = match kind {
+            "commandExecution" => {
+                command_end(status, item.exit_code, item.aggregated_output.clone())
+            }
+            "fileChange" if status == Some("declined") => {
+                End::Failed(ToolFailure::Denied, Text::from("the change was declined"))
+            }
+            "fileChange" => End::Completed(ToolCompleted {
+                error: (!success).then(|| Text::from("the change failed")),
+                ..completed(success)
+            }),
+            "mcpToolCall" => {
+                let error = item.error.clone().and_then(|error| error.message);
+                mcp_end(status, item.result, "structuredContent", error)
+            }
+            "dynamicToolCall" => End::Completed(ended(item.content_items.clone())),
+            "collabAgentToolCall" => End::Completed(ended(item.agents_states.map(Value::json))),
+            "webSearch" => End::Completed(ended(pick(value, &["query", "action", "results"]))),
+            "imageGeneration" => {
+                let names = ["result", "savedPath", "revisedPrompt"];
+                End::Completed(ended(pick(value, &names)))
+            }
+            _ => End::Completed(ended(None)),
+        };
+        let end = match end {
+            End::Completed(completed) if kind != "sleep" => {
+                End::Completed(ToolCompleted { duration_ms: item.duration_ms, ..completed })
+            }
+            end => end,
+        };
+        self.settle_by_end(id, matches!(end, End::Failed(ToolFailure::Denied, _)), out);
+        let Some(called) = self.end_tool(out, agent, id, end) else { return };
+        match kind {
+            "fileChange" if status != Some("declined") && success => {
+                match (item.changes, called.changes) {
+                    (Some(changes), _) => changes::tell_app(out, agent, id, changes),
+                    (None, Some(kept)) => {
+                        changes::read(&kept, |changes| changes::tell_app(out, agent, id, changes));
+                    }
+                    (None, None) => {}
+                }
+            }
+            "collabAgentToolCall" => self.agents(agent, id, item, out),
+            _ => {}
+        }
+    }
+
+    /// What a call says of subagents: which it spawned, and which have ended.
+    fn agents(&mut self, agent: &Agent<'_>, id: &str, item: &Item<'_>, out: &mut Out<'_>) {
+        let receivers = item.receiver_thread_ids.as_deref().unwrap_or_default();
+        self.threads.spawned(id, receivers.first().map(|thread| &**thread), out);
+        for thread in receivers {
+            self.threads.sub(thread, id, &agent.id.decode());
+        }
+        for (thread, state) in item.agents_states.into_iter().flat_map(Value::fields) {
+            let Some(status) = state.get("status").and_then(Value::string) else { continue };
+            let thread = self.threads.known_sub(&thread);
+            if let (Some(outcome), Some(thread)) = (outcome(&status), thread) {
+                let result = state.read("message");
+                thread.finish(out, AgentFinished { result, ..finished(outcome) });
+            }
+        }
+    }
+
+    /// Output or progress of a call that is open.
+    pub(super) fn progress(
+        &mut self,
+        id: &str,
+        output: Option<Text<'_>>,
+        message: Option<Text<'_>>,
+        out: &mut Out<'_>,
+    ) {
+        self.settle_by_progress(id, out);
+        if let Some(tool) = self.ledger.tool(id) {
+            let tool_id = Text::from(id);
+            let progress =
+                ToolProgress { tool_id, output, message, progress: None, elapsed_ms: None };
+            out.emit_as(&tool.agent(), progress);
+        }
+    }
+}
+
+/// Exec's name of a tool that speaks to subagents.
+fn collab_tool(tool: &str) -> &str {
+    match tool {
+        "spawnAgent" => "spawn_agent",
+        "sendInput" => "send_input",
+        "resumeAgent" => "resume_agent",
+        "closeAgent" => "close_agent",
+        other => other,
+    }
+}

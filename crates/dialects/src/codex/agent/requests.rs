@@ -1,0 +1,396 @@
+//! Requests of the app server: what it asks, and how its own words settle it.
+
+use agentwire_protocol::event::{
+    Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome,
+    RequestRaised, RequestSettled, SettledBy, input_digest,
+};
+use agentwire_protocol::{Json, Text};
+
+use super::super::app_wire::{ApprovalMeta, Ask, Choice, Notice, Question as Asking};
+use super::{Translator, changes, pick};
+use crate::json::Value;
+use crate::ledger::OpenRequest;
+use crate::tape::{Agent, Out};
+
+/// What is remembered of an open request.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The request's own id, exactly as it came.
+    pub(super) id: String,
+    pub(super) what: What,
+    /// The call that waits for it.
+    tool: Option<String>,
+    /// A recording says that it was answered, not how: what the call does next will show.
+    resolved: bool,
+}
+
+/// What is asked, by the form of its answer.
+#[derive(Debug)]
+pub(super) enum What {
+    /// A command or a file change.
+    Approval,
+    /// The same in the words of older versions.
+    Legacy,
+    /// Permissions for the turn or the session: those asked for, exactly.
+    Permissions(String),
+    /// A call of an MCP tool; whether it can be allowed for the session.
+    McpCall { session: bool },
+    /// A form or an address of an MCP server.
+    Elicitation,
+    /// Questions: the id and the words of each.
+    Questions(Vec<(String, String)>),
+    /// A tool that the client hosts.
+    Tool,
+    /// Anything else.
+    Other,
+}
+
+impl Translator {
+    pub(super) fn server_request(
+        &mut self,
+        method: &str,
+        id: Value<'_>,
+        params: Option<Value<'_>>,
+        out: &mut Out<'_>,
+    ) {
+        let ask: Ask<'_> = params.and_then(Value::to).unwrap_or_default();
+        let thread_id = ask.thread_id.as_deref().or(ask.conversation_id.as_deref());
+        let thread = self.threads.of(thread_id);
+        thread.show(out);
+        let agent = &thread.owner();
+        let wire_id = id.json().get().to_owned();
+        // Ids begin at 0 in each process; a turn belongs to one process.
+        let scope = ask.turn_id.as_deref().or(thread.turn.as_deref()).unwrap_or(method);
+        let request_id = format!("{scope}:{}", wire_id.trim_matches('"'));
+        let tool = ask.item_id.as_deref().or(ask.call_id.as_deref()).map(str::to_owned);
+        let (mut raised, what, tool) = self.asked(method, &ask, params, tool);
+        raised.request_id = Text::from(request_id.as_str());
+        raised.tool_use_id = tool.as_deref().map(Text::from);
+        raised.input_digest = input_digest(raised.input.as_ref());
+        let edit = method == "item/fileChange/requestApproval" && ask.grant_root.is_none();
+        let accepted = edit && !out.is_recording() && self.accepts(tool.as_deref());
+        let asked = Asked { id: wire_id.clone(), what, tool: tool.clone(), resolved: false };
+        if !self.ledger.open_request(&request_id, agent, asked) {
+            return;
+        }
+        out.emit_as(agent, raised);
+        if accepted {
+            self.ledger.close_request(&request_id);
+            out.write(format!(r#"{{"id":{wire_id},"result":{{"decision":"accept"}}}}"#));
+            let reason = "file changes in the workspace run unasked";
+            let settled = settled(&request_id, RequestOutcome::Allowed, SettledBy::Policy);
+            out.emit_as(agent, RequestSettled { reason: Some(Text::from(reason)), ..settled });
+        }
+    }
+
+    fn asked<'d>(
+        &mut self,
+        method: &'d str,
+        ask: &Ask<'d>,
+        params: Option<Value<'d>>,
+        tool: Option<String>,
+    ) -> (RequestRaised<'d>, What, Option<String>) {
+        let input = |names: &[&str]| params.and_then(|params| pick(params, names));
+        let base = RequestRaised {
+            name: Some(Text::from(method)),
+            message: ask.reason.clone().or(ask.message.clone()),
+            blocked_path: ask.grant_root.clone(),
+            ..raised(RequestKind::Permission)
+        };
+        match method {
+            "item/commandExecution/requestApproval" => {
+                let names = ["kind", "command", "cwd", "commandActions", "networkApprovalContext"];
+                let raised = RequestRaised {
+                    tool_name: Some(Text::from("command_execution")),
+                    input: input(&names),
+                    title: ask.command.and_then(Value::to),
+                    options: ask
+                        .available_decisions
+                        .into_iter()
+                        .flat_map(Value::items)
+                        .filter_map(option)
+                        .collect(),
+                    suggestions: suggestions(ask),
+                    ..base
+                };
+                (raised, What::Approval, tool)
+            }
+            "item/fileChange/requestApproval" => {
+                let open = tool.as_deref().and_then(|tool| self.ledger.tool(tool));
+                let changes = open.and_then(|tool| tool.memo.changes.as_ref());
+                let raised = RequestRaised {
+                    tool_name: Some(Text::from("file_change")),
+                    input: changes
+                        .map(|changes| Json::checked(format!("{{\"changes\":{changes}}}"))),
+                    ..base
+                };
+                (raised, What::Approval, tool)
+            }
+            "execCommandApproval" => {
+                let raised = RequestRaised {
+                    tool_name: Some(Text::from("command_execution")),
+                    input: input(&["command", "cwd", "parsedCmd"]),
+                    ..base
+                };
+                (raised, What::Legacy, tool)
+            }
+            "applyPatchApproval" => {
+                let raised = RequestRaised {
+                    tool_name: Some(Text::from("file_change")),
+                    input: input(&["fileChanges"]),
+                    ..base
+                };
+                (raised, What::Legacy, tool)
+            }
+            "item/permissions/requestApproval" => {
+                let raised = RequestRaised {
+                    tool_name: Some(Text::from("request_permissions")),
+                    input: input(&["permissions", "cwd"]),
+                    ..base
+                };
+                let wanted = ask.permissions.as_ref().map_or("{}", Json::get).to_owned();
+                (raised, What::Permissions(wanted), tool)
+            }
+            "mcpServer/elicitation/request" => {
+                self.elicitation(ask, base, input(&["mode", "url", "elicitationId"]))
+            }
+            "item/tool/requestUserInput" => {
+                let questions = ask.questions.into_iter().flat_map(Value::items);
+                let questions: Vec<Asking<'d>> = questions.filter_map(Value::to).collect();
+                let keys = questions.iter().filter_map(|question| {
+                    let words = question.question.as_deref().unwrap_or_default();
+                    Some((question.id.as_deref()?.to_owned(), words.to_owned()))
+                });
+                let what = What::Questions(keys.collect());
+                let raised = RequestRaised {
+                    kind: RequestKind::Question,
+                    questions: questions.into_iter().filter_map(question).collect(),
+                    input: input(&["questions"]),
+                    ..base
+                };
+                (raised, what, tool)
+            }
+            "item/tool/call" => {
+                let raised = RequestRaised {
+                    kind: RequestKind::Other,
+                    tool_name: ask.tool.clone(),
+                    input: ask.arguments.clone(),
+                    ..base
+                };
+                (raised, What::Tool, tool)
+            }
+            _ => {
+                let input = params.map(Value::json);
+                (RequestRaised { kind: RequestKind::Other, input, ..base }, What::Other, tool)
+            }
+        }
+    }
+
+    /// An MCP server asks; or the program asks for a call of its tool, and does not say which: it is
+    /// the open call of that server.
+    fn elicitation<'d>(
+        &mut self,
+        ask: &Ask<'d>,
+        base: RequestRaised<'d>,
+        input: Option<Json<'d>>,
+    ) -> (RequestRaised<'d>, What, Option<String>) {
+        let server = ask.server_name.as_deref().unwrap_or_default();
+        let name = ask.server_name.clone().map(Text::new);
+        let meta: ApprovalMeta<'d> = ask.meta.and_then(Value::to).unwrap_or_default();
+        if meta.kind.as_deref() == Some("mcp_tool_call") {
+            let open = self
+                .ledger
+                .last_tool(|called| called.mcp.as_ref().is_some_and(|(of, _)| of == server));
+            let tool = open.map(|tool| tool.id.clone());
+            let tool_name = open.and_then(|tool| Some(tool.memo.mcp.as_ref()?.1.clone()));
+            let session = meta.persist.iter().flatten().any(|word| word == "session");
+            let raised = RequestRaised {
+                tool_name: tool_name.map(Text::from),
+                input: meta.tool_params,
+                title: meta.tool_description,
+                name,
+                ..base
+            };
+            return (raised, What::McpCall { session }, tool);
+        }
+        let schema = ask.requested_schema;
+        let fields = schema.and_then(|schema| schema.get("properties"));
+        let raised = RequestRaised {
+            kind: RequestKind::Question,
+            questions: fields.into_iter().flat_map(Value::fields).map(field).collect(),
+            schema: schema.map(Value::json),
+            title: ask.url.clone(),
+            input,
+            name,
+            ..base
+        };
+        (raised, What::Elicitation, None)
+    }
+
+    /// Whether the user has file changes accepted for him, and this one stays in the workspace.
+    fn accepts(&mut self, tool: Option<&str>) -> bool {
+        let Some(directory) = self.config.working_directory.clone() else { return false };
+        let open = tool.and_then(|tool| self.ledger.tool(tool));
+        let changes = open.and_then(|tool| tool.memo.changes.clone());
+        self.accepts_edits() && changes.is_some_and(|changes| changes::within(&changes, &directory))
+    }
+
+    /// The server says that a request is over. In a live session one that is still open was answered
+    /// by nobody here; in a recording the answers are not seen, and the call shows which it was.
+    pub(super) fn resolved(&mut self, notice: &Notice<'_>, out: &mut Out<'_>) {
+        let Some(id) = notice.request_id.map(Value::json) else { return };
+        let open = self.ledger.requests().find(|request| request.memo.id == id.get());
+        let Some(request_id) = open.map(|request| request.id.clone()) else { return };
+        let tool = open.and_then(|request| request.memo.tool.clone());
+        let asks = open.is_some_and(|request| {
+            !matches!(request.memo.what, What::Questions(_) | What::Tool | What::Elicitation)
+        });
+        let waits = tool.is_some_and(|tool| self.ledger.tool(&tool).is_some());
+        if asks && waits && out.is_recording() {
+            if let Some(request) = self.ledger.request(&request_id) {
+                request.memo.resolved = true;
+            }
+            return;
+        }
+        let (outcome, by) = match asks {
+            false if out.is_recording() => (RequestOutcome::Answered, SettledBy::Client),
+            _ => (RequestOutcome::Resolved, SettledBy::Agent),
+        };
+        if let Some(request) = self.ledger.close_request(&request_id) {
+            out.emit_as(&request.agent(), settled(&request_id, outcome, by));
+        }
+    }
+
+    /// The call of a request that was answered goes on: it was allowed.
+    pub(super) fn settle_by_progress(&mut self, tool: &str, out: &mut Out<'_>) {
+        self.settle_where(out, RequestOutcome::Allowed, SettledBy::Client, |request| {
+            request.memo.resolved && request.memo.tool.as_deref() == Some(tool)
+        });
+    }
+
+    /// The call ended, and with it what it waited for.
+    pub(super) fn settle_by_end(&mut self, tool: &str, denied: bool, out: &mut Out<'_>) {
+        let waits = |request: &OpenRequest<Asked>| request.memo.tool.as_deref() == Some(tool);
+        let (outcome, by) = match (out.is_recording(), denied) {
+            (false, _) => (RequestOutcome::Resolved, SettledBy::Agent),
+            (true, true) => (RequestOutcome::Denied, SettledBy::Client),
+            (true, false) => (RequestOutcome::Allowed, SettledBy::Client),
+        };
+        if out.is_recording() {
+            self.settle_where(out, RequestOutcome::Answered, SettledBy::Client, |request| {
+                waits(request) && matches!(request.memo.what, What::Tool | What::Questions(_))
+            });
+        }
+        self.settle_where(out, outcome, by, waits);
+    }
+
+    /// That agent's turn is over, and nothing showed how its requests were answered.
+    pub(super) fn settle_resolved(&mut self, agent: &Agent<'_>, out: &mut Out<'_>) {
+        self.settle_where(out, RequestOutcome::Resolved, SettledBy::Agent, |request| {
+            request.memo.resolved && agent.id == *request.agent
+        });
+    }
+
+    fn settle_where(
+        &mut self,
+        out: &mut Out<'_>,
+        outcome: RequestOutcome,
+        by: SettledBy,
+        fits: impl Fn(&OpenRequest<Asked>) -> bool,
+    ) {
+        loop {
+            let open = self.ledger.requests().find(|request| fits(request));
+            let Some(id) = open.map(|request| request.id.clone()) else { return };
+            if let Some(request) = self.ledger.close_request(&id) {
+                out.emit_as(&request.agent(), settled(&id, outcome, by));
+            }
+        }
+    }
+}
+
+fn raised<'a>(kind: RequestKind) -> RequestRaised<'a> {
+    RequestRaised {
+        request_id: Text::from(""),
+        kind,
+        input_digest: String::new(),
+        tool_name: None,
+        input: None,
+        tool_use_id: None,
+        questions: Vec::new(),
+        suggestions: None,
+        options: Vec::new(),
+        title: None,
+        message: None,
+        name: None,
+        schema: None,
+        blocked_path: None,
+    }
+}
+
+fn settled(id: &str, outcome: RequestOutcome, by: SettledBy) -> RequestSettled<'_> {
+    RequestSettled { request_id: Text::from(id), outcome, by, reason: None, updated_input: None }
+}
+
+/// A decision that the server offers: a word, or the only key of an object.
+fn option(decision: Value<'_>) -> Option<RequestOption<'_>> {
+    let id = decision.string().or_else(|| decision.fields().next().map(|(name, _)| name))?;
+    let kind = match &*id {
+        "accept" => RequestOptionKind::AllowOnce,
+        "acceptForSession" | "acceptWithExecpolicyAmendment" | "applyNetworkPolicyAmendment" => {
+            RequestOptionKind::AllowAlways
+        }
+        "decline" | "cancel" => RequestOptionKind::RejectOnce,
+        _ => RequestOptionKind::Unknown,
+    };
+    Some(RequestOption { label: Text::new(id.clone()), id: Text::new(id), kind })
+}
+
+/// The rules that an answer could add: the decisions that are more than a word.
+fn suggestions(ask: &Ask<'_>) -> Option<Json<'static>> {
+    let offered = ask.available_decisions.into_iter().flat_map(Value::items);
+    let mut rules: Vec<String> = offered
+        .filter(|decision| decision.is_object())
+        .map(|decision| decision.json().get().to_owned())
+        .collect();
+    if let Some(amendment) = ask.proposed_amendment.as_ref().filter(|_| rules.is_empty()) {
+        let rule = format!(
+            r#"{{"acceptWithExecpolicyAmendment":{{"execpolicy_amendment":{}}}}}"#,
+            amendment.get()
+        );
+        rules.push(rule);
+    }
+    (!rules.is_empty()).then(|| Json::checked(format!("[{}]", rules.join(","))))
+}
+
+fn question(question: Asking<'_>) -> Option<Question<'_>> {
+    let options = question.options.into_iter().flat_map(Value::items);
+    Some(Question {
+        question: Text::new(question.question?),
+        id: question.id.map(Text::new),
+        header: question.header,
+        options: options.filter_map(choice).collect(),
+        multi_select: false,
+        is_secret: question.is_secret.unwrap_or(false),
+    })
+}
+
+fn choice(option: Value<'_>) -> Option<QuestionOption<'_>> {
+    let choice: Choice<'_> = option.to()?;
+    Some(QuestionOption { label: choice.label?, description: choice.description })
+}
+
+/// One field of a form as a question.
+fn field<'d>((name, schema): (std::borrow::Cow<'d, str>, Value<'d>)) -> Question<'d> {
+    let words = schema.read("description").or_else(|| schema.read("title"));
+    let labels = schema.get("enum").into_iter().flat_map(Value::items);
+    Question {
+        question: words.unwrap_or_else(|| Text::new(name.clone())),
+        id: Some(Text::new(name)),
+        header: schema.read("title"),
+        options: labels
+            .filter_map(|label| Some(QuestionOption { label: label.to()?, description: None }))
+            .collect(),
+        multi_select: false,
+        is_secret: false,
+    }
+}

@@ -1,0 +1,218 @@
+//! Answers to requests of the app server.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json, Settlement};
+use serde_json::{Map, Value, json};
+
+use super::Translator;
+use super::requests::What;
+use crate::tape::Out;
+
+/// What is written back.
+enum Reply {
+    Result(String),
+    Refusal(String),
+}
+
+impl Translator {
+    /// Answers a request. The session tells the others.
+    pub(super) fn settle(
+        &mut self,
+        settlement: &Settlement,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let id = settlement.request_id.as_str();
+        let Some(request) = self.ledger.request(id) else {
+            let message = format!("there is no open request {id}");
+            return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
+        };
+        let answer = settlement.answer()?;
+        let reply = reply(&request.memo.what, &answer)?;
+        let wire_id = request.memo.id.clone();
+        // `cancel` ends the turn by itself; no other answer does.
+        let cancels = matches!(request.memo.what, What::Approval | What::Legacy);
+        let interrupt = matches!(answer, Answer::Deny { interrupt: true, .. }) && !cancels;
+        self.ledger.close_request(id);
+        out.write(match reply {
+            Reply::Result(result) => format!("{{\"id\":{wire_id},\"result\":{result}}}"),
+            Reply::Refusal(message) => {
+                let error = json!({ "code": -32000, "message": message });
+                format!("{{\"id\":{wire_id},\"error\":{error}}}")
+            }
+        });
+        if interrupt {
+            self.stopping = true;
+            self.interrupt(out);
+        }
+        Ok(())
+    }
+}
+
+fn reply(what: &What, answer: &Answer) -> Result<Reply, GatewayError> {
+    // An answer in the agent's own form goes as it is, whatever was asked.
+    if let Answer::HookOutput(output) = answer {
+        return Ok(Reply::Result(output.get().to_owned()));
+    }
+    let result = match what {
+        What::Approval => json!({ "decision": decision(answer)? }),
+        What::Legacy => json!({ "decision": legacy(answer)? }),
+        What::Permissions(wanted) => return permissions(wanted, answer),
+        What::McpCall { session } => mcp_call(*session, answer)?,
+        What::Elicitation => elicitation(answer)?,
+        What::Questions(questions) => json!({ "answers": answers(questions, answer)? }),
+        What::Tool => match answer {
+            Answer::Deny { message, .. } => {
+                let text = message.as_deref().unwrap_or("the tool did not run");
+                let items = json!([{ "type": "inputText", "text": text }]);
+                json!({ "contentItems": items, "success": false })
+            }
+            _ => return Err(needs("hookOutput with contentItems and success")),
+        },
+        What::Other => match answer {
+            Answer::Deny { message, .. } => {
+                let message = message.as_deref().unwrap_or("the client refused");
+                return Ok(Reply::Refusal(message.to_owned()));
+            }
+            _ => return Err(needs("hookOutput with the result")),
+        },
+    };
+    Ok(Reply::Result(result.to_string()))
+}
+
+fn decision(answer: &Answer) -> Result<Value, GatewayError> {
+    match answer {
+        Answer::Allow { updated_input: Some(_), .. } => Err(updated_input()),
+        Answer::Allow { updated_permissions: Some(rules), .. } => amendment(rules),
+        Answer::Allow { always: true, .. } => Ok(json!("acceptForSession")),
+        Answer::Allow { .. } => Ok(json!("accept")),
+        Answer::Deny { interrupt: true, .. } => Ok(json!("cancel")),
+        Answer::Deny { .. } => Ok(json!("decline")),
+        Answer::Answers(_) | Answer::HookOutput(_) => Err(needs("behavior")),
+    }
+}
+
+/// One of the request's suggestions, alone or in a list, or the words of a command's beginning.
+fn amendment(rules: &Json<'_>) -> Result<Value, GatewayError> {
+    let refused = || {
+        let what = "updatedPermissions but one of the request's suggestions";
+        GatewayError::unsupported("codex", what)
+    };
+    let rules: Value = rules.read().map_err(|_| refused())?;
+    let rule = match rules {
+        Value::Array(words) if !words.is_empty() && words.iter().all(Value::is_string) => {
+            json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": words } })
+        }
+        Value::Array(mut rules) if rules.len() == 1 => rules.pop().unwrap_or_default(),
+        rule => rule,
+    };
+    let known = ["acceptWithExecpolicyAmendment", "applyNetworkPolicyAmendment"];
+    match &rule {
+        Value::Object(fields)
+            if fields.len() == 1 && fields.keys().all(|key| known.contains(&key.as_str())) =>
+        {
+            Ok(rule)
+        }
+        _ => Err(refused()),
+    }
+}
+
+fn legacy(answer: &Answer) -> Result<&'static str, GatewayError> {
+    match answer {
+        Answer::Allow { updated_input: Some(_), .. } => Err(updated_input()),
+        Answer::Allow { updated_permissions: Some(_), .. } => Err(updated_permissions()),
+        Answer::Allow { always: true, .. } => Ok("approved_for_session"),
+        Answer::Allow { .. } => Ok("approved"),
+        Answer::Deny { interrupt: true, .. } => Ok("abort"),
+        Answer::Deny { .. } => Ok("denied"),
+        Answer::Answers(_) | Answer::HookOutput(_) => Err(needs("behavior")),
+    }
+}
+
+/// Grants exactly what was asked for, or nothing.
+fn permissions(wanted: &str, answer: &Answer) -> Result<Reply, GatewayError> {
+    let (granted, scope) = match answer {
+        Answer::Allow { updated_input: Some(_), .. } => return Err(updated_input()),
+        Answer::Allow { updated_permissions: Some(_), .. } => return Err(updated_permissions()),
+        Answer::Allow { always: true, .. } => (wanted, "session"),
+        Answer::Allow { .. } => (wanted, "turn"),
+        Answer::Deny { .. } => ("{}", "turn"),
+        Answer::Answers(_) | Answer::HookOutput(_) => return Err(needs("behavior")),
+    };
+    Ok(Reply::Result(format!(r#"{{"permissions":{granted},"scope":"{scope}"}}"#)))
+}
+
+fn mcp_call(session: bool, answer: &Answer) -> Result<Value, GatewayError> {
+    let (action, meta) = match answer {
+        Answer::Allow { updated_input: Some(_), .. } => return Err(updated_input()),
+        Answer::Allow { updated_permissions: Some(_), .. } => return Err(updated_permissions()),
+        Answer::Allow { always: true, .. } if session => {
+            ("accept", json!({ "persist": "session" }))
+        }
+        Answer::Allow { .. } => ("accept", Value::Null),
+        Answer::Deny { interrupt: true, .. } => ("cancel", Value::Null),
+        Answer::Deny { .. } => ("decline", Value::Null),
+        Answer::Answers(_) | Answer::HookOutput(_) => return Err(needs("behavior")),
+    };
+    Ok(json!({ "action": action, "content": null, "_meta": meta }))
+}
+
+fn elicitation(answer: &Answer) -> Result<Value, GatewayError> {
+    let (action, content) = match answer {
+        Answer::Allow { updated_permissions: Some(_), .. } => return Err(updated_permissions()),
+        Answer::Allow { updated_input, .. } => {
+            let content = updated_input.as_ref().and_then(|content| content.read().ok());
+            ("accept", content.unwrap_or_else(|| json!({})))
+        }
+        Answer::Answers(answers) => {
+            let fields = answers
+                .iter()
+                .map(|(name, value)| (name.clone(), value.read().unwrap_or(Value::Null)));
+            ("accept", Value::Object(fields.collect::<Map<_, _>>()))
+        }
+        Answer::Deny { interrupt: true, .. } => ("cancel", Value::Null),
+        Answer::Deny { .. } => ("decline", Value::Null),
+        Answer::HookOutput(_) => return Err(needs("answers")),
+    };
+    Ok(json!({ "action": action, "content": content, "_meta": null }))
+}
+
+/// Answers by the id of the question; a client may name it by its words.
+fn answers(
+    questions: &[(String, String)],
+    answer: &Answer,
+) -> Result<BTreeMap<String, Value>, GatewayError> {
+    let given = match answer {
+        Answer::Answers(given) => given,
+        Answer::Deny { .. } => return Ok(BTreeMap::new()),
+        Answer::Allow { .. } | Answer::HookOutput(_) => return Err(needs("answers")),
+    };
+    let read = |(key, value): (&String, &Json<'static>)| {
+        let question = questions.iter().find(|(id, words)| id == key || words == key);
+        let Some((id, _)) = question else {
+            let message = format!("there is no question `{key}`");
+            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        };
+        let chosen = match value.read().unwrap_or(Value::Null) {
+            Value::String(text) => vec![text],
+            Value::Array(texts) => {
+                texts.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+            other => vec![other.to_string()],
+        };
+        Ok((id.clone(), json!({ "answers": chosen })))
+    };
+    given.iter().map(read).collect()
+}
+
+fn updated_input() -> GatewayError {
+    GatewayError::unsupported("codex", "updatedInput")
+}
+
+fn updated_permissions() -> GatewayError {
+    GatewayError::unsupported("codex", "updatedPermissions for this request")
+}
+
+fn needs(what: &str) -> GatewayError {
+    GatewayError::new(ErrorCode::InvalidMessage, format!("this request is answered by {what}"))
+}

@@ -1,0 +1,189 @@
+//! Tool calls of both wires: each begins once and ends once.
+
+use std::borrow::Cow;
+use std::collections::{HashSet, VecDeque};
+
+use agentwire_protocol::Text;
+use agentwire_protocol::event::{
+    Status, StatusChanged, ToolCompleted, ToolFailed, ToolFailure, ToolStarted,
+};
+
+use super::Translator;
+use crate::json::Value;
+use crate::tape::{Agent, Out};
+
+/// How many calls are remembered after their end.
+const LIMIT: usize = 4096;
+
+/// What is remembered of an open call.
+#[derive(Debug, Default)]
+pub(super) struct Called {
+    /// The exact `changes` of a file change.
+    pub(super) changes: Option<String>,
+    /// The server and the name of an MCP tool.
+    pub(super) mcp: Option<(String, String)>,
+    /// What a growing output said so far.
+    pub(super) said: String,
+    /// Whether the specification's late command or query was told.
+    pub(super) titled: bool,
+}
+
+/// The calls that have begun, ended or not.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    ids: HashSet<String>,
+    order: VecDeque<String>,
+}
+
+impl Seen {
+    fn add(&mut self, id: &str) -> bool {
+        if !self.ids.insert(id.to_owned()) {
+            return false;
+        }
+        self.order.push_back(id.to_owned());
+        if self.order.len() > LIMIT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+        true
+    }
+
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+}
+
+/// How a call ended.
+pub(super) enum End<'a> {
+    Completed(ToolCompleted<'a>),
+    Failed(ToolFailure, Text<'a>),
+}
+
+impl Translator {
+    /// A call begins, unless it has begun before.
+    pub(super) fn start_tool(
+        &mut self,
+        out: &mut Out<'_>,
+        agent: &Agent<'_>,
+        started: ToolStarted<'_>,
+        called: Called,
+    ) {
+        let id = started.tool_id.decode().into_owned();
+        if self.seen.add(&id) && self.ledger.open_tool(&id, agent, called) {
+            if agent.parent.is_none() {
+                self.ledger.ensure_turn(out);
+            }
+            out.emit_as(agent, started);
+        }
+    }
+
+    /// A call ends. `None` if it ended before, or never began; then its end is that of a task that
+    /// went on in the background (`real-app-interrupt-background-terminals`).
+    pub(super) fn end_tool(
+        &mut self,
+        out: &mut Out<'_>,
+        agent: &Agent<'_>,
+        id: &str,
+        end: End<'_>,
+    ) -> Option<Called> {
+        let Some(tool) = self.ledger.close_tool(id) else {
+            let message = Text::from(format!("{id} ended after its turn"));
+            let details = match end {
+                End::Completed(completed) => completed.result,
+                End::Failed(..) => None,
+            };
+            out.emit_as(agent, StatusChanged::new(Status::Task).message(message).details(details));
+            return None;
+        };
+        let tool_id = Text::from(id);
+        match end {
+            End::Completed(completed) => {
+                out.emit_as(&tool.agent(), ToolCompleted { tool_id, ..completed });
+            }
+            End::Failed(reason, error) => {
+                out.emit_as(&tool.agent(), ToolFailed { tool_id, error, reason, result: None });
+            }
+        }
+        Some(tool.memo)
+    }
+}
+
+/// A call that has begun, of which only this is known.
+pub(super) fn started<'a>(
+    id: &'a str,
+    name: impl Into<Text<'a>>,
+    kind: agentwire_protocol::event::ToolKind,
+) -> ToolStarted<'a> {
+    ToolStarted {
+        tool_id: Text::from(id),
+        tool_name: name.into(),
+        arguments: None,
+        kind,
+        title: None,
+        server: None,
+    }
+}
+
+/// A call that ran to its end, of which only this is known.
+pub(super) fn completed<'a>(success: bool) -> ToolCompleted<'a> {
+    ToolCompleted {
+        tool_id: Text::from(""),
+        success,
+        result: None,
+        error: None,
+        exit_code: None,
+        duration_ms: None,
+        structured: None,
+    }
+}
+
+/// The end of a command.
+pub(super) fn command_end<'a>(
+    status: Option<&str>,
+    exit_code: Option<i64>,
+    result: Option<agentwire_protocol::Json<'a>>,
+) -> End<'a> {
+    if status == Some("declined") {
+        return End::Failed(ToolFailure::Denied, Text::from("the command was declined"));
+    }
+    let success = exit_code.map_or(status != Some("failed"), |code| code == 0);
+    let error = match exit_code {
+        _ if success => None,
+        Some(code) => Some(Text::from(format!("exit code {code}"))),
+        None => Some(Text::from("the command failed")),
+    };
+    End::Completed(ToolCompleted { exit_code, result, error, ..completed(success) })
+}
+
+/// The end of a call of an MCP tool. One that fails with a result ran and reports an error; what the
+/// program refuses to run has only words for it (`real-exec-mcp-approval-needed`).
+pub(super) fn mcp_end<'a>(
+    status: Option<&str>,
+    result: Option<Value<'a>>,
+    structured: &str,
+    error: Option<Text<'a>>,
+) -> End<'a> {
+    let content = result.map(|result| result.get("content").unwrap_or(result).json());
+    let success = status != Some("failed") && error.is_none();
+    if let Some(error) = error.as_ref().filter(|error| refused(&error.decode())) {
+        return End::Failed(ToolFailure::Denied, error.clone());
+    }
+    let error = match error {
+        None if !success => {
+            let text = result.and_then(first_text);
+            Some(text.map_or(Text::from("the tool failed"), Text::new))
+        }
+        error => error,
+    };
+    let structured = result.and_then(|result| result.get(structured)).map(Value::json);
+    End::Completed(ToolCompleted { result: content, structured, error, ..completed(success) })
+}
+
+fn refused(error: &str) -> bool {
+    error.contains("requires approval") || error.contains("rejected MCP tool call")
+}
+
+fn first_text(result: Value<'_>) -> Option<Cow<'_, str>> {
+    result.get("content")?.items().find_map(|block| block.get("text")?.string())
+}

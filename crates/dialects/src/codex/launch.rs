@@ -1,0 +1,191 @@
+//! How Codex is started: arguments of the two programs, and the first words to the app server.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::session::{McpServer, SystemPrompt};
+use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+use serde_json::{Map, Value, json};
+
+use super::{Driver, policy};
+use crate::agent::{Launch, Start, Stdin, refuse};
+
+/// `codex app-server`. All that a session runs with is said on stdin, where no other process of the
+/// machine reads it.
+pub(super) fn app_server(start: &Start<'_>) -> Result<Launch, GatewayError> {
+    thread_params(start.config)?;
+    let mut launch = Launch::new("codex", start.config);
+    launch.words(&["app-server"]);
+    Ok(launch)
+}
+
+/// `codex exec --json`, the prompt on stdin.
+pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
+    let config = start.config;
+    check(Driver::Exec, config)?;
+    let mut launch = Launch::new("codex", config);
+    launch.words(&["exec", "--json", "--skip-git-repo-check"]);
+    let mode = policy::of(Driver::Exec, config)?;
+    // The flag alone lets MCP tools run that are not read-only.
+    if mode.approval == "never" && mode.sandbox == policy::Sandbox::FullAccess {
+        launch.words(&["--dangerously-bypass-approvals-and-sandbox"]);
+    } else {
+        launch.option("--sandbox", mode.sandbox.word());
+    }
+    if let Some(model) = &config.model {
+        launch.option("--model", model);
+    }
+    for directory in config.additional_directories.iter().flatten() {
+        launch.option("--add-dir", directory);
+    }
+    if let Some(format) = &config.output_format {
+        launch.files.insert("schema.json".to_owned(), format.schema.get().to_owned());
+        launch.option("--output-schema", "{file:schema.json}");
+    }
+    match &config.system_prompt {
+        None => {}
+        Some(SystemPrompt::Text(text)) => {
+            launch.files.insert("instructions.md".to_owned(), text.clone());
+            let value = "model_instructions_file=\"{file:instructions.md}\"";
+            launch.option("--config", value);
+        }
+        Some(SystemPrompt::Preset(preset)) => {
+            if let Some(append) = &preset.append {
+                let value = toml(&Value::from(append.as_str()));
+                launch.option("--config", format!("developer_instructions={value}"));
+            }
+        }
+    }
+    for (key, value) in mcp_servers(Driver::Exec, config)? {
+        launch.option("--config", format!("{key}={}", toml(&value)));
+    }
+    if let Some(thread) = start.resume {
+        // Anything but an id is taken as a name, and a name that is not found opens a new thread.
+        if !is_uuid(thread) {
+            let message = format!("`{thread}` is no id of a codex thread");
+            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        }
+        launch.words(&["resume", thread]);
+    }
+    launch.words(&["-"]);
+    launch.stdin = Stdin::Text(start.prompt.unwrap_or_default().to_owned());
+    Ok(launch)
+}
+
+/// What `thread/start` and `thread/resume` are told.
+pub(super) fn thread_params(config: &SessionConfig) -> Result<Map<String, Value>, GatewayError> {
+    check(Driver::AppServer, config)?;
+    let mode = policy::of(Driver::AppServer, config)?;
+    let mut params = Map::new();
+    let mut put = |name: &str, value: Value| drop(params.insert(name.to_owned(), value));
+    if let Some(directory) = &config.working_directory {
+        put("cwd", json!(directory));
+    }
+    if let Some(model) = &config.model {
+        put("model", json!(model));
+    }
+    put("approvalPolicy", json!(mode.approval));
+    put("sandbox", json!(mode.sandbox.word()));
+    match &config.system_prompt {
+        None => {}
+        Some(SystemPrompt::Text(text)) => put("baseInstructions", json!(text)),
+        Some(SystemPrompt::Preset(preset)) => {
+            if let Some(append) = &preset.append {
+                put("developerInstructions", json!(append));
+            }
+        }
+    }
+    let mut overrides = mcp_servers(Driver::AppServer, config)?;
+    if let Some(roots) = &config.additional_directories {
+        overrides.insert("sandbox_workspace_write.writable_roots".to_owned(), json!(roots));
+    }
+    if !overrides.is_empty() {
+        put("config", json!(overrides));
+    }
+    Ok(params)
+}
+
+/// Notifications that a session without partial messages does not want.
+pub(super) fn unwanted(config: &SessionConfig) -> &'static [&'static str] {
+    match config.include_partial_messages {
+        Some(false) => &[
+            "item/agentMessage/delta",
+            "item/reasoning/summaryTextDelta",
+            "item/reasoning/textDelta",
+            "item/plan/delta",
+        ],
+        Some(true) | None => &[],
+    }
+}
+
+fn check(driver: Driver, config: &SessionConfig) -> Result<(), GatewayError> {
+    refuse(
+        driver.name(),
+        &[
+            ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
+            ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
+            ("agents", config.agents.is_some()),
+            ("sandbox (sandboxMode it can)", config.sandbox.is_some()),
+            ("settingSources", config.setting_sources.is_some()),
+            ("betas", config.betas.is_some()),
+            ("fallbackModel", config.fallback_model.is_some()),
+        ],
+    )
+}
+
+/// MCP servers by the dotted keys of the program's configuration.
+fn mcp_servers(
+    driver: Driver,
+    config: &SessionConfig,
+) -> Result<BTreeMap<String, Value>, GatewayError> {
+    let servers = config.mcp_servers.iter().flatten();
+    servers.map(|(name, server)| mcp_server(driver, name, server)).collect()
+}
+
+fn mcp_server(
+    driver: Driver,
+    name: &str,
+    server: &McpServer,
+) -> Result<(String, Value), GatewayError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if name.is_empty() || !name.bytes().all(plain) {
+        let what = format!("an MCP server of the name `{name}`");
+        return Err(GatewayError::unsupported(driver.name(), &what));
+    }
+    let value = match (server.kind.as_deref(), &server.command, &server.url) {
+        (None | Some("stdio"), Some(command), _) => {
+            json!({ "command": command, "args": server.args, "env": server.env })
+        }
+        (Some("http"), _, Some(url)) => json!({ "url": url, "http_headers": server.headers }),
+        (kind, _, _) => {
+            let kind = kind.unwrap_or("stdio");
+            let what = format!("the MCP server {name} of type {kind} as given");
+            return Err(GatewayError::unsupported(driver.name(), &what));
+        }
+    };
+    Ok((format!("mcp_servers.{name}"), value))
+}
+
+/// A value as TOML takes it: JSON strings are TOML strings but for one character.
+fn toml(value: &Value) -> String {
+    let string = |text: &str| json!(text).to_string().replace('\u{7F}', "\\u007f");
+    match value {
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) => {
+            let fields =
+                fields.iter().map(|(key, value)| format!("{} = {}", string(key), toml(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+        Value::String(text) => string(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}

@@ -1,0 +1,147 @@
+//! Codex CLI: `codex app-server`, which goes both ways, and `codex exec --json`, which does not.
+//!
+//! Whose: OpenAI's `codex` (measured with 0.166.0), and the exec shapes of the specification
+//! (`item_type` beside `type`), which no known release prints. All are read; only real ones are
+//! written.
+//!
+//! Quirks: the app server leaves `"jsonrpc"` out and numbers its requests from 0 in each process;
+//! `web_search` of exec prints `id` twice; usage of exec is the thread's running total; `error` is
+//! often only a retry; an interrupted item never completes; output made before `item/started` never
+//! comes as a delta.
+
+mod agent;
+mod app_wire;
+mod exec_wire;
+mod launch;
+mod policy;
+
+use agentwire_protocol::{AgentType, GatewayError};
+
+use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
+use crate::json::Value;
+use agent::Translator;
+
+/// Drives `codex app-server`. Its translator reads exec lines as well.
+pub struct Codex;
+
+/// Drives `codex exec --json`.
+pub struct CodexExec;
+
+/// Which of the two programs is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Driver {
+    AppServer,
+    Exec,
+}
+
+impl Driver {
+    /// How refusals name it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::AppServer => "codex",
+            Self::Exec => "codex with exec",
+        }
+    }
+}
+
+impl AgentDialect for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn agent_type(&self) -> AgentType {
+        AgentType::Codex
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            permissions: true,
+            questions: true,
+            deltas: true,
+            interrupt: true,
+            steer: true,
+            images: true,
+            resume: true,
+            configure: true,
+            ..Capabilities::default()
+        }
+    }
+
+    fn recognises(&self, message: Value<'_>) -> bool {
+        is_exec(message) || is_app_server(message)
+    }
+
+    fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
+        launch::app_server(start)
+    }
+
+    fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
+        Box::new(Translator::new(Driver::AppServer, setup))
+    }
+}
+
+impl AgentDialect for CodexExec {
+    fn name(&self) -> &'static str {
+        "codex-exec"
+    }
+
+    fn agent_type(&self) -> AgentType {
+        AgentType::Codex
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            resume: true,
+            configure: true,
+            process_per_turn: true,
+            ..Capabilities::default()
+        }
+    }
+
+    /// Its lines are [`Codex`]'s too, which claims them.
+    fn recognises(&self, _: Value<'_>) -> bool {
+        false
+    }
+
+    fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
+        launch::exec(start)
+    }
+
+    fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
+        Box::new(Translator::new(Driver::Exec, setup))
+    }
+}
+
+fn is_exec(message: Value<'_>) -> bool {
+    let Some(name) = message.get("type").and_then(Value::string) else { return false };
+    match &*name {
+        "thread.started" => message.get("thread_id").is_some(),
+        "turn.started" | "turn.completed" | "turn.failed" => true,
+        "item.started" | "item.updated" | "item.completed" => {
+            message.get("item").is_some() || message.get("item_type").is_some()
+        }
+        "error" => {
+            message.get("message").is_some_and(Value::is_string)
+                && message.get("severity").is_none()
+        }
+        _ => false,
+    }
+}
+
+fn is_app_server(message: Value<'_>) -> bool {
+    if message.get("jsonrpc").is_some() {
+        return false;
+    }
+    if message.get("emittedAtMs").is_some() {
+        return true;
+    }
+    if let Some(method) = message.get("method").and_then(Value::string) {
+        let prefixes = ["thread/", "turn/", "item/", "account/", "mcpServer/", "serverRequest/"];
+        return prefixes.iter().any(|prefix| method.starts_with(prefix));
+    }
+    message.get("result").is_some_and(|result| {
+        result.get("codexHome").is_some()
+            || result.get("turn").is_some_and(|turn| turn.get("rootTurnId").is_some())
+            || result.get("thread").is_some_and(|thread| thread.get("cliVersion").is_some())
+    })
+}

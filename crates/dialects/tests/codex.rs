@@ -1,0 +1,830 @@
+//! Codex: each command becomes its lines, each option its arguments, and what it cannot take is
+//! refused by name.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::redundant_clone,
+    reason = "a test that finds something else has failed"
+)]
+
+mod common;
+
+use agentwire_dialects::agent as dialect;
+use agentwire_dialects::agent::{Exit, Launch, Setup, Start, Stdin};
+use agentwire_dialects::tape::{Action, Draft, Sink, Tape};
+use agentwire_protocol::{Call, CommandFrame, ErrorCode, GatewayError, Json, SessionConfig};
+use serde_json::{Value, json};
+
+const THREAD: &str = "01a1e063-a453-7073-9c0a-6f8af3433c0c";
+
+/// A session that is driven, and what came out of it since it was last asked.
+struct Driven {
+    tape: Tape,
+    seen: Seen,
+    calls: u64,
+}
+
+#[derive(Default)]
+struct Seen {
+    events: Vec<Value>,
+    actions: Vec<Action>,
+    replies: Vec<(u64, Result<Value, GatewayError>)>,
+}
+
+impl Sink for Seen {
+    fn event(&mut self, draft: Draft<'_>) {
+        self.events.push(serde_json::from_str(&common::stamped(draft, 1)).expect("an event"));
+    }
+    fn action(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+    fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
+        self.replies.push((call.0, result.map(|json| json.read().expect("JSON"))));
+    }
+}
+
+impl Driven {
+    fn new(name: &str, config: Value, resume: Option<&str>) -> Self {
+        let config: SessionConfig = serde_json::from_value(config).expect("a config");
+        let setup = Setup { config, resume: resume.map(str::to_owned), ..Setup::default() };
+        let tape = Tape::new(dialect_of(name), &setup);
+        let mut driven = Self { tape, seen: Seen::default(), calls: 0 };
+        driven.tape.start(&mut driven.seen);
+        driven
+    }
+
+    /// An app server that has opened its thread.
+    fn open(config: Value) -> Self {
+        let mut driven = Self::new("codex", config, None);
+        driven.opened(THREAD);
+        driven.stdin();
+        driven.events();
+        driven
+    }
+
+    fn opened(&mut self, thread: &str) {
+        self.says(&json!({"id": 1, "result": {"userAgent": "agentwire/0.166.0 (x)"}}));
+        let thread = json!({"id": thread, "cliVersion": "0.166.0"});
+        self.says(&json!({"id": 2, "result": {"thread": thread, "cwd": "/p", "approvalPolicy": "untrusted"}}));
+    }
+
+    /// An app server in the turn `u1`, whose request was `id` 3.
+    fn working(config: Value) -> Self {
+        let mut driven = Self::open(config);
+        driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("a prompt");
+        driven.says(&json!({"id": 3, "result": {"turn": {"id": "u1"}}}));
+        driven.says(&turn("turn/started", json!({"id": "u1", "rootTurnId": "u1"})));
+        driven.stdin();
+        driven.events();
+        driven.seen.replies.clear();
+        driven
+    }
+
+    fn says(&mut self, line: &Value) {
+        self.tape.line(line.to_string().as_bytes(), &mut self.seen);
+    }
+
+    fn send(&mut self, command: &Value) -> Result<(), GatewayError> {
+        let frame = CommandFrame::from_json(&command.to_string()).expect("a command");
+        self.calls += 1;
+        self.tape.command(Call(self.calls), &frame.command, &mut self.seen)
+    }
+
+    fn refused(&mut self, command: &Value) -> String {
+        let error = self.send(command).expect_err("a refusal");
+        assert!(self.seen.actions.is_empty(), "{command} is refused and sent");
+        error.to_string()
+    }
+
+    fn stdin(&mut self) -> Vec<Value> {
+        let written = self.seen.actions.drain(..).filter_map(|action| match action {
+            Action::Write(line) => Some(serde_json::from_str(&line).expect("JSON")),
+            Action::CloseStdin | Action::Signal(_) => None,
+        });
+        written.collect()
+    }
+
+    fn events(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.seen.events)
+    }
+
+    fn kinds(&mut self) -> Vec<String> {
+        self.events()
+            .iter()
+            .map(|event| event["type"].as_str().expect("a type").to_owned())
+            .collect()
+    }
+}
+
+fn dialect_of(name: &str) -> &'static dyn dialect::AgentDialect {
+    agentwire_dialects::agent(name).expect("a dialect")
+}
+
+fn turn(method: &str, turn: Value) -> Value {
+    json!({"method": method, "params": {"threadId": THREAD, "turn": turn}})
+}
+
+fn launch(name: &str, config: Value, resume: Option<&str>) -> Result<Launch, GatewayError> {
+    let config: SessionConfig = serde_json::from_value(config).expect("a config");
+    let start = Start { config: &config, resume, native_session_id: None, prompt: Some("-hi") };
+    dialect_of(name).launch(&start)
+}
+
+/// What `thread/start` is told of a config.
+fn thread_start(config: Value) -> Value {
+    let mut driven = Driven::new("codex", config, None);
+    driven.says(&json!({"id": 1, "result": {}}));
+    driven.stdin().pop().expect("thread/start")["params"].clone()
+}
+
+#[test]
+fn options_become_words_of_thread_start() {
+    let ask = json!({"approvalPolicy": "untrusted", "sandbox": "workspace-write"});
+    let request = json!({"approvalPolicy": "on-request", "sandbox": "workspace-write"});
+    let all = json!({"approvalPolicy": "never", "sandbox": "danger-full-access"});
+    let with = |base: &Value, more: Value| {
+        let mut base = base.clone();
+        base.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());
+        base
+    };
+    let table = [
+        (json!({}), ask.clone()),
+        (json!({"approvalMode": "ask"}), ask.clone()),
+        (json!({"approvalMode": "askDangerous"}), request.clone()),
+        (json!({"approvalMode": "autoEdit"}), ask.clone()),
+        (json!({"approvalMode": "autoAll"}), all.clone()),
+        (json!({"permissionMode": "default", "approvalMode": "autoAll"}), ask.clone()),
+        (json!({"permissionMode": "on-request"}), request),
+        (json!({"permissionMode": "acceptEdits"}), ask.clone()),
+        (json!({"permissionMode": "bypassPermissions"}), all.clone()),
+        (json!({"permissionMode": "never"}), with(&ask, json!({"approvalPolicy": "never"}))),
+        (json!({"sandboxMode": "readOnly"}), with(&ask, json!({"sandbox": "read-only"}))),
+        (
+            json!({"sandboxMode": "fullAccess"}),
+            with(&ask, json!({"sandbox": "danger-full-access"})),
+        ),
+        (
+            json!({"sandboxMode": "workspaceWrite", "approvalMode": "autoAll"}),
+            with(&all, json!({"sandbox": "workspace-write"})),
+        ),
+        (json!({"model": "-m"}), with(&ask, json!({"model": "-m"}))),
+        (json!({"workingDirectory": "/p"}), with(&ask, json!({"cwd": "/p"}))),
+        (json!({"systemPrompt": "Be"}), with(&ask, json!({"baseInstructions": "Be"}))),
+        (
+            json!({"systemPrompt": {"type": "preset", "preset": "x", "append": "Be"}}),
+            with(&ask, json!({"developerInstructions": "Be"})),
+        ),
+        (
+            json!({"additionalDirectories": ["/x"]}),
+            with(&ask, json!({"config": {"sandbox_workspace_write.writable_roots": ["/x"]}})),
+        ),
+        (
+            json!({"mcpServers": {"a": {"command": "c"}, "b": {"type": "http", "url": "u", "headers": {"h": "v"}}}}),
+            with(
+                &ask,
+                json!({"config": {
+                    "mcp_servers.a": {"command": "c", "args": [], "env": {}},
+                    "mcp_servers.b": {"url": "u", "http_headers": {"h": "v"}},
+                }}),
+            ),
+        ),
+        (
+            json!({"allowedTools": ["x"], "blockedTools": ["y"], "maxTurns": 3, "maxBudgetUsd": 1.0, "hooks": {}}),
+            ask,
+        ),
+    ];
+    for (config, expected) in table {
+        assert_eq!(thread_start(config.clone()), expected, "{config}");
+        let started = launch("codex", config, None).expect("a launch");
+        assert_eq!(
+            (started.program.as_str(), started.args),
+            ("codex", vec!["app-server".to_owned()])
+        );
+        assert_eq!(started.stdin, Stdin::Open);
+    }
+}
+
+#[test]
+fn options_become_arguments_of_exec() {
+    let always = ["exec", "--json", "--skip-git-repo-check"];
+    let table: &[(Value, &[&str])] = &[
+        (json!({}), &["--sandbox=read-only"]),
+        (json!({"approvalMode": "askDangerous"}), &["--sandbox=workspace-write"]),
+        (json!({"approvalMode": "autoEdit"}), &["--sandbox=workspace-write"]),
+        (json!({"approvalMode": "autoAll"}), &["--dangerously-bypass-approvals-and-sandbox"]),
+        (json!({"approvalMode": "autoAll", "sandboxMode": "readOnly"}), &["--sandbox=read-only"]),
+        (json!({"sandboxMode": "fullAccess"}), &["--sandbox=danger-full-access"]),
+        (json!({"permissionMode": "never"}), &["--sandbox=workspace-write"]),
+        (json!({"model": "--help"}), &["--sandbox=read-only", "--model=--help"]),
+        (
+            json!({"additionalDirectories": ["-a", "/b"]}),
+            &["--sandbox=read-only", "--add-dir=-a", "--add-dir=/b"],
+        ),
+        (
+            json!({"outputFormat": {"type": "json_schema", "schema": {"type": "object"}}}),
+            &["--sandbox=read-only", "--output-schema={file:schema.json}"],
+        ),
+        (
+            json!({"systemPrompt": "Be"}),
+            &["--sandbox=read-only", "--config=model_instructions_file=\"{file:instructions.md}\""],
+        ),
+        (
+            json!({"systemPrompt": {"type": "preset", "preset": "x", "append": "a\"\n\u{7f}"}}),
+            &["--sandbox=read-only", "--config=developer_instructions=\"a\\\"\\n\\u007f\""],
+        ),
+        (
+            json!({"mcpServers": {"b": {"type": "http", "url": "u\"]", "headers": {"h h": "v"}}}}),
+            &[
+                "--sandbox=read-only",
+                "--config=mcp_servers.b={\"http_headers\" = {\"h h\" = \"v\"}, \"url\" = \"u\\\"]\"}",
+            ],
+        ),
+    ];
+    for (config, expected) in table {
+        let launch = launch("codex-exec", config.clone(), None).expect("a launch");
+        let args: Vec<&str> = launch.args.iter().map(String::as_str).collect();
+        assert_eq!(args, [&always, *expected, &["-"]].concat(), "{config}");
+        assert_eq!(launch.stdin, Stdin::Text("-hi".to_owned()));
+    }
+    let resumed = launch("codex-exec", json!({}), Some(THREAD)).expect("a launch");
+    assert_eq!(resumed.args[3..], ["--sandbox=read-only", "resume", THREAD, "-"]);
+    let error = launch("codex-exec", json!({}), Some("--last")).expect_err("no id");
+    assert_eq!(error.code, ErrorCode::InvalidMessage);
+    let schema = json!({"outputFormat": {"type": "json_schema", "schema": {"type": "object"}}});
+    let files = launch("codex-exec", schema, None).expect("a launch").files;
+    assert_eq!(files["schema.json"], r#"{"type":"object"}"#);
+}
+
+#[test]
+fn what_cannot_be_taken_is_refused_by_name() {
+    let table = [
+        (json!({"maxThinkingTokens": 1}), "maxThinkingTokens"),
+        (json!({"enableFileCheckpointing": true}), "enableFileCheckpointing"),
+        (json!({"agents": {}}), "agents"),
+        (json!({"sandbox": {}}), "sandbox"),
+        (json!({"settingSources": []}), "settingSources"),
+        (json!({"betas": []}), "betas"),
+        (json!({"fallbackModel": "x"}), "fallbackModel"),
+        (json!({"permissionMode": "plan"}), "permissionMode plan"),
+        (json!({"mcpServers": {"a": {"type": "sse", "url": "u"}}}), "MCP server a of type sse"),
+        (json!({"mcpServers": {"a": {"type": "sdk"}}}), "MCP server a of type sdk"),
+        (json!({"mcpServers": {"a.b": {"command": "c"}}}), "`a.b`"),
+    ];
+    for (config, named) in table {
+        for name in ["codex", "codex-exec"] {
+            let error = launch(name, config.clone(), None).expect_err(named);
+            assert_eq!(error.code, ErrorCode::Unsupported);
+            assert!(error.message.contains(named), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_is_resumed_must_be_the_one_asked_for() {
+    let mut driven = Driven::new("codex", json!({}), Some(THREAD));
+    driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("it waits");
+    driven.says(&json!({"id": 1, "result": {}}));
+    let resume = driven.stdin().pop().expect("thread/resume");
+    assert_eq!(resume["method"], "thread/resume");
+    assert_eq!(resume["params"]["threadId"], THREAD);
+    assert_eq!(resume["params"]["excludeTurns"], true);
+    driven.events();
+    driven.says(&json!({"id": 2, "result": {"thread": {"id": "another"}}}));
+    assert_eq!(driven.kinds(), ["error", "turnStarted", "turnFailed"]);
+    assert_eq!(driven.seen.actions, [Action::CloseStdin]);
+
+    let mut exec = Driven::new("codex-exec", json!({}), Some(THREAD));
+    exec.says(&json!({"type": "thread.started", "thread_id": "another"}));
+    assert_eq!(exec.kinds(), ["statusChanged", "error"]);
+    assert!(matches!(exec.seen.actions[..], [Action::Signal(_)]));
+}
+
+#[test]
+fn a_refused_handshake_fails_what_waits_for_it() {
+    let mut driven = Driven::new("codex", json!({}), None);
+    driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("it waits");
+    driven.says(&json!({"id": 1, "result": {}}));
+    driven.says(&json!({"id": 2, "error": {"code": -32600, "message": "no such model"}}));
+    let events = driven.events();
+    let failed = events.iter().find(|event| event["type"] == "turnFailed").expect("a failed turn");
+    assert_eq!(failed["error"], "no such model");
+    assert!(driven.seen.actions.contains(&Action::CloseStdin));
+}
+
+#[test]
+fn prompts_wait_for_the_thread_and_for_the_turn() {
+    let mut driven = Driven::new("codex", json!({}), None);
+    driven.send(&json!({"command": "prompt", "prompt": "one"})).expect("it waits");
+    driven.send(&json!({"command": "prompt", "prompt": "two"})).expect("it waits");
+    assert_eq!(driven.seen.replies.len(), 2);
+    driven.opened(THREAD);
+    let texts = |lines: Vec<Value>| -> Vec<Value> {
+        lines.iter().map(|line| line["params"]["input"][0]["text"].clone()).collect()
+    };
+    let sent = driven.stdin();
+    assert_eq!(texts(sent)[3..], [json!("one")]);
+    driven.says(&json!({"id": 3, "result": {"turn": {"id": "u1"}}}));
+    driven.says(&turn("turn/started", json!({"id": "u1"})));
+    assert!(driven.stdin().is_empty());
+    driven.events();
+    driven.says(&turn("turn/completed", json!({"id": "u1", "status": "completed"})));
+    assert_eq!(texts(driven.stdin()), [json!("two")]);
+    // What the server refuses to start is a turn that failed.
+    driven.says(&json!({"id": 4, "error": {"code": -32600, "message": "no"}}));
+    let events = driven.events();
+    let shown: Vec<_> =
+        events.iter().map(|event| (&event["type"], &event["prompt"], &event["error"])).collect();
+    assert_eq!(shown[1], (&json!("turnStarted"), &json!("two"), &Value::Null));
+    assert_eq!(shown[2], (&json!("turnFailed"), &Value::Null, &json!("no")));
+}
+
+#[test]
+fn delivery_joins_the_turn_or_cuts_it_off() {
+    let mut driven = Driven::working(json!({}));
+    driven.send(&json!({"command": "prompt", "prompt": "a", "delivery": "steer"})).expect("steer");
+    let input = json!([{"type": "text", "text": "a"}]);
+    let params = json!({"threadId": THREAD, "expectedTurnId": "u1", "input": input});
+    assert_eq!(driven.stdin(), [json!({"id": 4, "method": "turn/steer", "params": params})]);
+    assert!(driven.seen.replies.is_empty());
+    driven.says(&json!({"id": 4, "error": {"code": -32600, "message": "no active turn to steer"}}));
+    let (_, reply) = driven.seen.replies.pop().expect("a reply");
+    assert_eq!(reply.expect_err("an error").code, ErrorCode::AgentFailed);
+
+    driven
+        .send(&json!({"command": "prompt", "prompt": "later", "delivery": "queue"}))
+        .expect("queue");
+    assert!(driven.stdin().is_empty());
+    driven.send(&json!({"command": "prompt", "prompt": "first", "delivery": "now"})).expect("now");
+    let interrupt = json!({"id": 5, "method": "turn/interrupt", "params": {"threadId": THREAD, "turnId": "u1"}});
+    assert_eq!(driven.stdin(), [interrupt]);
+    driven.says(&turn("turn/completed", json!({"id": "u1", "status": "interrupted"})));
+    let lines = driven.stdin();
+    assert_eq!(lines[0]["method"], "thread/backgroundTerminals/clean");
+    assert_eq!(lines[1]["params"]["input"][0]["text"], "first");
+}
+
+#[test]
+fn an_interrupt_waits_for_the_id_of_its_turn() {
+    let mut driven = Driven::open(json!({}));
+    driven.send(&json!({"command": "interrupt"})).expect("nothing to do");
+    assert!(driven.stdin().is_empty());
+    driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("a prompt");
+    driven.stdin();
+    driven.send(&json!({"command": "interrupt"})).expect("an interrupt");
+    assert!(driven.stdin().is_empty());
+    assert_eq!(driven.seen.replies.len(), 3);
+    driven.says(&json!({"id": 3, "result": {"turn": {"id": "u1"}}}));
+    driven.says(&turn("turn/started", json!({"id": "u1"})));
+    assert_eq!(driven.stdin()[0]["params"], json!({"threadId": THREAD, "turnId": "u1"}));
+    let mut early = Driven::new("codex", json!({}), None);
+    early.send(&json!({"command": "prompt", "prompt": "go"})).expect("it waits");
+    early.send(&json!({"command": "interrupt"})).expect("an interrupt");
+    early.opened(THREAD);
+    early.stdin();
+    early.says(&turn("turn/started", json!({"id": "u1"})));
+    assert_eq!(early.stdin()[0]["method"], "turn/interrupt");
+    driven.send(&json!({"command": "stop"})).expect("a stop");
+    assert_eq!(driven.seen.actions, [Action::CloseStdin]);
+    driven.events();
+    driven.tape.end(Exit::Code(0), &mut driven.seen);
+    assert_eq!(driven.events()[0]["reason"], "interrupted");
+}
+
+#[test]
+fn model_and_mode_stand_in_the_next_turn() {
+    let mut driven = Driven::open(json!({"additionalDirectories": ["/x"]}));
+    driven
+        .send(&json!({"command": "configure", "model": "m", "approvalMode": "askDangerous"}))
+        .expect("taken");
+    driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("a prompt");
+    let params = driven.stdin()[0]["params"].clone();
+    assert_eq!(params["model"], "m");
+    assert_eq!(params["approvalPolicy"], "on-request");
+    assert_eq!(params["sandboxPolicy"]["type"], "workspaceWrite");
+    assert_eq!(params["sandboxPolicy"]["writableRoots"], json!(["/x"]));
+    let refused = [
+        (json!({"command": "configure", "maxThinkingTokens": 9}), "maxThinkingTokens"),
+        (json!({"command": "configure", "permissionMode": "plan"}), "permissionMode plan"),
+        (json!({"command": "query", "method": "setPermissionMode", "args": ["plan"]}), "plan"),
+    ];
+    for (command, named) in refused {
+        assert!(driven.refused(&command).contains(named));
+    }
+}
+
+#[test]
+fn an_answer_that_follows_a_schema_is_given_as_such() {
+    let schema = json!({"outputFormat": {"type": "json_schema", "schema": {"type": "object"}}});
+    let mut driven = Driven::open(schema.clone());
+    driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("a prompt");
+    assert_eq!(driven.stdin()[0]["params"]["outputSchema"], json!({"type": "object"}));
+    driven.says(&turn("turn/started", json!({"id": "u1"})));
+    let item = json!({"type": "agentMessage", "id": "m", "text": "{\"n\":42}"});
+    driven.says(&json!({"method": "item/completed", "params": {"threadId": THREAD, "turnId": "u1", "item": item}}));
+    driven.says(&turn("turn/completed", json!({"id": "u1", "status": "completed"})));
+    let last = driven.events().pop().expect("an event");
+    assert_eq!(last["structuredOutput"], json!({"n": 42}));
+
+    let mut exec = Driven::new("codex-exec", schema, None);
+    exec.says(&json!({"type": "item.completed", "item": {"id": "item_0", "type": "agent_message", "text": "{\"n\":42}"}}));
+    exec.says(&json!({"type": "turn.completed", "usage": {"input_tokens": 1}}));
+    assert_eq!(exec.events().pop().expect("an event")["structuredOutput"], json!({"n": 42}));
+}
+
+/// The requests of the server, and which answer becomes which result.
+#[test]
+fn answers_become_results() {
+    let command =
+        ("item/commandExecution/requestApproval", json!({"itemId": "c", "command": "touch a"}));
+    let file = ("item/fileChange/requestApproval", json!({"itemId": "c"}));
+    let legacy = ("execCommandApproval", json!({"callId": "c", "command": ["rm"]}));
+    let grant = (
+        "item/permissions/requestApproval",
+        json!({"itemId": "c", "permissions": {"network": {"enabled": true}}}),
+    );
+    let mcp = (
+        "mcpServer/elicitation/request",
+        json!({"serverName": "s", "_meta": {"codex_approval_kind": "mcp_tool_call", "persist": ["session"]}}),
+    );
+    let form = (
+        "mcpServer/elicitation/request",
+        json!({"serverName": "s", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}),
+    );
+    let ask = (
+        "item/tool/requestUserInput",
+        json!({"itemId": "c", "questions": [{"id": "q", "question": "Which?"}]}),
+    );
+    let tool = ("item/tool/call", json!({"callId": "c", "tool": "t", "arguments": {}}));
+    let other = ("some/future/request", json!({"x": 1}));
+    let allow = json!({"behavior": "allow"});
+    let session = json!({"behavior": "allow", "remember": "session"});
+    let deny = json!({"behavior": "deny", "message": "no"});
+    let cancel = json!({"behavior": "deny", "interrupt": true});
+    let amendment = json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["touch"]}});
+    let content = |action: &str, content: Value, meta: Value| json!({"action": action, "content": content, "_meta": meta});
+    let table = [
+        (&command, allow.clone(), json!({"decision": "accept"}), false),
+        (&command, session.clone(), json!({"decision": "acceptForSession"}), false),
+        (&command, deny.clone(), json!({"decision": "decline"}), false),
+        (&command, cancel.clone(), json!({"decision": "cancel"}), false),
+        (
+            &command,
+            json!({"behavior": "allow", "updatedPermissions": ["touch"]}),
+            json!({"decision": amendment}),
+            false,
+        ),
+        (
+            &command,
+            json!({"behavior": "allow", "updatedPermissions": [amendment]}),
+            json!({"decision": amendment}),
+            false,
+        ),
+        (&command, json!({"hookOutput": {"decision": "x"}}), json!({"decision": "x"}), false),
+        (&file, allow.clone(), json!({"decision": "accept"}), false),
+        (&file, cancel.clone(), json!({"decision": "cancel"}), false),
+        (&legacy, allow.clone(), json!({"decision": "approved"}), false),
+        (&legacy, session.clone(), json!({"decision": "approved_for_session"}), false),
+        (&legacy, deny.clone(), json!({"decision": "denied"}), false),
+        (&legacy, cancel.clone(), json!({"decision": "abort"}), false),
+        (
+            &grant,
+            allow.clone(),
+            json!({"permissions": {"network": {"enabled": true}}, "scope": "turn"}),
+            false,
+        ),
+        (
+            &grant,
+            session.clone(),
+            json!({"permissions": {"network": {"enabled": true}}, "scope": "session"}),
+            false,
+        ),
+        (&grant, cancel.clone(), json!({"permissions": {}, "scope": "turn"}), true),
+        (&mcp, allow.clone(), content("accept", Value::Null, Value::Null), false),
+        (&mcp, session, content("accept", Value::Null, json!({"persist": "session"})), false),
+        (&mcp, deny.clone(), content("decline", Value::Null, Value::Null), false),
+        (&mcp, cancel, content("cancel", Value::Null, Value::Null), true),
+        (
+            &form,
+            json!({"answers": {"name": "x"}}),
+            content("accept", json!({"name": "x"}), Value::Null),
+            false,
+        ),
+        (
+            &form,
+            json!({"behavior": "allow", "updatedInput": {"name": "y"}}),
+            content("accept", json!({"name": "y"}), Value::Null),
+            false,
+        ),
+        (&form, deny.clone(), content("decline", Value::Null, Value::Null), false),
+        (
+            &ask,
+            json!({"answers": {"q": "Blue"}}),
+            json!({"answers": {"q": {"answers": ["Blue"]}}}),
+            false,
+        ),
+        (
+            &ask,
+            json!({"answers": {"Which?": ["a", "b"]}}),
+            json!({"answers": {"q": {"answers": ["a", "b"]}}}),
+            false,
+        ),
+        (&ask, deny.clone(), json!({"answers": {}}), false),
+        (
+            &tool,
+            deny.clone(),
+            json!({"contentItems": [{"type": "inputText", "text": "no"}], "success": false}),
+            false,
+        ),
+        (&other, json!({"hookOutput": {"y": 2}}), json!({"y": 2}), false),
+    ];
+    for ((method, params), answer, expected, interrupts) in table {
+        let mut driven = Driven::working(json!({}));
+        let id = ask_it(&mut driven, method, params);
+        let mut settle = json!({"command": "settle", "requestId": id});
+        settle.as_object_mut().expect("one").extend(answer.as_object().expect("one").clone());
+        driven.send(&settle).expect("an answer");
+        let lines = driven.stdin();
+        assert_eq!(lines[0], json!({"id": 0, "result": expected}), "{method} {answer}");
+        assert_eq!(lines.len(), 1 + usize::from(interrupts), "{method} {answer}");
+        // The session tells that it is settled; nobody can settle it again.
+        assert!(driven.events().is_empty());
+        let error = driven.send(&settle).expect_err("it is settled");
+        assert_eq!(error.code, ErrorCode::RequestNotFound);
+    }
+    let mut driven = Driven::working(json!({}));
+    let id = ask_it(&mut driven, other.0, &other.1);
+    driven
+        .send(&json!({"command": "settle", "requestId": id, "behavior": "deny", "message": "no"}))
+        .expect("a denial");
+    assert_eq!(driven.stdin(), [json!({"id": 0, "error": {"code": -32000, "message": "no"}})]);
+
+    let refused = [
+        (&command, json!({"behavior": "allow", "updatedInput": {}}), "updatedInput"),
+        (
+            &command,
+            json!({"behavior": "allow", "updatedPermissions": [{"x": 1}]}),
+            "updatedPermissions",
+        ),
+        (&legacy, json!({"behavior": "allow", "updatedPermissions": []}), "updatedPermissions"),
+        (&mcp, json!({"behavior": "allow", "updatedInput": {}}), "updatedInput"),
+        (&ask, json!({"behavior": "allow"}), "answers"),
+        (&ask, json!({"answers": {"unknown": "x"}}), "unknown"),
+        (&tool, json!({"behavior": "allow"}), "hookOutput"),
+        (&other, json!({"behavior": "allow"}), "hookOutput"),
+    ];
+    for ((method, params), answer, named) in refused {
+        let mut driven = Driven::working(json!({}));
+        let id = ask_it(&mut driven, method, params);
+        let mut settle = json!({"command": "settle", "requestId": id});
+        settle.as_object_mut().expect("one").extend(answer.as_object().expect("one").clone());
+        let error = driven.refused(&settle);
+        assert!(error.contains(named), "{error}");
+        // It can still be answered.
+        driven
+            .send(&json!({"command": "settle", "requestId": id, "behavior": "deny"}))
+            .expect("a denial");
+    }
+}
+
+fn ask_it(driven: &mut Driven, method: &str, params: &Value) -> String {
+    let mut params = params.clone();
+    params["threadId"] = json!(THREAD);
+    params["turnId"] = json!("u1");
+    driven.says(&json!({"id": 0, "method": method, "params": params}));
+    let events = driven.events();
+    assert_eq!(events[0]["type"], "requestRaised", "{method}");
+    assert_eq!(events[0]["requestId"], "u1:0");
+    "u1:0".to_owned()
+}
+
+#[test]
+fn file_changes_in_the_workspace_run_unasked_in_auto_edit() {
+    let change = |path: &str| {
+        let changes = json!([{"path": path, "kind": {"type": "add"}, "diff": "x"}]);
+        json!({"type": "fileChange", "id": "c", "changes": changes, "status": "inProgress"})
+    };
+    let table = [
+        ("autoEdit", "/p/a.txt", true),
+        ("autoEdit", "/p/../etc/passwd", false),
+        ("autoEdit", "/pq/a.txt", false),
+        ("ask", "/p/a.txt", false),
+    ];
+    for (mode, path, accepted) in table {
+        let mut driven = Driven::working(json!({"approvalMode": mode, "workingDirectory": "/p"}));
+        let params = json!({"threadId": THREAD, "turnId": "u1", "item": change(path)});
+        driven.says(&json!({"method": "item/started", "params": params}));
+        driven.events();
+        let params = json!({"threadId": THREAD, "turnId": "u1", "itemId": "c"});
+        driven
+            .says(&json!({"id": 0, "method": "item/fileChange/requestApproval", "params": params}));
+        let events = driven.events();
+        assert_eq!(events[0]["input"]["changes"][0]["path"], path);
+        assert_eq!(events.len(), 1 + usize::from(accepted), "{mode} {path}");
+        assert_eq!(!driven.stdin().is_empty(), accepted);
+        if accepted {
+            assert_eq!(
+                (&events[1]["outcome"], &events[1]["by"]),
+                (&json!("allowed"), &json!("policy"))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_request_that_nobody_answered_is_withdrawn_or_resolved() {
+    let mut driven = Driven::working(json!({}));
+    ask_it(&mut driven, "item/commandExecution/requestApproval", &json!({"itemId": "c"}));
+    driven.says(&json!({"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": 0}}));
+    assert_eq!(driven.events()[0]["outcome"], "resolved");
+    let mut driven = Driven::working(json!({}));
+    ask_it(&mut driven, "item/commandExecution/requestApproval", &json!({"itemId": "c"}));
+    driven.says(&turn("turn/completed", json!({"id": "u1", "status": "interrupted"})));
+    assert_eq!(driven.events()[0]["outcome"], "withdrawn");
+}
+
+#[test]
+fn queries_are_asked_and_their_results_given_on() {
+    let mut driven = Driven::open(json!({"workingDirectory": "/p"}));
+    let model = json!({"model": "m", "displayName": "M", "description": "d", "hidden": false});
+    let skill = json!({"name": "s", "description": "d", "path": "/x"});
+    let server = json!({"name": "tiny", "serverInfo": {"name": "tiny"}, "tools": {}});
+    let table = [
+        (
+            "supportedModels",
+            json!([]),
+            "model/list",
+            json!({}),
+            json!({"data": [model]}),
+            json!([{"value": "m", "displayName": "M", "description": "d"}]),
+        ),
+        (
+            "supportedCommands",
+            json!([]),
+            "skills/list",
+            json!({"cwds": ["/p"]}),
+            json!({"data": [{"cwd": "/p", "skills": [skill]}]}),
+            json!([{"name": "s", "description": "d", "argumentHint": ""}]),
+        ),
+        (
+            "mcpServerStatus",
+            json!([]),
+            "mcpServerStatus/list",
+            json!({}),
+            json!({"data": [server]}),
+            json!([{"name": "tiny", "status": "connected", "serverInfo": {"name": "tiny"}}]),
+        ),
+        (
+            "accountInfo",
+            json!([]),
+            "account/read",
+            json!({}),
+            json!({"account": {"type": "apiKey"}}),
+            json!({"type": "apiKey"}),
+        ),
+        ("accountInfo", json!([]), "account/read", json!({}), json!({"account": null}), json!({})),
+        (
+            "thread/read",
+            json!([{"includeTurns": true}]),
+            "thread/read",
+            json!({"includeTurns": true, "threadId": THREAD}),
+            json!({"thread": 1}),
+            json!({"thread": 1}),
+        ),
+        (
+            "thread/list",
+            json!([]),
+            "thread/list",
+            json!({}),
+            json!({"data": []}),
+            json!({"data": []}),
+        ),
+    ];
+    for (id, (method, args, sent, params, result, reply)) in (3..).zip(table) {
+        driven.send(&json!({"command": "query", "method": method, "args": args})).expect("a query");
+        assert_eq!(driven.stdin(), [json!({"id": id, "method": sent, "params": params})]);
+        assert!(driven.seen.replies.is_empty());
+        driven.says(&json!({"id": id, "result": result}));
+        let (call, replied) = driven.seen.replies.pop().expect("a reply");
+        assert_eq!((call, replied.expect("a result")), (driven.calls, reply), "{method}");
+    }
+    driven.send(&json!({"command": "query", "method": "setModel", "args": ["m"]})).expect("taken");
+    driven
+        .send(&json!({"command": "query", "method": "setPermissionMode", "args": ["never"]}))
+        .expect("taken");
+    driven.seen.replies.clear();
+    let errors = [(-32001, ErrorCode::Overloaded), (-32600, ErrorCode::AgentFailed)];
+    for (id, (code, expected)) in (10..).zip(errors) {
+        driven.send(&json!({"command": "query", "method": "model/list"})).expect("a query");
+        driven.says(&json!({"id": id, "error": {"code": code, "message": "no"}}));
+        let (_, reply) = driven.seen.replies.pop().expect("a reply");
+        assert_eq!(reply.expect_err("an error").code, expected);
+    }
+    driven.stdin();
+    // A call that the process did not answer is answered at its end.
+    driven.send(&json!({"command": "query", "method": "model/list"})).expect("a query");
+    driven.tape.end(Exit::Code(1), &mut driven.seen);
+    assert!(driven.seen.replies[0].1.is_err());
+    driven.stdin();
+    for method in
+        ["setMaxThinkingTokens", "rewindFiles", "config/read", "thread/delete", "nonsense"]
+    {
+        let error = driven.refused(&json!({"command": "query", "method": method}));
+        assert!(error.starts_with("unsupported") && error.contains(method), "{error}");
+    }
+    let rewind = json!({"command": "rewind", "messageId": "m"});
+    assert!(driven.refused(&rewind).contains("rewind"));
+}
+
+#[test]
+fn a_query_before_the_handshake_is_held() {
+    let mut driven = Driven::new("codex", json!({}), None);
+    driven.stdin();
+    driven.send(&json!({"command": "query", "method": "supportedModels"})).expect("it waits");
+    assert!(driven.stdin().is_empty());
+    driven.says(&json!({"id": 1, "result": {}}));
+    let methods: Vec<Value> = driven.stdin().iter().map(|line| line["method"].clone()).collect();
+    assert_eq!(methods, ["initialized", "model/list", "thread/start"]);
+}
+
+#[test]
+fn exec_takes_signals_and_the_next_process() {
+    let mut exec = Driven::new("codex-exec", json!({}), None);
+    exec.send(&json!({"command": "prompt", "prompt": "one"})).expect("a prompt");
+    exec.says(&json!({"type": "thread.started", "thread_id": THREAD}));
+    exec.says(&json!({"type": "turn.started"}));
+    exec.says(&json!({"type": "item.completed", "item": {"id": "item_0", "type": "web_search", "query": "q"}}));
+    exec.says(
+        &json!({"type": "turn.completed", "usage": {"input_tokens": 100, "output_tokens": 10}}),
+    );
+    let events = exec.events();
+    assert_eq!(events[1]["prompt"], "one");
+    exec.tape.end(Exit::Code(0), &mut exec.seen);
+    // The next process numbers its items anew and goes on with the thread's total.
+    exec.tape.start(&mut exec.seen);
+    exec.says(&json!({"type": "thread.started", "thread_id": THREAD}));
+    exec.says(&json!({"type": "turn.started"}));
+    exec.says(&json!({"type": "item.started", "item": {"id": "item_0", "type": "web_search", "query": "q"}}));
+    exec.send(&json!({"command": "interrupt"})).expect("an interrupt");
+    assert!(matches!(exec.seen.actions[..], [Action::Signal(_)]));
+    exec.tape.end(Exit::Code(1), &mut exec.seen);
+    let events = exec.events();
+    assert!(events.iter().any(|event| event["toolId"] == "item_0.2"));
+    assert_eq!(events.last().expect("an event")["reason"], "interrupted");
+    exec.tape.start(&mut exec.seen);
+    exec.says(
+        &json!({"type": "turn.completed", "usage": {"input_tokens": 130, "output_tokens": 10}}),
+    );
+    assert_eq!(exec.events().pop().expect("an event")["usage"]["inputTokens"], 30);
+
+    exec.seen.actions.clear();
+    let refused = [
+        (
+            json!({"command": "prompt", "prompt": "x", "images": [{"mediaType": "i", "data": ""}]}),
+            "images",
+        ),
+        (json!({"command": "query", "method": "supportedModels"}), "supportedModels"),
+        (json!({"command": "settle", "requestId": "r", "behavior": "allow"}), "r"),
+        (json!({"command": "rewind", "messageId": "m"}), "rewind"),
+        (json!({"command": "configure", "maxThinkingTokens": 1}), "maxThinkingTokens"),
+    ];
+    for (command, named) in refused {
+        assert!(exec.refused(&command).contains(named), "{command}");
+    }
+    exec.send(&json!({"command": "configure", "model": "m"})).expect("the next process is told");
+}
+
+/// Subagents at depth two: every event carries the call that spawned its agent.
+#[test]
+fn subagents_nest() {
+    let mut driven = Driven::working(json!({}));
+    let item = |thread: &str, method: &str, item: Value| json!({"method": method, "params": {"threadId": thread, "turnId": "u", "item": item}});
+    let spawn = |id: &str, receivers: &[&str]| json!({"type": "collabAgentToolCall", "id": id, "tool": "spawnAgent", "status": "x", "prompt": "p", "receiverThreadIds": receivers});
+    driven.says(&item(THREAD, "item/started", spawn("call_a", &[])));
+    driven.says(&item(THREAD, "item/completed", spawn("call_a", &["ta"])));
+    driven.says(&item("ta", "item/started", spawn("call_b", &[])));
+    let started = json!({"id": "ub", "rootTurnId": "u1"});
+    driven.says(&json!({"method": "turn/started", "params": {"threadId": "tb", "turn": started}}));
+    driven.says(&item("ta", "item/completed", spawn("call_b", &["tb"])));
+    driven.events();
+    let delta = json!({"threadId": "tb", "turnId": "ub", "itemId": "m", "delta": "hi"});
+    driven.says(&json!({"method": "item/agentMessage/delta", "params": delta}));
+    let ask = json!({"threadId": "tb", "turnId": "ub", "itemId": "c"});
+    driven
+        .says(&json!({"id": 7, "method": "item/commandExecution/requestApproval", "params": ask}));
+    let ended = json!({"id": "ub", "status": "completed", "durationMs": 5});
+    driven.says(&json!({"method": "turn/completed", "params": {"threadId": "tb", "turn": ended}}));
+    let events = driven.events();
+    let kinds: Vec<_> =
+        events.iter().map(|event| event["type"].as_str().expect("a type")).collect();
+    assert_eq!(
+        kinds,
+        ["textChunk", "requestRaised", "textChunk", "requestSettled", "agentFinished"]
+    );
+    for event in events {
+        assert_eq!(
+            (&event["agentId"], &event["parentAgentId"]),
+            (&json!("call_b"), &json!("call_a"))
+        );
+    }
+}
