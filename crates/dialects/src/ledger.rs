@@ -256,24 +256,6 @@ impl<T, R> Ledger<T, R> {
     }
 }
 
-/// Ids that were used, so that none is used twice; of too many, the oldest are forgotten.
-#[derive(Debug, Default)]
-pub(crate) struct Recent(VecDeque<String>);
-
-impl Recent {
-    pub(crate) fn push(&mut self, id: &str) {
-        if self.0.len() >= OPEN_LIMIT {
-            self.0.pop_front();
-        }
-        self.0.push_back(id.to_owned());
-    }
-
-    /// How often it was used.
-    pub(crate) fn count(&self, id: &str) -> usize {
-        self.0.iter().filter(|used| *used == id).count()
-    }
-}
-
 /// A completed turn of which only this is known; the ledger numbers it.
 pub(crate) fn completed_turn<'a>(usage: TokenUsage) -> TurnCompleted<'a> {
     TurnCompleted {

@@ -14,6 +14,18 @@ impl Default for Said {
 }
 
 impl Said {
+    /// This alone was said.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut said = Self::default();
+        said.add(text);
+        said
+    }
+
+    /// Whether nothing was said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// This was said too.
     pub(crate) fn add(&mut self, text: &str) {
         self.bytes += text.len();
@@ -25,9 +37,7 @@ impl Said {
     /// What the whole text adds to what was said; nothing if it does not begin with that.
     pub(crate) fn rest_of<'t>(&self, whole: &'t str) -> Option<&'t str> {
         let (begin, rest) = whole.split_at_checked(self.bytes)?;
-        let mut said = Self::default();
-        said.add(begin);
-        (said.digest == self.digest).then_some(rest)
+        (Self::of(begin).digest == self.digest).then_some(rest)
     }
 }
 

@@ -122,7 +122,7 @@ kinds! {
     /// The tool did not run, or was cut off.
     ToolFailed(ToolFailed) = "toolFailed",
     /// A file was changed.
-    FileChanged(FileChanged) = "fileChanged",
+    FileChanged(FileChanged in Box) = "fileChanged",
     /// Something went wrong; by itself it ends neither turn nor session.
     Error(ErrorEvent) = "error",
     /// Text of the agent's reasoning.
@@ -140,7 +140,7 @@ kinds! {
     /// Any change of state that is none of the others.
     StatusChanged(StatusChanged in Box) = "statusChanged",
     /// Tokens or money spent so far; for display. Sums are taken over turns.
-    UsageReported(UsageReported) = "usageReported",
+    UsageReported(UsageReported in Box) = "usageReported",
     /// A line that says nothing a unified event could carry, kept in `native`.
     Other(Other) = "other",
 }

@@ -26,7 +26,8 @@ use super::wire::{self, Failure, Message};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::gemini;
 use crate::json::Value;
-use crate::ledger::{Ledger, Recent};
+use crate::ledger::Ledger;
+use crate::recent::Recent;
 use crate::tape::Out;
 
 /// How many requests of ours may wait for their response.

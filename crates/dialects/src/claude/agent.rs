@@ -14,7 +14,6 @@ mod tools;
 mod turns;
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
 use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, Status, StatusChanged, ToolProgress, TurnFailure,
@@ -34,12 +33,10 @@ use super::wire::{Failure, Progress};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::{Ledger, completed_turn};
+use crate::recent::Recent;
 use crate::tape::{Agent, Out};
 
 pub(super) const NAME: &str = "claude";
-
-/// How many ids of tool calls are remembered, to know a line that comes again or too late.
-const CALLS_LIMIT: usize = 1024;
 
 /// What is known of one session.
 pub(super) struct Translator {
@@ -54,7 +51,7 @@ pub(super) struct Translator {
     /// Claude's own id of the session, as it was asked for or as it last said.
     session_id: Option<String>,
     /// Tool calls that were told of, open or not.
-    told_tools: VecDeque<String>,
+    told_tools: Recent,
     /// The turn was interrupted: it said so to the model.
     interrupted: bool,
     /// The error that the last message of this turn reported.
@@ -75,7 +72,7 @@ impl Translator {
             calls: Calls::default(),
             board: Board::default(),
             session_id: setup.resume.clone().or(setup.native_session_id.clone()),
-            told_tools: VecDeque::new(),
+            told_tools: Recent::default(),
             interrupted: false,
             error_code: None,
             ending: None,

@@ -22,13 +22,14 @@ use super::app_wire::Line;
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::Ledger;
+use crate::recent::Recent;
 use crate::tape::Out;
 use blocks::Blocks;
 use calls::Wire;
 use exec::Exec;
 use requests::Asked;
 use threads::Threads;
-use tools::{Called, Seen};
+use tools::Called;
 
 /// What is known of one session, over all its processes.
 pub(super) struct Translator {
@@ -37,7 +38,7 @@ pub(super) struct Translator {
     /// The thread that the next process must go on with.
     resume: Option<String>,
     ledger: Ledger<Called, Asked>,
-    seen: Seen,
+    seen: Recent,
     blocks: Blocks,
     threads: Threads,
     exec: Exec,
@@ -61,7 +62,7 @@ impl Translator {
             config: setup.config.clone(),
             resume: setup.resume.clone(),
             ledger: Ledger::default(),
-            seen: Seen::default(),
+            seen: Recent::default(),
             blocks: Blocks::default(),
             threads: Threads::default(),
             exec: Exec::default(),

@@ -21,7 +21,8 @@ use super::wire::{
 };
 use crate::agent::{AgentTranslator, Exit};
 use crate::json::Value;
-use crate::ledger::{Ledger, Recent, completed_turn, failed_turn};
+use crate::ledger::{Ledger, completed_turn, failed_turn};
+use crate::recent::Recent;
 use crate::tape::{Action, Agent, Out, Signal};
 
 const NAME: &str = "gemini with stream-json";
@@ -191,10 +192,9 @@ impl Translator {
         self.close_text(out);
         let edit = arguments.and_then(|arguments| edit(&name.decode(), arguments));
         let plan = (name == *"write_todos").then(|| arguments.and_then(plan)).flatten();
-        if self.started_tools.count(id) > 0 {
+        if !self.started_tools.add(id) {
             return;
         }
-        self.started_tools.push(id);
         self.ledger.open_tool(id, &Agent::main(), edit);
         out.emit(ToolStarted {
             tool_id: Text::from(id),

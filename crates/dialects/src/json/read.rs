@@ -178,11 +178,10 @@ impl<'d> Value<'d> {
         if node.kind != Kind::String {
             return None;
         }
-        let quoted = self.slice();
         if node.flags & ESCAPED != 0 {
-            return serde_json::from_str(quoted).ok().map(Cow::Owned);
+            return serde_json::from_str(self.slice()).ok().map(Cow::Owned);
         }
-        quoted.get(1..quoted.len() - 1).map(Cow::Borrowed)
+        self.document.text.get(node.start as usize + 1..node.end as usize - 1).map(Cow::Borrowed)
     }
 }
 

@@ -447,7 +447,7 @@ struct Keys {
     seen: u64,
     count: usize,
     /// Only for objects with many keys.
-    many: Option<HashSet<Vec<u8>>>,
+    many: Option<Box<HashSet<Vec<u8>>>>,
     /// Some key has an escape, so that two spellings may be one key.
     escaped: bool,
 }
@@ -470,7 +470,7 @@ impl Keys {
         if self.escaped || self.count > MANY_KEYS {
             return self.add_to_many(bytes, nodes, object, key);
         }
-        let bit = 1u64 << (hash(name) & 63);
+        let bit = 1u64 << hash(name);
         if self.seen & bit != 0 && key_nodes(nodes, object, key).any(|k| slice(bytes, k) == name) {
             return Err(Fault::Loose);
         }
@@ -486,7 +486,7 @@ impl Keys {
         key: usize,
     ) -> Result<(), Fault> {
         let many = self.many.get_or_insert_with(|| {
-            key_nodes(nodes, object, key).map(|node| decoded(bytes, node)).collect()
+            Box::new(key_nodes(nodes, object, key).map(|node| decoded(bytes, node)).collect())
         });
         let new = nodes.get(key).is_none_or(|node| many.insert(decoded(bytes, node)));
         if new { Ok(()) } else { Err(Fault::Loose) }
@@ -516,9 +516,13 @@ fn decoded(bytes: &[u8], node: &Node) -> Vec<u8> {
     serde_json::from_slice::<String>(quoted).map_or_else(|_| plain(), String::into_bytes)
 }
 
-fn hash(name: &[u8]) -> usize {
-    let middle = name.get(name.len() / 2).copied().unwrap_or(0) as usize;
-    let near_end = name.get(name.len().wrapping_sub(2)).copied().unwrap_or(0) as usize;
-    let second = name.get(1).copied().unwrap_or(0) as usize;
-    name.len().wrapping_mul(31) ^ second.wrapping_mul(7) ^ middle.wrapping_mul(13) ^ near_end
+/// Cheap, and different enough for the names of fields.
+#[inline]
+fn hash(name: &[u8]) -> u64 {
+    let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let (head, tail) = match name.len() {
+        8.. => (word(name.first_chunk()), word(name.last_chunk())),
+        _ => (name.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0),
+    };
+    (head ^ tail.rotate_left(29) ^ name.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58
 }

@@ -456,6 +456,11 @@ fn separator(bytes: &[u8], at: usize) -> Option<&'static [u8]> {
 /// Writes the inside of a JSON string.
 fn write_escaped(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
+    // Most strings need no escapes; the fold becomes vector code.
+    if bytes.iter().fold(0, |found, byte| found | u8::from(is_special(*byte))) == 0 {
+        out.extend_from_slice(bytes);
+        return;
+    }
     let mut written = 0;
     let mut from = 0;
     while let Some(at) = find_special(bytes, from) {
@@ -491,6 +496,11 @@ fn write_escaped(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(bytes.get(written..).unwrap_or_default());
 }
 
+#[inline]
+fn is_special(byte: u8) -> bool {
+    (byte == b'"') | (byte == b'\\') | (byte == 0xE2) | (byte < 0x20)
+}
+
 /// The next byte that cannot stand in a string as it is, or that may begin a line separator.
 #[inline]
 fn find_special(bytes: &[u8], from: usize) -> Option<usize> {
@@ -512,6 +522,6 @@ fn find_special(bytes: &[u8], from: usize) -> Option<usize> {
         }
         at += 8;
     }
-    let found = tail.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0xE2 | 0..0x20))?;
+    let found = tail.iter().position(|byte| is_special(*byte))?;
     Some(at + found)
 }

@@ -179,7 +179,7 @@ impl Translator {
         if self.ledger.request(&base).is_none()
             && self.ledger.open_request(&id, &Agent::main(), memo)
         {
-            self.raised_requests.push(&base);
+            self.raised_requests.add(&base);
             out.emit(RequestRaised { request_id: Text::from(id), ..asked });
         }
     }

@@ -13,6 +13,7 @@ use crate::diff;
 use crate::gemini;
 use crate::json::Value;
 use crate::ledger::OpenTool;
+use crate::said::Said;
 use crate::tape::{Agent, Out};
 
 /// What is known of an open call.
@@ -22,7 +23,7 @@ pub(super) struct Tool {
     pub(super) title: String,
     pub(super) input: Option<Json<'static>>,
     /// The output so far; an update repeats it and adds to it.
-    output: String,
+    output: Said,
     /// The changes it is about to make, or has made.
     edits: Vec<Edit>,
 }
@@ -101,13 +102,13 @@ impl Translator {
         });
         let memo = Tool { name, title: title.unwrap_or_default(), input, ..Tool::default() };
         self.ledger.open_tool(id, &Agent::main(), memo);
-        self.started_tools.push(id);
+        self.started_tools.add(id);
         true
     }
 
     /// Whether that call has ended.
     pub(super) fn is_over(&mut self, id: &str) -> bool {
-        self.ledger.tool(id).is_none() && self.started_tools.count(id) > 0
+        self.ledger.tool(id).is_none() && self.started_tools.has(id)
     }
 
     /// What is new of a call that goes on.
@@ -138,11 +139,8 @@ impl Translator {
                 let describes = !shown.text.is_empty() && !is_input;
                 message = message.or_else(|| describes.then(|| Text::from(shown.text)));
             } else {
-                let piece = match shown.text.strip_prefix(tool.output.as_str()) {
-                    Some(rest) => rest.to_owned(),
-                    None => shown.text.clone(),
-                };
-                tool.output = shown.text;
+                let piece = tool.output.rest_of(&shown.text).unwrap_or(&shown.text).to_owned();
+                tool.output = Said::of(&shown.text);
                 output = (!piece.is_empty()).then(|| Text::from(piece));
             }
         }
@@ -169,7 +167,7 @@ impl Translator {
         };
         self.settle_requests_of(id, outcome, out);
         let Some(OpenTool { memo: tool, .. }) = self.ledger.close_tool(id) else { return };
-        let seen = shown(call.content);
+        let seen = look(call.content, !is_well);
         let edits = if call.content.is_some() { seen.edits } else { tool.edits };
         let content = call.content.filter(|_| seen.has_more).map(Value::json);
         let output = call.raw_output.map(Value::json);
@@ -218,6 +216,11 @@ impl Translator {
 
 /// What the `content` of a call shows.
 pub(super) fn shown(content: Option<Value<'_>>) -> Shown {
+    look(content, true)
+}
+
+/// The same; its text only if it is wanted, since it may be long.
+fn look(content: Option<Value<'_>>, wants_text: bool) -> Shown {
     let mut shown = Shown::default();
     for piece in content.into_iter().flat_map(Value::items) {
         let Some(read) = piece.to::<Piece<'_>>() else { continue };
@@ -229,11 +232,11 @@ pub(super) fn shown(content: Option<Value<'_>>) -> Shown {
             }
             _ => {
                 shown.has_more = true;
-                let text = read.content.and_then(|content| content.get("text")?.string());
-                if let Some((text, content)) = text.zip(read.content) {
-                    shown.text.push_str(&text);
-                    content.carried();
+                if wants_text {
+                    let text = read.content.and_then(|content| content.get("text")?.string());
+                    text.into_iter().for_each(|text| shown.text.push_str(&text));
                 }
+                read.content.into_iter().for_each(Value::carried);
             }
         }
     }

@@ -7,7 +7,7 @@ use agentwire_protocol::event::{
 };
 
 use super::files::{self, Change};
-use super::{CALLS_LIMIT, Translator, plain_text};
+use super::{Translator, plain_text};
 use crate::claude::wire::{Block, ResultMeta};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
@@ -172,14 +172,7 @@ impl Translator {
 
     /// Whether that call was not told of yet; from now on it was.
     fn tell_of(&mut self, id: &str) -> bool {
-        if self.told_tools.iter().any(|told| told == id) {
-            return false;
-        }
-        if self.told_tools.len() >= CALLS_LIMIT {
-            self.told_tools.pop_front();
-        }
-        self.told_tools.push_back(id.to_owned());
-        true
+        !self.told_tools.has(id) && self.told_tools.add(id)
     }
 
     /// Somebody refused that call; its result will say so less clearly.

@@ -1,17 +1,18 @@
 //! Blocks of text and thinking that grow: what was said of each, so that nothing is said twice.
-//!
-//! Texts are compared in their JSON form, as one program wrote them; only if that differs are they
-//! decoded.
 
 use std::borrow::Cow;
 
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{PlanUpdated, TextChunk, ThinkingChunk};
 
+use crate::said::Said;
 use crate::tape::{Agent, Out};
 
 /// How many blocks may be open at once; of more, the oldest are forgotten.
 const OPEN_LIMIT: usize = 256;
+
+/// How long a plan in words may be.
+const PLAN_LIMIT: usize = 1 << 20;
 
 /// Which part of an item a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +50,9 @@ struct Block {
     item: String,
     part: Part,
     name: Option<String>,
-    /// What was said so far, in its JSON form without the quotes.
-    said: String,
+    said: Said,
+    /// The words of a plan, which are told at its end.
+    plan: String,
     /// Whether the whole so far ended in dots that may stand for what is to come.
     dots: bool,
     open: bool,
@@ -63,7 +65,7 @@ impl Blocks {
     /// The next piece of a block, as a JSON string.
     pub(super) fn delta(&mut self, out: &mut Out<'_>, agent: &Agent<'_>, key: Key<'_>, json: &str) {
         let block = self.block(agent, key);
-        block.said.push_str(inside(json));
+        block.hear(&Text::quoted(json).decode());
         block.open = true;
         block.emit(out, Text::quoted(json), false);
     }
@@ -74,6 +76,8 @@ impl Blocks {
         let block = self.block(agent, key);
         let dots = inside(json).strip_suffix(DOTS);
         let json = &*dots.map_or(Cow::Borrowed(json), |shown| Cow::Owned(quote(shown)));
+        let whole = Text::quoted(json);
+        let whole = whole.decode();
         let rest = match rest(&block.said, json) {
             Some(rest) => rest,
             None => {
@@ -83,8 +87,9 @@ impl Blocks {
         };
         block.dots = dots.is_some();
         block.open |= block.dots;
-        block.said.clear();
-        block.said.push_str(inside(json));
+        block.said = Said::default();
+        block.plan.clear();
+        block.hear(&whole);
         if !rest.is_empty() {
             block.open = true;
             block.emit(out, rest, false);
@@ -113,8 +118,8 @@ impl Blocks {
             }
         };
         if key.part == Part::Plan {
-            let whole = json.map_or_else(|| quote(&block.said), str::to_owned);
-            out.emit_as(&block.agent(), plan(Text::quoted(&whole)));
+            let whole = json.map_or(Text::from(block.plan.as_str()), Text::quoted);
+            out.emit_as(&block.agent(), plan(whole));
             return;
         }
         block.emit(out, content, true);
@@ -164,10 +169,19 @@ impl Block {
             item: key.item.to_owned(),
             part: key.part,
             name,
-            said: String::new(),
+            said: Said::default(),
+            plan: String::new(),
             dots: false,
             open: false,
             attempt: 1,
+        }
+    }
+
+    /// This was said too. Of a plan the words are kept, up to a bound.
+    fn hear(&mut self, text: &str) {
+        self.said.add(text);
+        if self.part == Part::Plan && self.plan.len() + text.len() <= PLAN_LIMIT {
+            self.plan.push_str(text);
         }
     }
 
@@ -188,7 +202,8 @@ impl Block {
         if self.part != Part::Plan {
             self.close(out);
         }
-        self.said.clear();
+        self.said = Said::default();
+        self.plan.clear();
         self.dots = false;
         if std::mem::take(&mut self.open) {
             self.attempt += 1;
@@ -202,8 +217,7 @@ impl Block {
     fn close(&self, out: &mut Out<'_>) {
         match self.part {
             Part::Plan => {
-                let whole = quote(&self.said);
-                out.emit_as(&self.agent(), plan(Text::quoted(&whole)));
+                out.emit_as(&self.agent(), plan(Text::from(self.plan.as_str())));
             }
             _ if self.open => self.emit(out, self.tail(), true),
             _ => {}
@@ -239,18 +253,11 @@ fn quote(inside: &str) -> String {
 }
 
 /// What `json` says after what was said; `None` if it does not begin so.
-fn rest<'j>(said: &str, json: &'j str) -> Option<Text<'j>> {
+fn rest<'j>(said: &Said, json: &'j str) -> Option<Text<'j>> {
     if said.is_empty() {
         return Some(Text::quoted(json));
     }
-    match inside(json).strip_prefix(said) {
-        Some("") => Some(Text::from("")),
-        Some(rest) => Some(Text::from(Text::quoted(&quote(rest)).decode().into_owned())),
-        None => {
-            let whole = Text::quoted(json);
-            let before = quote(said);
-            let rest = whole.decode().strip_prefix(&*Text::quoted(&before).decode())?.to_owned();
-            Some(Text::from(rest))
-        }
-    }
+    let whole = Text::quoted(json);
+    let whole = whole.decode();
+    Some(Text::from(said.rest_of(&whole)?.to_owned()))
 }

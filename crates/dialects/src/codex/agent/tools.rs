@@ -1,7 +1,6 @@
 //! Tool calls of both wires: each begins once and ends once.
 
 use std::borrow::Cow;
-use std::collections::{HashSet, VecDeque};
 
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{
@@ -11,9 +10,6 @@ use agentwire_protocol::event::{
 use super::Translator;
 use crate::json::Value;
 use crate::tape::{Agent, Out};
-
-/// How many calls are remembered after their end.
-const LIMIT: usize = 4096;
 
 /// What is remembered of an open call.
 #[derive(Debug, Default)]
@@ -26,32 +22,6 @@ pub(super) struct Called {
     pub(super) said: String,
     /// Whether the specification's late command or query was told.
     pub(super) titled: bool,
-}
-
-/// The calls that have begun, ended or not.
-#[derive(Debug, Default)]
-pub(super) struct Seen {
-    ids: HashSet<String>,
-    order: VecDeque<String>,
-}
-
-impl Seen {
-    fn add(&mut self, id: &str) -> bool {
-        if !self.ids.insert(id.to_owned()) {
-            return false;
-        }
-        self.order.push_back(id.to_owned());
-        if self.order.len() > LIMIT
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
-        }
-        true
-    }
-
-    pub(super) fn has(&self, id: &str) -> bool {
-        self.ids.contains(id)
-    }
 }
 
 /// How a call ended.
@@ -70,7 +40,7 @@ impl Translator {
         called: Called,
     ) {
         let id = started.tool_id.decode().into_owned();
-        if self.seen.add(&id) && self.ledger.open_tool(&id, agent, called) {
+        if !self.seen.has(&id) && self.seen.add(&id) && self.ledger.open_tool(&id, agent, called) {
             if agent.parent.is_none() {
                 self.ledger.ensure_turn(out);
             }
