@@ -121,15 +121,16 @@ wire! {
         parent_tool_use_id: Cow<'d, str> = "parent_tool_use_id",
     }
 
-    /// An event of the model's service.
+    /// An event of the model's service. Most are deltas: what only others have is read when it comes
+    /// to that.
     struct StreamEvent {
         kind: Cow<'d, str> = "type",
         index: u64 = "index",
-        message: Message<'d> = "message",
-        content_block: Block<'d> = "content_block",
-        delta: Delta<'d> = "delta",
-        usage: Usage<'d> = "usage",
-        error: Failure<'d> = "error",
+        message: Value<'d> = "message",
+        content_block: Value<'d> = "content_block",
+        delta: Value<'d> = "delta",
+        usage: Value<'d> = "usage",
+        error: Value<'d> = "error",
     }
 
     /// A piece of a block.

@@ -6,7 +6,8 @@ use agentwire_protocol::{EventKind, MAIN_AGENT, Text, TokenUsage};
 
 use super::turns::{merged, usage};
 use super::{Translator, fail, owned};
-use crate::claude::wire::{StreamEvent, StreamLine};
+use crate::claude::wire::{self, Delta, Message, StreamEvent, StreamLine, Usage};
+use crate::json::Value;
 use crate::said::Said;
 use crate::tape::{Agent, Out};
 
@@ -136,7 +137,7 @@ impl Translator {
             Some("content_block_delta") => self.delta(&agent, event, out),
             Some("message_start") => {
                 self.ensure_turn_of(&agent, out);
-                let message = event.message.unwrap_or_default();
+                let message = event.message.and_then(Value::to::<Message<'_>>).unwrap_or_default();
                 let stream = self.streams.of(&agent);
                 stream.close(out);
                 stream.message.push_str(&message.id.unwrap_or_default());
@@ -147,7 +148,8 @@ impl Translator {
             Some("content_block_stop") => out.keep("stream_event/content_block_stop"),
             Some("message_delta") => {
                 let stream = self.streams.of(&agent);
-                stream.usage = merged(&stream.usage, &event.usage.unwrap_or_default());
+                let counted = event.usage.and_then(Value::to::<Usage<'_>>);
+                stream.usage = merged(&stream.usage, &counted.unwrap_or_default());
                 out.emit_as(
                     &agent,
                     UsageReported {
@@ -159,14 +161,16 @@ impl Translator {
                 );
             }
             Some("message_stop") => out.keep("stream_event/message_stop"),
-            Some("error") => event.error.into_iter().for_each(|error| fail(error, out)),
+            Some("error") => {
+                event.error.and_then(Value::to).into_iter().for_each(|error| fail(error, out));
+            }
             _ => {}
         }
     }
 
     /// A block that starts again is a new one: the model's service was called again.
     fn block_start(&mut self, agent: &Agent<'_>, event: StreamEvent<'_>, out: &mut Out<'_>) {
-        let block = event.content_block.unwrap_or_default();
+        let block = event.content_block.and_then(Value::to::<wire::Block<'_>>).unwrap_or_default();
         let (voice, text) = match block.kind.as_deref() {
             Some("text") => (Voice::Text, block.text),
             Some("thinking") => (Voice::Thinking, block.thinking),
@@ -187,7 +191,7 @@ impl Translator {
     }
 
     fn delta(&mut self, agent: &Agent<'_>, event: StreamEvent<'_>, out: &mut Out<'_>) {
-        let delta = event.delta.unwrap_or_default();
+        let delta = event.delta.and_then(Value::to::<Delta<'_>>).unwrap_or_default();
         let (voice, text) = match (delta.kind.as_deref(), delta.text, delta.thinking) {
             (Some("text_delta"), Some(text), _) => (Voice::Text, text),
             (Some("thinking_delta"), _, Some(text)) => (Voice::Thinking, text),
