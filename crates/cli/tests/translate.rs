@@ -141,12 +141,31 @@ fn transcripts_are_unwrapped() {
         "{\"dir\": \"out\", \"t_ms\": 2, \"line\": {\"type\": \"init\", \"session_id\": \"s\"}}\n",
         "{\"dir\":\"out\",\"t_ms\":3,\"line\":{\"type\":\"x\",\"a\":1,\"a\":2}}\n",
         "{\"dir\":\"out\",\"t_ms\":4,\"raw\":\"not \\\"JSON\\\"\"}\n",
+        "{\"dir\":\"out\",\"line\":{\"b\":1,\"b\":2},\"note\":\"after\"}\n",
+        "what\n",
     );
     let output = run(&["translate", "--from", "gemini", "--transcript"], transcript.as_bytes());
-    let lines = "{\"type\": \"init\", \"session_id\": \"s\"}\n{\"type\":\"x\",\"a\":1,\"a\":2}\nnot \"JSON\"\n";
+    let lines = "{\"type\": \"init\", \"session_id\": \"s\"}\n{\"type\":\"x\",\"a\":1,\"a\":2}\nnot \"JSON\"\n{\"b\":1,\"b\":2}\n";
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1 lines are no entries"));
     assert_eq!(String::from_utf8(native(&output.stdout)).expect("UTF-8"), lines);
     let hint = run(&["translate"], transcript.as_bytes());
     assert!(String::from_utf8_lossy(&hint.stderr).contains("--transcript"));
+}
+
+/// A line may be long, loose or begin with a byte order mark, and still tell whose it is.
+#[test]
+fn auto_reads_as_the_tape_does() {
+    let long = "x".repeat(3 << 20);
+    let lines = [
+        format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":\"{long}\"}}\n"),
+        "{\"type\":\"message\",\"role\":\"user\",\"content\":\"\\ud83d\"}\n".to_owned(),
+        "\u{FEFF}{\"type\":\"message\",\"role\":\"user\",\"content\":\"\"}".to_owned(),
+    ];
+    for line in lines {
+        let output = run(&["translate"], line.as_bytes());
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(text.contains("\"agentType\":\"gemini\""), "{}", text.get(..300).unwrap_or(&text));
+    }
 }
 
 #[test]

@@ -21,3 +21,6 @@ pub(crate) use read::wire;
 /// How deep a line may nest and still be embedded: with the event around it, the strictest of the
 /// common parsers (64 levels) must take it.
 pub const MAX_DEPTH: usize = 60;
+
+/// How many values a line may hold and still be looked into; one with more is kept as text.
+pub const MAX_VALUES: usize = 1 << 20;

@@ -11,8 +11,11 @@ use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
 
 use crate::tape::{Agent, Out};
 
-/// How many tool calls or requests may be open at once; of more, the oldest are forgotten.
-const OPEN_LIMIT: usize = 4096;
+/// How many tool calls or requests may be open at once; more are not told of.
+const OPEN_LIMIT: usize = 1024;
+
+/// How long an id may be; what has a longer one is not told of.
+const ID_LIMIT: usize = 4096;
 
 /// What is open. `T` is what a dialect remembers of a tool call, `R` of a request.
 #[derive(Debug)]
@@ -189,13 +192,10 @@ impl<T, R> Ledger<T, R> {
         }
     }
 
-    /// A tool was called. `false` if that call is open already.
+    /// A tool was called. `false` if that call is open already, or too many are.
     pub(crate) fn open_tool(&mut self, id: &str, agent: &Agent<'_>, memo: T) -> bool {
-        if self.tool(id).is_some() {
+        if self.tools.len() >= OPEN_LIMIT || id.len() > ID_LIMIT || self.tool(id).is_some() {
             return false;
-        }
-        if self.tools.len() >= OPEN_LIMIT {
-            self.tools.remove(0);
         }
         self.tools.push(OpenTool {
             id: id.to_owned(),
@@ -222,13 +222,10 @@ impl<T, R> Ledger<T, R> {
         Some(self.tools.remove(at))
     }
 
-    /// The agent asks. `false` if that request is open already.
+    /// The agent asks. `false` if that request is open already, or too many are.
     pub(crate) fn open_request(&mut self, id: &str, agent: &Agent<'_>, memo: R) -> bool {
-        if self.request(id).is_some() {
+        if self.requests.len() >= OPEN_LIMIT || id.len() > ID_LIMIT || self.request(id).is_some() {
             return false;
-        }
-        if self.requests.len() >= OPEN_LIMIT {
-            self.requests.remove(0);
         }
         self.requests.push(OpenRequest {
             id: id.to_owned(),

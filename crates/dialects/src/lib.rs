@@ -18,7 +18,7 @@ pub mod transcript;
 use agentwire_protocol::{AgentType, GatewayError};
 
 use crate::agent::AgentDialect;
-use crate::json::Value;
+use crate::json::{Fault, Scanner, Value, repair};
 
 /// Every agent wire that agentwire speaks. To add an agent, add its folder and its line here.
 pub fn agents() -> &'static [&'static dyn AgentDialect] {
@@ -33,6 +33,16 @@ pub fn agent(name: &str) -> Option<&'static dyn AgentDialect> {
 /// The agent wire that this line belongs to.
 pub fn recognise(message: Value<'_>) -> Option<&'static dyn AgentDialect> {
     agents().iter().copied().find(|dialect| dialect.recognises(message))
+}
+
+/// The agent wire that these bytes belong to, read as a tape reads them.
+pub fn recognise_line(scanner: &mut Scanner, line: &[u8]) -> Option<&'static dyn AgentDialect> {
+    let text = tape::bare(std::str::from_utf8(line).ok()?);
+    match scanner.scan(text) {
+        Ok(document) => recognise(document.root()),
+        Err(Fault::Loose) => recognise(scanner.scan(&repair(text).ok()?).ok()?.root()),
+        Err(Fault::Syntax) => None,
+    }
 }
 
 /// The wire over which that agent is driven: its default, or the one that is named.

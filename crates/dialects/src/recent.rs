@@ -5,6 +5,9 @@ use std::collections::{HashMap, VecDeque};
 /// How many ids are remembered; of more, the oldest are forgotten.
 const LIMIT: usize = 4096;
 
+/// How long an id may be to be remembered.
+const ID_LIMIT: usize = 4096;
+
 /// The ids that were used last.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
@@ -15,6 +18,9 @@ pub(crate) struct Recent {
 impl Recent {
     /// It was used. `false` if it had been before.
     pub(crate) fn add(&mut self, id: &str) -> bool {
+        if id.len() > ID_LIMIT {
+            return true;
+        }
         if self.order.len() >= LIMIT
             && let Some(oldest) = self.order.pop_front()
             && let Some(count) = self.counts.get_mut(&oldest)

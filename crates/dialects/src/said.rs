@@ -1,16 +1,28 @@
-//! What the deltas of a block have said so far, in constant memory: a block may be long.
+//! What the deltas of a block have said so far, in bounded memory: a block may be long.
 
-/// The length and a digest of what was said.
-#[derive(Clone, Copy, Debug)]
+/// How much of the end is kept as it is, to know a whole text whose end was trimmed.
+const TAIL: usize = 256;
+
+/// A digest of what was said, and its last words.
+#[derive(Clone, Debug)]
 pub(crate) struct Said {
+    /// How long that is of which there is only the digest.
     bytes: usize,
     digest: u64,
+    tail: String,
 }
 
 impl Default for Said {
     fn default() -> Self {
-        Self { bytes: 0, digest: 0xCBF2_9CE4_8422_2325 }
+        Self { bytes: 0, digest: START, tail: String::new() }
     }
+}
+
+const START: u64 = 0xCBF2_9CE4_8422_2325;
+
+fn digest(start: u64, text: &str) -> u64 {
+    text.bytes()
+        .fold(start, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
 }
 
 impl Said {
@@ -23,21 +35,32 @@ impl Said {
 
     /// Whether nothing was said.
     pub(crate) fn is_empty(&self) -> bool {
-        self.bytes == 0
+        self.bytes == 0 && self.tail.is_empty()
     }
 
     /// This was said too.
     pub(crate) fn add(&mut self, text: &str) {
-        self.bytes += text.len();
-        self.digest = text.bytes().fold(self.digest, |digest, byte| {
-            (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
-        });
+        self.tail.push_str(text);
+        if self.tail.len() > 2 * TAIL {
+            let cut = self.tail.floor_char_boundary(self.tail.len() - TAIL);
+            let tail = self.tail.split_off(cut);
+            self.digest = digest(self.digest, &self.tail);
+            self.bytes += self.tail.len();
+            self.tail = tail;
+        }
     }
 
-    /// What the whole text adds to what was said; nothing if it does not begin with that.
+    /// What the whole text adds to what was said; nothing if it does not begin with that. A whole
+    /// text that lacks only the last of what was said adds the empty text.
     pub(crate) fn rest_of<'t>(&self, whole: &'t str) -> Option<&'t str> {
         let (begin, rest) = whole.split_at_checked(self.bytes)?;
-        (Self::of(begin).digest == self.digest).then_some(rest)
+        if digest(START, begin) != self.digest {
+            return None;
+        }
+        rest.strip_prefix(&*self.tail).or_else(|| {
+            let trimmed = !whole.is_empty() && self.tail.starts_with(rest);
+            trimmed.then_some("")
+        })
     }
 }
 
@@ -53,8 +76,22 @@ mod tests {
         said.add("b");
         assert_eq!(said.rest_of("äbc"), Some("c"));
         assert_eq!(said.rest_of("äb"), Some(""));
+        assert_eq!(said.rest_of("ä"), Some(""));
         assert_eq!(said.rest_of("äxc"), None);
         assert_eq!(said.rest_of("ab"), None);
         assert_eq!(said.rest_of("xé"), None);
+        assert_eq!(said.rest_of(""), None);
+    }
+
+    #[test]
+    fn long_texts_are_known_by_their_digest() {
+        let mut said = Said::default();
+        (0..1000).for_each(|number| said.add(&format!("{number}ä ")));
+        let whole: String = (0..1001).map(|number| format!("{number}ä ")).collect();
+        assert_eq!(said.rest_of(&whole), Some("1000ä "));
+        let all = whole.strip_suffix("1000ä ").unwrap();
+        assert_eq!(said.rest_of(all.trim_end()), Some(""));
+        assert_eq!(said.rest_of(&whole.replacen('0', "1", 1)), None);
+        assert!(said.tail.len() <= 2 * TAIL);
     }
 }

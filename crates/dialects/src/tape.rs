@@ -11,7 +11,7 @@ use agentwire_protocol::event::{
     AgentInfo, ErrorEvent, Other, SessionEndReason, SessionEnded, SessionStarted, Status,
     StatusChanged,
 };
-use agentwire_protocol::json::escape_separators;
+use agentwire_protocol::json::{has_separator, on_one_line};
 use agentwire_protocol::{
     AgentType, Call, Command, Event, EventKind, GatewayError, Json, Lines, MAIN_AGENT, Native,
     NativeLine, SessionConfig, Stream, Text,
@@ -141,7 +141,8 @@ struct Session {
     config: SessionConfig,
     recording: bool,
     started: bool,
-    ended: bool,
+    /// How a recording ends, as last told.
+    ending: Option<(SessionEndReason, Option<String>)>,
 }
 
 impl Tape {
@@ -162,7 +163,7 @@ impl Tape {
                 config: setup.config.clone(),
                 recording: setup.recording,
                 started: !setup.recording,
-                ended: false,
+                ending: None,
             },
             partial: Vec::new(),
             overlong: None,
@@ -215,7 +216,7 @@ impl Tape {
         }
         let out = &mut Out::new(&mut self.session, sink, None);
         self.translator.on_exit(exit, out);
-        out.end(SessionEndReason::Completed, None);
+        out.finish();
     }
 
     /// A client wants this.
@@ -275,19 +276,22 @@ impl Tape {
             Out::new(&mut self.session, sink, Some(native)).keep("notUtf8");
             return;
         };
-        let bare = text.trim_start_matches('\u{FEFF}').trim_matches([' ', '\t', '\r']);
+        let bare = bare(text);
         // What is read is the line itself, or a copy mended where our own lines need it so; what is
         // kept is always the line itself.
-        let escaped = escape_separators(bare);
         let mended;
-        let (document, exact) = match self.scanner.scan(&escaped) {
-            Ok(document) => {
-                // A reader might trim what stands around a line, or split it at a control byte.
-                let whole = matches!(escaped, Cow::Borrowed(bare) if bare.len() == text.len());
-                (document, whole && !document.has_control_bytes())
+        let (document, exact) = match self.scanner.scan(bare) {
+            Ok(document) if document.has_control_bytes() || has_separator(bare.as_bytes()) => {
+                mended = on_one_line(bare).into_owned();
+                match self.scanner.scan(&mended) {
+                    Ok(document) => (document, false),
+                    Err(_) => return self.keep_text(text, unterminated, sink),
+                }
             }
+            Ok(document) => (document, bare.len() == text.len()),
             Err(Fault::Loose) => {
-                mended = repair(&escaped).unwrap_or_default();
+                mended =
+                    repair(bare).map(|text| on_one_line(&text).into_owned()).unwrap_or_default();
                 match self.scanner.scan(&mended) {
                     Ok(document) => (document, false),
                     Err(_) => return self.keep_text(text, unterminated, sink),
@@ -330,6 +334,11 @@ impl Tape {
     }
 }
 
+/// A line without what may stand around JSON.
+pub(crate) fn bare(text: &str) -> &str {
+    text.trim_start_matches('\u{FEFF}').trim_matches([' ', '\t', '\r'])
+}
+
 /// Where a translator puts what it makes of one line or command.
 pub struct Out<'o> {
     session: &'o mut Session,
@@ -367,12 +376,17 @@ impl<'o> Out<'o> {
         self.start(config, Some(info));
     }
 
-    /// The recording is over for this reason; a live session ends by its own rules. Only the first
-    /// end counts.
+    /// The recording ends for this reason, which is told when it is over; of several the last counts.
+    /// A live session ends by its own rules.
     pub fn end(&mut self, reason: SessionEndReason, error: Option<Text<'_>>) {
-        if self.session.recording && !self.session.ended {
-            self.emit(SessionEnded { reason, error });
-            self.session.ended = true;
+        self.session.ending = Some((reason, error.map(|error| error.to_string())));
+    }
+
+    /// `sessionEnded` is the last event of a recording.
+    fn finish(&mut self) {
+        if self.session.recording {
+            let ending = self.session.ending.take().unwrap_or((SessionEndReason::Completed, None));
+            self.emit(SessionEnded { reason: ending.0, error: ending.1.map(Text::from) });
         }
     }
 
@@ -381,9 +395,14 @@ impl<'o> Out<'o> {
         self.session.recording
     }
 
-    /// A line for the agent's stdin.
+    /// A line for the agent's stdin: one JSON text. Whatever a client put into it, it stays one line.
     pub fn write(&mut self, line: impl Into<String>) {
-        self.sink.action(Action::Write(line.into()));
+        let line = line.into();
+        let line = match on_one_line(&line) {
+            Cow::Borrowed(_) => line,
+            Cow::Owned(line) => line,
+        };
+        self.sink.action(Action::Write(line));
     }
 
     /// Something else to do to the process.
@@ -415,6 +434,7 @@ impl<'o> Out<'o> {
     fn start(&mut self, config: SessionConfig, info: Option<AgentInfo<'_>>) {
         self.session.started = true;
         let agent_type = self.session.agent_type;
+        let config = config.shown();
         self.emit(SessionStarted { agent_type, config, info });
     }
 }

@@ -3,22 +3,39 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Fault, Scanner, Value};
+use crate::json::{Document, Fault, Scanner, repair};
 
 /// The exact text of what the agent wrote, if this line of a transcript tells of that.
-///
-/// A `line` in which parsers differ (doubled keys, lone surrogates) is cut out by its place, since
-/// mending the transcript would mend the line too.
 pub fn agent_line(scanner: &mut Scanner, line: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(line).ok()?.trim();
     match scanner.scan(text) {
-        Ok(document) => read(document.root()),
-        Err(Fault::Loose) => cut(text).map(|line| line.as_bytes().to_vec()),
+        Ok(document) => written(document),
+        // Parsers differ on the line that it holds: it is cut out as it stands. Text that is not
+        // JSON has no such form, and is read as mended.
+        Err(Fault::Loose) => {
+            let entry = scanner.scan_tolerant(text).ok()?;
+            if entry.root().get("line").is_some() {
+                return written(entry);
+            }
+            let mended = repair(text).ok()?;
+            written(scanner.scan(&mended).ok()?)
+        }
         Err(Fault::Syntax) => None,
     }
 }
 
-fn read(entry: Value<'_>) -> Option<Vec<u8>> {
+/// Whether this is a line of a transcript, of either side.
+pub fn is_entry(scanner: &mut Scanner, line: &[u8]) -> bool {
+    let text = std::str::from_utf8(line).unwrap_or_default().trim();
+    scanner.scan_tolerant(text).is_ok_and(|document| {
+        let entry = document.root();
+        let told = entry.get("line").or(entry.get("raw"));
+        told.is_some() && entry.get("dir").is_some_and(|dir| dir.is("in") || dir.is("out"))
+    })
+}
+
+fn written(document: Document<'_>) -> Option<Vec<u8>> {
+    let entry = document.root();
     if !entry.get("dir")?.is("out") {
         return None;
     }
@@ -26,11 +43,4 @@ fn read(entry: Value<'_>) -> Option<Vec<u8>> {
         Some(raw) => Some(raw.into_owned().into_bytes()),
         None => Some(entry.get("line")?.json().get().as_bytes().to_vec()),
     }
-}
-
-/// `line` is the last field of an entry.
-fn cut(entry: &str) -> Option<&str> {
-    let (head, rest) = entry.split_once("\"line\":")?;
-    let head: String = head.split_whitespace().collect();
-    head.contains("\"dir\":\"out\"").then(|| rest.strip_suffix('}').map(str::trim))?
 }

@@ -92,6 +92,7 @@ fn check_order(events: &[String], name: &str) {
     assert_eq!(count("sessionStarted"), 1, "{name}");
     assert_eq!(events[0]["type"], "sessionStarted", "{name}");
     assert_eq!(count("sessionEnded"), 1, "{name}");
+    assert_eq!(events[events.len() - 1]["type"], "sessionEnded", "{name}");
     assert_eq!(count("turnStarted"), count("turnCompleted") + count("turnFailed"), "{name}");
     assert_eq!(count("requestRaised"), count("requestSettled"), "{name}");
     let mut turn_open = false;
@@ -173,6 +174,11 @@ fn mutated() -> impl Strategy<Value = (usize, Vec<u8>)> {
         })
 }
 
+/// What may stand between values, and what a reader might split a line at.
+fn space() -> impl Strategy<Value = &'static str> {
+    prop_oneof![5 => Just(""), 1 => Just(" "), 1 => Just("\t"), 1 => Just("\r")]
+}
+
 /// JSON objects of any shape, with the words that dialects look for in all the wrong places.
 fn any_message() -> impl Strategy<Value = String> {
     let word = prop_oneof![
@@ -238,11 +244,15 @@ fn any_message() -> impl Strategy<Value = String> {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..4)
                 .prop_map(|items| format!("[{}]", items.join(","))),
-            proptest::collection::vec((word.clone(), inner), 0..6).prop_map(|fields| {
-                let fields: Vec<_> =
-                    fields.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
-                format!("{{{}}}", fields.join(","))
-            }),
+            (proptest::collection::vec((word.clone(), inner), 0..6), space()).prop_map(
+                |(fields, space)| {
+                    let fields: Vec<_> = fields
+                        .iter()
+                        .map(|(key, value)| format!("\"{key}\":{space}{value}"))
+                        .collect();
+                    format!("{{{}}}", fields.join(","))
+                }
+            ),
         ]
     });
     proptest::collection::vec(value, 1..6).prop_map(|lines| lines.join("\n"))

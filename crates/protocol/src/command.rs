@@ -205,6 +205,8 @@ pub enum Answer {
         message: Option<String>,
         /// The turn ends as well.
         interrupt: bool,
+        /// Its like is refused from now on.
+        always: bool,
     },
     /// Answers to questions, by question or by its id.
     Answers(BTreeMap<String, Json<'static>>),
@@ -244,6 +246,7 @@ impl Settlement {
             return Ok(Answer::Deny {
                 message: self.message.clone(),
                 interrupt: self.interrupt.unwrap_or(false),
+                always: self.remember == Some(Remember::Session),
             });
         }
         if let Some(answers) = &self.answers {
@@ -277,9 +280,23 @@ pub struct CommandFrame {
     pub command: Command,
 }
 
+/// A frame that was refused. The reply carries its id, if it had one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrameError {
+    /// The client's id of the call.
+    pub id: Option<Json<'static>>,
+    /// Why it was refused.
+    pub error: GatewayError,
+}
+
 impl CommandFrame {
     /// Reads a frame: first its name, then the fields of that command.
-    pub fn from_json(text: &str) -> Result<Self, GatewayError> {
+    pub fn from_json(text: &str) -> Result<Self, FrameError> {
+        let id = || read::<Id>(text).ok().and_then(|id| id.id);
+        Self::read(text).map_err(|error| FrameError { id: id(), error })
+    }
+
+    fn read(text: &str) -> Result<Self, GatewayError> {
         let head: Head = read(text)?;
         let command = match head.command.as_str() {
             "start" => {
@@ -320,6 +337,12 @@ fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, GatewayError> {
         };
         GatewayError::new(code, format!("failed to read the command: {error}"))
     })
+}
+
+#[derive(Deserialize)]
+struct Id {
+    #[serde(default)]
+    id: Option<Json<'static>>,
 }
 
 #[derive(Deserialize)]

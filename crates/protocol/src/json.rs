@@ -13,7 +13,7 @@ use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::value::RawValue;
 
-pub use line::{WriteError, escape_separators, has_separator, write_line, write_value};
+pub use line::{WriteError, has_separator, on_one_line, write_line, write_value};
 
 /// The name by which serde_json's serializer knows a fragment that is to be written as it is.
 /// It belongs to `RawValue`, whose safe constructors all parse the text again; ours was parsed.
@@ -42,8 +42,7 @@ impl<'a> Text<'a> {
         Text(Form::Plain(Cow::Borrowed(text)))
     }
 
-    /// A JSON string with its quotes, as found in a text that was checked to be JSON and to hold no
-    /// U+2028 or U+2029.
+    /// A JSON string with its quotes, as found in a text that was checked to be JSON on one line.
     pub fn quoted(json: &'a str) -> Self {
         Self(Form::Quoted(Cow::Borrowed(json)))
     }
@@ -144,13 +143,13 @@ impl JsonSchema for Text<'_> {
     }
 }
 
-/// Any JSON value, kept as its exact text. It holds no U+2028 or U+2029 but in escapes, so that it can
-/// stand on any line as it is.
+/// Any JSON value, kept as its exact text. It holds nothing that a reader might split a line at, so
+/// that it can stand on any line as it is.
 #[derive(Clone)]
 pub struct Json<'a>(Cow<'a, str>);
 
 impl<'a> Json<'a> {
-    /// A value as found in a text that was checked to be JSON and to hold no U+2028 or U+2029.
+    /// A value as found in a text that was checked to be JSON on one line; see [`on_one_line`].
     pub fn checked(text: impl Into<Cow<'a, str>>) -> Self {
         Self(text.into())
     }
@@ -168,7 +167,7 @@ impl<'a> Json<'a> {
     /// Checks the text, then keeps it.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         let value: &RawValue = serde_json::from_str(text)?;
-        Ok(Self(escape_separators(value.get())))
+        Ok(Self(on_one_line(value.get())))
     }
 
     /// The exact text.
@@ -209,7 +208,7 @@ impl<'de> Deserialize<'de> for Json<'_> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
         let text = String::from(Box::<str>::from(value));
-        Ok(Self(match escape_separators(&text) {
+        Ok(Self(match on_one_line(&text) {
             Cow::Borrowed(_) => Cow::Owned(text),
             Cow::Owned(escaped) => Cow::Owned(escaped),
         }))
@@ -252,6 +251,9 @@ mod tests {
         let mut out = Vec::new();
         let json = Json::parse("\"x\u{2028}\"").unwrap();
         write_line(&("\u{2028}é€\u{2029}", json), &mut out).unwrap();
+        assert_eq!(Json::parse("{\n\t\"a\":\r1}").unwrap().get(), "{  \"a\": 1}");
+        let read: Json<'_> = serde_json::from_str("[\n1]").unwrap();
+        assert_eq!(read.get(), "[ 1]");
         assert_eq!(String::from_utf8(out).unwrap(), "[\"\\u2028é€\\u2029\",\"x\\u2028\"]\n");
     }
 }

@@ -14,7 +14,9 @@ pub mod schema;
 pub mod session;
 pub mod usage;
 
-pub use command::{Answer, Call, Command, CommandFrame, Configure, Image, Prompt, Settlement};
+pub use command::{
+    Answer, Call, Command, CommandFrame, Configure, FrameError, Image, Prompt, Settlement,
+};
 pub use error::{ErrorCode, GatewayError};
 pub use event::{Event, EventKind};
 pub use id::{MAIN_AGENT, RequestId, SessionId};

@@ -36,6 +36,7 @@ fn core_kind(kind: EventKind<'_>) -> Option<EventKind<'_>> {
     Some(match kind {
         EventKind::SessionStarted(mut started) => {
             started.agent_type = core_agent(started.agent_type);
+            started.config = started.config.core();
             EventKind::SessionStarted(started)
         }
         EventKind::ThinkingChunk(chunk) => EventKind::TextChunk(TextChunk {

@@ -157,6 +157,34 @@ pub struct SessionConfig {
     pub env: Option<BTreeMap<String, String>>,
 }
 
+impl SessionConfig {
+    /// What readers of the log may see: no environment, and of MCP servers only their names and
+    /// kinds, since variables, headers, arguments and addresses hold secrets.
+    pub fn shown(&self) -> Self {
+        let mut shown = Self { env: None, ..self.clone() };
+        for server in shown.mcp_servers.iter_mut().flat_map(BTreeMap::values_mut) {
+            *server = McpServer { kind: server.kind.take(), ..McpServer::default() };
+        }
+        shown
+    }
+
+    /// Only what the specification has.
+    pub fn core(&self) -> Self {
+        Self {
+            agent_type: self.agent_type.clone(),
+            project_id: self.project_id.clone(),
+            working_directory: self.working_directory.clone(),
+            model: self.model.clone(),
+            approval_mode: self.approval_mode,
+            sandbox_mode: self.sandbox_mode,
+            allowed_tools: self.allowed_tools.clone(),
+            blocked_tools: self.blocked_tools.clone(),
+            max_turns: self.max_turns,
+            ..Self::default()
+        }
+    }
+}
+
 /// What the agent is told before the first prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]

@@ -71,7 +71,9 @@ fn command_frames_are_read_by_name() {
     let query = read(r#"{"command":"query","method":"setModel","args":["opus",{"a":1}]}"#);
     let args = vec![Json::checked("\"opus\""), Json::checked("{\"a\":1}")];
     assert_eq!(query, Ok(Command::Query { method: "setModel".into(), args }));
-    let code = |text| CommandFrame::from_json(text).map_err(|error| error.code);
+    let code = |text| CommandFrame::from_json(text).map_err(|refused| refused.error.code);
+    let refused = CommandFrame::from_json(r#"{"id":[7],"command":"dance"}"#);
+    assert_eq!(refused.map_err(|refused| refused.id), Err(Some(Json::checked("[7]"))));
     assert_eq!(code("{"), Err(ErrorCode::InvalidJson));
     assert_eq!(code("{}"), Err(ErrorCode::InvalidMessage));
     assert_eq!(code(r#"{"command":"dance"}"#), Err(ErrorCode::UnknownMethod));

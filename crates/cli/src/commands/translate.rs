@@ -3,13 +3,14 @@
 mod input;
 mod output;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 
-use agentwire_dialects::agent::{AgentDialect, Exit};
+use agentwire_dialects::agent::Exit;
 use agentwire_dialects::tape::Tape;
 
-use self::input::{Recognised, Unwrap, recognise};
+use self::input::{Finder, Found, Unwrap};
 use self::output::Output;
 use crate::args::{To, Translate};
 use crate::print;
@@ -26,9 +27,9 @@ pub(crate) fn run(args: &Translate) -> io::Result<()> {
     let mut output = Output::new(args, size);
     let mut chunk = vec![0; CHUNK];
     let mut unwrap = args.transcript.then(Unwrap::default);
-    let mut waiting = Vec::new();
-    let mut tape: Option<Tape> =
-        args.from.dialect().and_then(agentwire_dialects::agent).map(record);
+    let mut finder = Finder::default();
+    let named = args.from.dialect().and_then(agentwire_dialects::agent);
+    let mut tape = named.map(Tape::recording);
 
     loop {
         let read = match input.read(&mut chunk) {
@@ -36,25 +37,31 @@ pub(crate) fn run(args: &Translate) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(failed("read the input", &error)),
         };
-        let bytes = chunk.get(..read).unwrap_or_default();
+        let at_end = read == 0;
         output.read(read);
+        let bytes = chunk.get(..read).unwrap_or_default();
         let bytes = match &mut unwrap {
-            Some(unwrap) if read == 0 => &unwrap.finish(),
-            Some(unwrap) => &unwrap.feed(bytes),
-            None => bytes,
+            Some(unwrap) => Cow::Owned(unwrap.feed(bytes, at_end)),
+            None => Cow::Borrowed(bytes),
         };
         match &mut tape {
-            Some(tape) => tape.feed(bytes, &mut output),
+            Some(tape) => tape.feed(&bytes, &mut output),
             None => {
-                waiting.extend_from_slice(bytes);
-                if let Some(dialect) = find(&waiting, read == 0) {
-                    let mut found = record(dialect);
-                    found.feed(&std::mem::take(&mut waiting), &mut output);
-                    tape = Some(found);
+                let dialect = match finder.feed(&bytes, at_end) {
+                    Found::Dialect(dialect) => Some(dialect),
+                    Found::NotYet => None,
+                    Found::Nothing => {
+                        hint(finder.is_transcript(), finder.is_empty(), args.transcript);
+                        agentwire_dialects::agents().first().copied()
+                    }
+                };
+                if let Some(dialect) = dialect {
+                    let found = tape.insert(Tape::recording(dialect));
+                    found.feed(&finder.take(), &mut output);
                 }
             }
         }
-        if read == 0 {
+        if at_end {
             break;
         }
         output.flush()?;
@@ -62,29 +69,29 @@ pub(crate) fn run(args: &Translate) -> io::Result<()> {
     if let Some(mut tape) = tape {
         tape.end(Exit::Unknown, &mut output);
     }
+    let strange = unwrap.map_or(0, |unwrap| unwrap.strange());
+    if strange > 0 {
+        print::note(&format!(
+            "agentwire: {strange} lines are no entries of a transcript and were left out; \
+             without --transcript they are kept"
+        ));
+    }
     output.finish(args.summary)
 }
 
-fn record(dialect: &dyn AgentDialect) -> Tape {
-    Tape::recording(dialect)
-}
-
-/// The dialect of what has come so far; none while more may tell.
-fn find(bytes: &[u8], at_end: bool) -> Option<&'static dyn AgentDialect> {
-    match recognise(bytes, at_end) {
-        Recognised::Dialect(dialect) => Some(dialect),
-        Recognised::NotYet => None,
-        Recognised::Nothing { transcript } => {
-            print::note(if transcript {
-                "agentwire: this looks like a transcript of both sides; add --transcript to read it as one"
-            } else if bytes.is_empty() {
-                "agentwire: the input is empty"
-            } else {
-                "agentwire: no known agent writes such lines, so they are kept as they are; name the agent with --from"
-            });
-            agentwire_dialects::agents().first().copied()
+/// Why nothing was recognised, and what to do.
+fn hint(is_transcript: bool, is_empty: bool, unwrapped: bool) {
+    print::note(match (is_transcript, is_empty, unwrapped) {
+        (true, ..) => {
+            "agentwire: this looks like a transcript of both sides; add --transcript to read it as one"
         }
-    }
+        (_, true, true) => "agentwire: the transcript has no line of the agent",
+        (_, true, false) => "agentwire: the input is empty",
+        (_, false, _) => {
+            "agentwire: no known agent writes such lines, so they are kept as they are; \
+             name the agent with --from"
+        }
+    });
 }
 
 /// The input, and how long it is if that is known.

@@ -2,15 +2,15 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher as _};
 
-use super::MAX_DEPTH;
-use super::block;
 use super::read::Value;
+use super::{MAX_DEPTH, MAX_VALUES, block};
 
 /// Why a text is not JSON that any strict parser takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not JSON.
+    /// It is not JSON, or holds more values than we care to list.
     Syntax,
     /// It is JSON, but parsers differ on it: a lone surrogate, a doubled key, a number out of range,
     /// or too deep. [`super::repair`] makes a text of it that all take.
@@ -85,7 +85,7 @@ impl Scanner {
     }
 
     /// Scans a text that may be loose; see [`Fault::Loose`].
-    pub(super) fn scan_tolerant<'d>(&'d mut self, text: &'d str) -> Result<Document<'d>, Fault> {
+    pub(crate) fn scan_tolerant<'d>(&'d mut self, text: &'d str) -> Result<Document<'d>, Fault> {
         self.pass::<false>(text)
     }
 
@@ -167,6 +167,9 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
     }
 
     fn value(&mut self, depth: usize) -> Result<(), Fault> {
+        if self.nodes.len() > MAX_VALUES {
+            return Err(Fault::Syntax);
+        }
         match self.peek() {
             b'"' => self.string(),
             b'{' | b'[' if depth >= MAX_DEPTH => self.deep(),
@@ -446,8 +449,8 @@ struct Keys {
     /// One bit for each key that was seen, by a cheap hash: a clear bit means a new key.
     seen: u64,
     count: usize,
-    /// Only for objects with many keys.
-    many: Option<Box<HashSet<Vec<u8>>>>,
+    /// Digests of the keys; only for objects with many keys.
+    many: Option<Box<HashSet<u64>>>,
     /// Some key has an escape, so that two spellings may be one key.
     escaped: bool,
 }
@@ -486,9 +489,11 @@ impl Keys {
         key: usize,
     ) -> Result<(), Fault> {
         let many = self.many.get_or_insert_with(|| {
-            Box::new(key_nodes(nodes, object, key).map(|node| decoded(bytes, node)).collect())
+            Box::new(key_nodes(nodes, object, key).map(|node| digest(bytes, node)).collect())
         });
-        let new = nodes.get(key).is_none_or(|node| many.insert(decoded(bytes, node)));
+        // Two keys of one digest are taken for one: the line is then mended, which compares the keys
+        // themselves.
+        let new = nodes.get(key).is_none_or(|node| many.insert(digest(bytes, node)));
         if new { Ok(()) } else { Err(Fault::Loose) }
     }
 }
@@ -507,13 +512,16 @@ fn slice<'s>(bytes: &'s [u8], node: &Node) -> &'s [u8] {
     bytes.get(node.start as usize..node.end as usize).unwrap_or_default()
 }
 
-fn decoded(bytes: &[u8], node: &Node) -> Vec<u8> {
+fn digest(bytes: &[u8], node: &Node) -> u64 {
     let quoted = slice(bytes, node);
-    let plain = || quoted.get(1..quoted.len() - 1).unwrap_or_default().to_vec();
-    if node.flags & ESCAPED == 0 {
-        return plain();
+    let mut hasher = DefaultHasher::new();
+    let decoded =
+        (node.flags & ESCAPED != 0).then(|| serde_json::from_slice::<String>(quoted).ok());
+    match decoded.flatten() {
+        Some(key) => hasher.write(key.as_bytes()),
+        None => hasher.write(quoted.get(1..quoted.len() - 1).unwrap_or_default()),
     }
-    serde_json::from_slice::<String>(quoted).map_or_else(|_| plain(), String::into_bytes)
+    hasher.finish()
 }
 
 /// Cheap, and different enough for the names of fields.

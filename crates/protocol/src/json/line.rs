@@ -431,11 +431,14 @@ impl ser::Serializer for Raw<'_> {
     }
 }
 
-/// JSON text with its line separators escaped; they can only stand in strings.
-pub fn escape_separators(json: &str) -> Cow<'_, str> {
-    if !has_separator(json.as_bytes()) {
+/// JSON text that no reader can split: U+2028 and U+2029, which can only stand in strings, are
+/// escaped, and control bytes, which can only stand between values, become spaces.
+pub fn on_one_line(json: &str) -> Cow<'_, str> {
+    let control = memchr::memchr3(b'\n', b'\r', b'\t', json.as_bytes()).is_some();
+    if !control && !has_separator(json.as_bytes()) {
         return Cow::Borrowed(json);
     }
+    let json = json.replace(['\n', '\r', '\t'], " ");
     Cow::Owned(json.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
 }
 

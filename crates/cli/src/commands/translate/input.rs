@@ -2,76 +2,118 @@
 
 use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::json::Scanner;
+use agentwire_dialects::tape::LINE_LIMIT;
+use agentwire_dialects::{recognise_line, transcript};
 
-/// How much of the input may pass before somebody must have recognised it.
+/// How many bytes of whole lines may pass before somebody must have recognised one.
 const PATIENCE: usize = 1 << 20;
 
-pub(super) enum Recognised {
+/// Holds the input back until a line tells whose it is.
+#[derive(Default)]
+pub(super) struct Finder {
+    waiting: Vec<u8>,
+    looked_at: usize,
+    scanner: Scanner,
+    transcript: bool,
+}
+
+pub(super) enum Found {
     Dialect(&'static dyn AgentDialect),
     /// More may tell.
     NotYet,
     /// No line so far is of any dialect.
-    Nothing {
-        /// They look like lines of a transcript.
-        transcript: bool,
-    },
+    Nothing,
 }
 
-/// The dialect of the first whole line that one recognises.
-pub(super) fn recognise(bytes: &[u8], at_end: bool) -> Recognised {
-    let mut scanner = Scanner::new();
-    let mut transcript = false;
-    let whole =
-        if at_end { bytes.len() } else { memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1) };
-    for line in bytes.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n') {
-        let Some(document) =
-            std::str::from_utf8(line).ok().and_then(|line| scanner.scan(line.trim()).ok())
-        else {
-            continue;
-        };
-        let message = document.root();
-        if let Some(dialect) = agentwire_dialects::recognise(message) {
-            return Recognised::Dialect(dialect);
+impl Finder {
+    pub(super) fn feed(&mut self, bytes: &[u8], at_end: bool) -> Found {
+        self.waiting.extend_from_slice(bytes);
+        while let Some(rest) = self.waiting.get(self.looked_at..) {
+            let end = match memchr::memchr(b'\n', rest) {
+                Some(end) => end,
+                None if at_end && !rest.is_empty() => rest.len(),
+                None => break,
+            };
+            let line = rest.get(..end).unwrap_or_default();
+            if let Some(dialect) = recognise_line(&mut self.scanner, line) {
+                return Found::Dialect(dialect);
+            }
+            self.transcript |= transcript::is_entry(&mut self.scanner, line);
+            self.looked_at += end + 1;
         }
-        transcript |= message.get("dir").is_some() && message.get("line").is_some();
+        let tired = self.looked_at > PATIENCE || self.waiting.len() > LINE_LIMIT;
+        if at_end || self.transcript || tired { Found::Nothing } else { Found::NotYet }
     }
-    if at_end || transcript || bytes.len() > PATIENCE {
-        return Recognised::Nothing { transcript };
+
+    /// Whether a line looked like one of a transcript.
+    pub(super) fn is_transcript(&self) -> bool {
+        self.transcript
     }
-    Recognised::NotYet
+
+    /// Whether nothing has come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// All that was held back.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.waiting)
+    }
 }
 
-/// Takes the agent's lines out of a transcript: of each `{"dir":"out","line":…}` the exact text of
-/// `line`, of each `{"dir":"out","raw":"…"}` the text.
+/// Takes the agent's lines out of a transcript.
 #[derive(Default)]
 pub(super) struct Unwrap {
     partial: Vec<u8>,
     scanner: Scanner,
+    /// The line is too long: the rest of it is passed over.
+    overlong: bool,
+    strange: u64,
 }
 
 impl Unwrap {
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.partial.extend_from_slice(bytes);
-        let Some(end) = memchr::memrchr(b'\n', &self.partial) else { return Vec::new() };
-        let rest = self.partial.split_off(end + 1);
-        let whole = std::mem::replace(&mut self.partial, rest);
-        self.unwrap(&whole)
-    }
-
-    pub(super) fn finish(&mut self) -> Vec<u8> {
-        let rest = std::mem::take(&mut self.partial);
-        self.unwrap(&rest)
-    }
-
-    fn unwrap(&mut self, bytes: &[u8]) -> Vec<u8> {
+    /// The agent's lines among what has come, each with its end.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], at_end: bool) -> Vec<u8> {
         let mut lines = Vec::new();
-        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            if let Some(line) = agentwire_dialects::transcript::agent_line(&mut self.scanner, line)
-            {
-                lines.extend_from_slice(&line);
-                lines.push(b'\n');
-            }
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (line, rest) = bytes.split_at(end);
+            self.keep(line);
+            self.finish_line(&mut lines);
+            bytes = rest.get(1..).unwrap_or_default();
+        }
+        self.keep(bytes);
+        if at_end {
+            self.finish_line(&mut lines);
         }
         lines
+    }
+
+    /// How many lines were no entries of a transcript.
+    pub(super) fn strange(&self) -> u64 {
+        self.strange
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        // An entry is a little longer than the line that it holds.
+        if self.partial.len() + bytes.len() > LINE_LIMIT + (64 << 10) {
+            self.overlong = true;
+            self.partial = Vec::new();
+        } else if !self.overlong {
+            self.partial.extend_from_slice(bytes);
+        }
+    }
+
+    fn finish_line(&mut self, lines: &mut Vec<u8>) {
+        let entry = std::mem::take(&mut self.partial);
+        if std::mem::take(&mut self.overlong) {
+            self.strange += 1;
+            return;
+        }
+        if let Some(line) = transcript::agent_line(&mut self.scanner, &entry) {
+            lines.extend_from_slice(&line);
+            lines.push(b'\n');
+        } else if !entry.is_empty() && !transcript::is_entry(&mut self.scanner, &entry) {
+            self.strange += 1;
+        }
     }
 }

@@ -118,7 +118,7 @@ fn permission(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
                 put("updatedPermissions", rules);
             }
         }
-        Answer::Deny { message, interrupt } => {
+        Answer::Deny { message, interrupt, .. } => {
             put("behavior", Json::of(&"deny"));
             put("message", Json::of(&message.unwrap_or_else(|| DENIED.to_owned())));
             if interrupt {
