@@ -291,6 +291,11 @@ pub(super) fn merged(earlier: &TokenUsage, now: &Usage<'_>) -> TokenUsage {
     })
 }
 
+/// What a call of the model was given.
+pub(super) fn context_used(usage: &TokenUsage) -> u64 {
+    usage.total_tokens.saturating_sub(usage.output_tokens)
+}
+
 /// Cached input is counted beside the input.
 fn total(usage: TokenUsage) -> TokenUsage {
     let parts = [
