@@ -121,6 +121,20 @@ fn success(response: Value) -> Value {
     json!({ "subtype": "success", "response": response })
 }
 
+fn mcp() -> Value {
+    json!({ "subtype": "mcp_message", "server_name": "calc",
+        "message": { "jsonrpc": "2.0", "id": 3, "method": "tools/list" } })
+}
+
+fn elicitation() -> Value {
+    json!({ "subtype": "elicitation", "mcp_server_name": "form", "message": "Name?",
+        "requested_schema": { "type": "object", "properties": { "name": { "type": "string" } } } })
+}
+
+fn other() -> Value {
+    json!({ "subtype": "oauth_token_refresh" })
+}
+
 fn bash() -> Value {
     json!({
         "subtype": "can_use_tool", "tool_name": "Bash", "input": { "command": "ls" },
@@ -144,11 +158,7 @@ fn hook(event: &str) -> Value {
 
 #[test]
 fn every_answer_in_the_words_of_the_agent() {
-    let message = json!({ "subtype": "mcp_message", "server_name": "calc",
-        "message": { "jsonrpc": "2.0", "id": 3, "method": "tools/list" } });
-    let form = json!({ "subtype": "elicitation", "mcp_server_name": "form", "message": "Name?",
-        "requested_schema": { "type": "object", "properties": { "name": { "type": "string" } } } });
-    let other = json!({ "subtype": "oauth_token_refresh" });
+    let (message, form, other) = (mcp(), elicitation(), other());
     let denied = |event: &str, output: Value| {
         (hook(event), json!({ "behavior": "deny", "message": "no" }), output)
     };
@@ -198,6 +208,21 @@ fn every_answer_in_the_words_of_the_agent() {
                 "hookEventName": "PreToolUse", "updatedInput": { "file_path": "x" } } }),
         ),
         (hook("Stop"), json!({ "behavior": "allow" }), json!({})),
+        (hook("PreToolUse"), json!({ "behavior": "allow" }), json!({})),
+        (
+            hook("PreToolUse"),
+            json!({ "behavior": "allow", "updatedInput": { "command": "ls -a" } }),
+            json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse",
+                "permissionDecision": "allow", "updatedInput": { "command": "ls -a" } } }),
+        ),
+        (
+            hook("PermissionRequest"),
+            json!({ "behavior": "allow", "updatedInput": { "command": "ls -a" },
+                "updatedPermissions": [{ "type": "x" }] }),
+            json!({ "hookSpecificOutput": { "hookEventName": "PermissionRequest",
+                "decision": { "behavior": "allow", "updatedInput": { "command": "ls -a" },
+                    "updatedPermissions": [{ "type": "x" }] } } }),
+        ),
         denied(
             "PreToolUse",
             json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse",
@@ -278,6 +303,70 @@ fn an_answer_that_does_not_fit_is_refused_and_leaves_the_request_open() {
         assert_eq!(live.refused(frame).code, ErrorCode::InvalidMessage);
         live.settled(json!({ "behavior": "deny" }));
     }
+}
+
+#[test]
+fn what_an_answer_cannot_carry_is_refused_by_name() {
+    let updated = || json!({ "behavior": "allow", "updatedInput": {} });
+    let rules = || json!({ "behavior": "allow", "updatedPermissions": [] });
+    let always = || json!({ "behavior": "allow", "remember": "session" });
+    let mut plain = bash();
+    plain["permission_suggestions"] = json!([]);
+    for (request, answer, name) in [
+        (hook("Stop"), updated(), "updatedInput"),
+        (hook("Stop"), rules(), "updatedPermissions"),
+        (hook("PreToolUse"), rules(), "updatedPermissions"),
+        (hook("PreToolUse"), always(), "remember"),
+        (mcp(), rules(), "updatedPermissions"),
+        (mcp(), always(), "remember"),
+        (elicitation(), rules(), "updatedPermissions"),
+        (elicitation(), always(), "remember"),
+        (other(), rules(), "updatedPermissions"),
+        (other(), always(), "remember"),
+        (plain, always(), "remember"),
+    ] {
+        let mut live = Live::new();
+        live.asks(request.clone());
+        let mut frame = answer;
+        frame["command"] = json!("settle");
+        frame["requestId"] = json!("r1");
+        let error = live.refused(frame);
+        assert_eq!(error.code, ErrorCode::Unsupported, "{request}");
+        assert!(error.message.contains(name), "{error}");
+        live.settled(json!({ "behavior": "deny" }));
+    }
+}
+
+#[test]
+fn a_denial_that_ends_the_turn_interrupts_it() {
+    let settle = |interrupt| json!({ "command": "settle", "requestId": "r1", "behavior": "deny", "interrupt": interrupt });
+    for request in [hook("PreToolUse"), hook("Stop"), mcp(), elicitation(), other()] {
+        let mut live = Live::new();
+        live.asks(request.clone());
+        let written = live.command(settle(true));
+        assert_eq!(written.len(), 2, "{request}");
+        assert_eq!(written[0]["type"], "control_response");
+        assert_eq!(written[1]["request"], json!({ "subtype": "interrupt" }));
+        live.asks(request);
+        assert_eq!(live.command(settle(false)).len(), 1);
+    }
+    // A permission says it itself.
+    let mut live = Live::new();
+    live.asks(bash());
+    assert_eq!(live.command(settle(true)).len(), 1);
+    live.agent(json!({ "type": "callback.request", "id": "r1", "payload": {
+        "callback_type": "can_use_tool", "tool_name": "Bash", "tool_input": {} } }));
+    assert_eq!(live.command(settle(true)).len(), 2);
+}
+
+#[test]
+fn an_agent_that_hangs_can_be_interrupted_and_stopped() {
+    let mut live = Live::new();
+    let query = || json!({ "command": "query", "method": "getUsage", "args": [] });
+    (0..1024).for_each(|_| assert_eq!(live.command(query()).len(), 1));
+    assert_eq!(live.refused(query()).code, ErrorCode::Overloaded);
+    assert_eq!(live.command(json!({ "command": "interrupt" })).len(), 1);
+    assert_eq!(live.command(json!({ "command": "stop" })).len(), 1);
 }
 
 #[test]
@@ -404,6 +493,10 @@ fn queries_and_changes_reply_with_what_the_agent_says() {
             json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": 1024 }),
         ),
         (
+            query("setMaxThinkingTokens", json!([null])),
+            json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": null }),
+        ),
+        (
             query("rewindFiles", json!(["m1", { "dryRun": true }])),
             json!({ "subtype": "rewind_files", "user_message_id": "m1", "dry_run": true }),
         ),
@@ -511,6 +604,116 @@ fn the_end_of_the_process_answers_every_call() {
         assert_eq!(live.seen.replies, [Err(ErrorCode::AgentFailed)]);
         assert_eq!(live.seen.events[0]["outcome"], "withdrawn");
     }
+}
+
+#[test]
+fn prompts_that_never_began_fail_with_the_process() {
+    let uuid = |n: u8| format!("00000000-0000-4000-8000-00000000000{n}");
+    let died = ("turnFailed", "died");
+    let cut = ("turnFailed", "interrupted");
+    for (stop, exit, failed) in [
+        (false, Exit::Code(1), died),
+        (false, Exit::Signal(11), died),
+        (false, Exit::Signal(15), cut),
+        (true, Exit::Code(0), cut),
+        (true, Exit::Signal(9), cut),
+    ] {
+        let mut live = Live::new();
+        for n in 1..=3 {
+            let text = format!("prompt {n}");
+            live.command(json!({ "command": "prompt", "prompt": text, "messageId": uuid(n) }));
+        }
+        // The first runs, the second is taken from the queue of the agent, the third waits.
+        live.agent(json!({ "type": "system", "subtype": "init", "user_message_uuids": [uuid(1)] }));
+        live.agent(json!({ "type": "result", "subtype": "success" }));
+        live.agent(
+            json!({ "type": "command_lifecycle", "command_uuid": uuid(2), "state": "started" }),
+        );
+        if stop {
+            live.command(json!({ "command": "stop" }));
+        }
+        live.tape.end(exit, &mut live.seen);
+        let told = live.seen.events.iter().map(|event| {
+            let how = event.get("prompt").or(event.get("reason")).and_then(Value::as_str);
+            (event["type"].as_str().expect("a type"), how.expect("a prompt or a reason"))
+        });
+        let begun = |prompt| ("turnStarted", prompt);
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [begun("prompt 2"), failed, begun("prompt 3"), failed]
+        );
+        // Nothing is left for the next process.
+        live.seen.events.clear();
+        live.tape.end(Exit::Code(0), &mut live.seen);
+        assert!(live.seen.events.is_empty());
+    }
+}
+
+#[test]
+fn a_prompt_that_is_done_fails_no_more() {
+    let uuid = "00000000-0000-4000-8000-000000000001";
+    let mut live = Live::new();
+    live.command(json!({ "command": "prompt", "prompt": "/x", "messageId": uuid }));
+    for state in ["started", "completed"] {
+        live.agent(json!({ "type": "command_lifecycle", "command_uuid": uuid, "state": state }));
+    }
+    live.tape.end(Exit::Code(0), &mut live.seen);
+    assert!(live.seen.events.is_empty());
+}
+
+#[test]
+fn of_a_long_input_the_path_is_remembered_and_the_result_tells_the_rest() {
+    let mut live = Live::new();
+    let mut call = |name: &str, input: Value, told: Value| {
+        let id = format!("{name}-{}", input.to_string().len());
+        let call = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
+        live.agent(json!({ "type": "assistant", "message": { "content": [call] } }));
+        let result = json!({ "type": "tool_result", "tool_use_id": id, "content": "ok" });
+        let events = live.agent(json!({ "type": "user", "message": { "content": [result] },
+            "tool_use_result": told }));
+        events.last().expect("an event").clone()
+    };
+    for size in [10, 100_000] {
+        let kept = size == 10;
+        let text = "a".repeat(size);
+        let write = json!({ "file_path": "/f", "content": text });
+        let edit = json!({ "file_path": "/f", "old_string": text, "new_string": "b" });
+        let edits =
+            json!({ "file_path": "/f", "edits": [{ "old_string": text, "new_string": "b" }] });
+        for (name, input, field) in
+            [("Write", write, "after"), ("Edit", edit, "diff"), ("MultiEdit", edits, "diff")]
+        {
+            let changed = call(name, input, json!("ok"));
+            assert_eq!(
+                (&changed["type"], &changed["filePath"]),
+                (&json!("fileChanged"), &json!("/f"))
+            );
+            assert_eq!(changed.get(field).is_some(), kept, "{name}");
+        }
+        let todos = json!([{ "content": text, "status": "pending" }]);
+        let plan = call("TodoWrite", json!({ "todos": todos }), json!({ "newTodos": todos }));
+        assert_eq!(
+            (&plan["type"], &plan["entries"][0]["content"]),
+            (&json!("planUpdated"), &json!(text))
+        );
+    }
+}
+
+#[test]
+fn a_board_that_has_more_to_do_goes_on() {
+    let line = |name: &str| json!({ "type": name, "payload": { "line": "l", "message": "m" } });
+    let kinds = |events: Vec<Value>| -> Vec<Value> {
+        events.into_iter().map(|mut event| event["type"].take()).collect()
+    };
+    let mut live = Live::new();
+    live.command(json!({ "command": "prompt", "prompt": "one" }));
+    assert_eq!(kinds(live.agent(line("error"))), ["turnStarted", "turnFailed"]);
+    assert_eq!(kinds(live.agent(line("log"))), ["other"]);
+    live.command(json!({ "command": "prompt", "prompt": "two" }));
+    assert_eq!(kinds(live.agent(line("log"))), ["turnStarted", "textChunk"]);
+    // A process that fails did not end the turn well.
+    live.tape.end(Exit::Code(1), &mut live.seen);
+    assert_eq!(live.seen.events[0]["reason"], "died");
 }
 
 #[test]

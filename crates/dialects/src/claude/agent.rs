@@ -57,7 +57,9 @@ pub(super) struct Translator {
     /// The error that the last message of this turn reported.
     error_code: Option<String>,
     /// How a recording ends if it ends now.
-    ending: Option<(SessionEndReason, String)>,
+    ending: Option<(SessionEndReason, Option<String>)>,
+    /// We told the process to end.
+    stopped: bool,
 }
 
 impl Translator {
@@ -76,6 +78,7 @@ impl Translator {
             interrupted: false,
             error_code: None,
             ending: None,
+            stopped: false,
         }
     }
 }
@@ -129,33 +132,38 @@ impl AgentTranslator for Translator {
     }
 
     fn on_exit(&mut self, exit: Exit, out: &mut Out<'_>) {
+        let stopped = std::mem::take(&mut self.stopped)
+            || matches!(exit, Exit::Signal(2 | 15) | Exit::Code(130 | 143));
+        let (reason, ending, error) = if stopped {
+            (TurnFailure::Interrupted, SessionEndReason::Cancelled, "the agent was ended")
+        } else {
+            let error = "the output ended before the result";
+            (TurnFailure::Died, SessionEndReason::Failed, error)
+        };
         self.calls.fail_all(out);
         self.close_streams(out);
-        if self.board.is_in_use() && self.ledger.turn_is_open() {
-            // The board has no word for the end of a turn that went well.
-            return self.ledger.complete_turn(out, completed_turn(Default::default()));
-        }
-        let cut = matches!(exit, Exit::Signal(_) | Exit::Code(130 | 143));
-        let error = if cut { "the agent was ended" } else { "the output ended before the result" };
         self.cut_agents(out);
         if out.is_recording() {
             self.resolve_requests(out);
         }
         if self.ledger.turn_is_open() {
-            let (reason, ending) = if cut {
-                (TurnFailure::Interrupted, SessionEndReason::Cancelled)
+            let whole = !stopped && matches!(exit, Exit::Code(0) | Exit::Unknown);
+            if whole && self.board.has_turn() {
+                // The board has no word for the end of a turn that went well.
+                self.ledger.complete_turn(out, completed_turn(Default::default()));
+                self.ending = None;
             } else {
-                (TurnFailure::Died, SessionEndReason::Failed)
-            };
-            self.ledger.fail_turn(out, reason, Text::from(error));
-            self.ending = Some((ending, error.to_owned()));
+                self.ledger.fail_turn(out, reason, Text::from(error));
+                self.ending = Some((ending, Some(error.to_owned())));
+            }
         }
         self.ledger.close_all(out, error);
-        self.prompts = Prompts::default();
+        self.fail_prompts(reason, out);
+        self.board.process_ended();
         // The next process, if one comes, resumes.
         self.totals = Totals::of_process(true);
         if let Some((reason, error)) = self.ending.take() {
-            out.end(reason, Some(Text::from(error)));
+            out.end(reason, error.map(Text::from));
         }
     }
 }

@@ -85,6 +85,7 @@ wire! {
         data: Text<'d> = "data",
         id: Cow<'d, str> = "id",
         name: Cow<'d, str> = "name",
+        server_name: Text<'d> = "server_name",
         input: Value<'d> = "input",
         tool_use_id: Cow<'d, str> = "tool_use_id",
         content: Value<'d> = "content",
@@ -159,7 +160,6 @@ wire! {
 
     /// What is told beside a tool's result.
     struct ResultMeta {
-        id: Cow<'d, str> = "id",
         non_execution_kind: Cow<'d, str> = "non_execution_kind",
         decision: Decision<'d> = "permission_decision",
     }

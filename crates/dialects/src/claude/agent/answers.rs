@@ -6,9 +6,9 @@ use agentwire_protocol::{Answer, Call, ErrorCode, GatewayError, Json, Settlement
 use serde::Serialize;
 use serde_json::json;
 
-use super::Translator;
 use super::calls::{acknowledge, write_line};
 use super::requests::{Ask, Sort, Wire};
+use super::{NAME, Translator};
 use crate::tape::Out;
 
 type Object = BTreeMap<String, Json<'static>>;
@@ -62,6 +62,9 @@ impl Translator {
         };
         let ask = request.memo.clone();
         let denied = matches!(answer, Answer::Deny { .. });
+        // The answer to a permission says it itself; no other has a word for it.
+        let says_it = matches!((&ask.wire, ask.sort), (Wire::Control, Sort::Tool | Sort::Question));
+        let interrupts = matches!(answer, Answer::Deny { interrupt: true, .. }) && !says_it;
         let reply = reply(&ask, answer)?;
         match ask.wire {
             Wire::Control => {
@@ -80,6 +83,9 @@ impl Translator {
                 write_line(&CallbackResponse { kind, id, session_id, payload }, out);
             }
         }
+        if interrupts {
+            self.calls.tell(&json!({ "subtype": "interrupt" }), out);
+        }
         self.ledger.close_request(id);
         if let Some(tool) = ask.tool_use_id.filter(|_| denied && ask.sort != Sort::Hook) {
             self.mark_denied(&tool);
@@ -93,9 +99,9 @@ fn reply(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
     match ask.sort {
         Sort::Tool | Sort::Question => permission(ask, answer),
         Sort::Hook => hook(ask, answer),
-        Sort::Mcp => mcp(ask, answer),
-        Sort::Elicitation => elicitation(answer),
-        Sort::Other => other(answer),
+        Sort::Mcp => mcp(ask, without_rules(answer, "an MCP message")?),
+        Sort::Elicitation => elicitation(without_rules(answer, "an elicitation")?),
+        Sort::Other => other(without_rules(answer, "this request")?),
     }
 }
 
@@ -113,9 +119,12 @@ fn permission(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
                 put("updatedInput", input);
             }
             let suggested = ask.suggestions.as_ref().filter(|_| always);
-            let rules = updated_permissions.or_else(|| suggested.and_then(for_session));
-            if let Some(rules) = rules {
-                put("updatedPermissions", rules);
+            match updated_permissions.or_else(|| suggested.and_then(for_session)) {
+                Some(rules) => {
+                    put("updatedPermissions", rules);
+                }
+                None if always => return Err(unsupported("remember session: it suggests no rule")),
+                None => {}
             }
         }
         Answer::Deny { message, interrupt, .. } => {
@@ -169,7 +178,12 @@ fn words(answer: &Json<'_>) -> String {
 fn hook(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
     let output = match answer {
         Answer::HookOutput(output) => return Ok(Reply::Success(camel_case(&output)?)),
-        Answer::Allow { .. } => json!({}),
+        Answer::Allow { always: true, .. } => {
+            return Err(unsupported("remember session as the answer to a hook"));
+        }
+        Answer::Allow { updated_input, updated_permissions, .. } => {
+            return hook_allows(ask.name.as_deref(), updated_input, updated_permissions);
+        }
         Answer::Answers(_) => return Err(unfit("answers", "a hook")),
         Answer::Deny { message, .. } => {
             let reason = message.unwrap_or_else(|| DENIED.to_owned());
@@ -190,6 +204,38 @@ fn hook(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
         }
     };
     Ok(Reply::Success(Json::of(&output)))
+}
+
+/// To let pass is to say nothing: whoever is asked for the permission still decides. What is changed
+/// can only be said with a decision.
+fn hook_allows(
+    event: Option<&str>,
+    input: Option<Json<'static>>,
+    rules: Option<Json<'static>>,
+) -> Result<Reply, GatewayError> {
+    let specific = match (event, input, rules) {
+        (_, None, None) => return Ok(Reply::Success(Json::checked("{}"))),
+        (Some("PreToolUse"), Some(input), None) => Object::from([
+            ("hookEventName".to_owned(), Json::of(&"PreToolUse")),
+            ("permissionDecision".to_owned(), Json::of(&"allow")),
+            ("updatedInput".to_owned(), input),
+        ]),
+        (Some("PermissionRequest"), input, rules) => {
+            let mut decision = BTreeMap::from([("behavior", Json::of(&"allow"))]);
+            decision.extend(input.map(|input| ("updatedInput", input)));
+            decision.extend(rules.map(|rules| ("updatedPermissions", rules)));
+            Object::from([
+                ("hookEventName".to_owned(), Json::of(&"PermissionRequest")),
+                ("decision".to_owned(), Json::of(&decision)),
+            ])
+        }
+        (event, _, rules) => {
+            let what = if rules.is_some() { "updatedPermissions" } else { "updatedInput" };
+            let hook = event.unwrap_or("unknown");
+            return Err(unsupported(&format!("{what} as the answer to a {hook} hook")));
+        }
+    };
+    Ok(Reply::Success(Json::of(&BTreeMap::from([("hookSpecificOutput", specific)]))))
 }
 
 /// Notifications want an answer too, or the server never gets its next message.
@@ -245,6 +291,23 @@ fn other(answer: Answer) -> Result<Reply, GatewayError> {
         Answer::Deny { message, .. } => Reply::Error(message.unwrap_or_else(|| DENIED.to_owned())),
         Answer::Answers(_) => return Err(unfit("answers", "this request")),
     })
+}
+
+/// Only permissions know rules.
+fn without_rules(answer: Answer, request: &str) -> Result<Answer, GatewayError> {
+    match answer {
+        Answer::Allow { updated_permissions: Some(_), .. } => {
+            Err(unsupported(&format!("updatedPermissions as the answer to {request}")))
+        }
+        Answer::Allow { always: true, .. } => {
+            Err(unsupported(&format!("remember session as the answer to {request}")))
+        }
+        fit => Ok(fit),
+    }
+}
+
+fn unsupported(what: &str) -> GatewayError {
+    GatewayError::unsupported(NAME, what)
 }
 
 fn unfit(answer: &str, request: &str) -> GatewayError {

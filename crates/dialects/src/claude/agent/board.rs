@@ -2,6 +2,8 @@
 //! `payload`, gives its tool calls no id, and has no word for the beginning and the good end of a
 //! turn.
 
+use std::collections::VecDeque;
+
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{
     FileChangeType, FileChanged, SessionEndReason, TextChunk, ToolCompleted, ToolStarted,
@@ -14,18 +16,40 @@ use crate::claude::wire::{BoardLine, BoardPayload};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
+/// How many calls may run at once; of more, the oldest are forgotten.
+const LIMIT: usize = 4096;
+
 /// What of the board is open.
 #[derive(Debug, Default)]
 pub(super) struct Board {
-    actions: u64,
-    /// Tools that run: their name and the id we gave the call.
-    running: Vec<(String, String)>,
-    in_use: bool,
+    /// How many calls were given an id.
+    calls: u64,
+    /// Tools that run: their name and the id we gave the call, oldest first.
+    running: VecDeque<(String, String)>,
+    /// The turn that runs is the board's.
+    has_turn: bool,
+    /// It said how the session ended.
+    ended: bool,
 }
 
 impl Board {
-    pub(super) fn is_in_use(&self) -> bool {
-        self.in_use
+    pub(super) fn has_turn(&self) -> bool {
+        self.has_turn
+    }
+
+    /// A turn begins; unless the board itself says so next, it is none of its.
+    pub(super) fn turn_is_others(&mut self) {
+        self.has_turn = false;
+    }
+
+    /// There is more to do.
+    pub(super) fn reopen(&mut self) {
+        self.ended = false;
+    }
+
+    /// Another process may come. Its calls have other ids.
+    pub(super) fn process_ended(&mut self) {
+        *self = Self { calls: self.calls, ..Self::default() };
     }
 }
 
@@ -40,13 +64,16 @@ pub(in crate::claude) fn is_board(message: Value<'_>) -> bool {
 }
 
 impl Translator {
+    /// A line without what its type promises says nothing, and begins nothing.
     pub(super) fn board(&mut self, name: &str, line: BoardLine<'_>, out: &mut Out<'_>) {
+        if self.board.ended {
+            return;
+        }
         let payload = line.payload.unwrap_or_default();
-        self.board.in_use = true;
-        self.ensure_turn(out);
         match name {
             "diff" => {
                 let Some(file_path) = payload.file else { return };
+                self.board_turn(out);
                 out.emit(FileChanged {
                     file_path,
                     change_type: FileChangeType::Modified,
@@ -57,50 +84,75 @@ impl Translator {
                     tool_id: None,
                 });
             }
-            "action" => self.board_action(payload, out),
+            "action" => {
+                let Some(tool) = payload.tool else { return };
+                let id = self.board_call(&tool, payload.args, out);
+                if self.board.running.len() >= LIMIT {
+                    self.board.running.pop_front();
+                }
+                self.board.running.push_back((tool.into_owned(), id));
+            }
             "toolResult" => self.board_result(payload, out),
             "error" => {
                 let error = payload.message.unwrap_or(Text::from("the session failed"));
-                self.ledger.fail_turn(out, TurnFailure::Error, error.clone());
-                out.end(SessionEndReason::Failed, Some(error));
+                self.board_ends(SessionEndReason::Failed, Some(error.to_string()));
+                self.board_turn(out);
+                self.ledger.fail_turn(out, TurnFailure::Error, error);
             }
             "cancelled" => {
+                self.board_ends(SessionEndReason::Cancelled, None);
+                self.board_turn(out);
                 self.ledger.fail_turn(out, TurnFailure::Interrupted, Text::from("cancelled"));
-                out.end(SessionEndReason::Cancelled, None);
             }
             _ => {
                 let Some(content) = payload.message.or(payload.line) else { return };
+                self.board_turn(out);
                 out.emit(TextChunk { content, is_complete: true, block_id: None });
             }
         }
     }
 
-    fn board_action(&mut self, payload: BoardPayload<'_>, out: &mut Out<'_>) {
-        let Some(tool) = payload.tool else { return };
-        self.board.actions += 1;
-        let id = format!("tool_{}", self.board.actions);
+    /// What follows begins no turn.
+    fn board_ends(&mut self, reason: SessionEndReason, error: Option<String>) {
+        self.board.ended = true;
+        self.ending = Some((reason, error));
+    }
+
+    fn board_turn(&mut self, out: &mut Out<'_>) {
+        if !self.ledger.turn_is_open() {
+            self.ensure_turn(out);
+            self.board.has_turn = true;
+        }
+    }
+
+    /// A call begins; gives the id that was made for it.
+    fn board_call(&mut self, tool: &str, args: Option<Value<'_>>, out: &mut Out<'_>) -> String {
+        self.board_turn(out);
+        let id = loop {
+            self.board.calls += 1;
+            let id = format!("tool_{}", self.board.calls);
+            if self.tell_of(&id) {
+                break id;
+            }
+        };
         self.ledger.open_tool(&id, &Agent::main(), ToolCall::default());
         out.emit(ToolStarted {
             tool_id: Text::from(id.as_str()),
-            tool_name: Text::from(&*tool),
-            arguments: payload.args.filter(|args| args.is_object()).map(Value::json),
-            kind: tool_kind(&tool),
+            tool_name: Text::from(tool),
+            arguments: args.filter(|args| args.is_object()).map(Value::json),
+            kind: tool_kind(tool),
             title: None,
             server: None,
         });
-        self.board.running.push((tool.into_owned(), id));
+        id
     }
 
-    /// The result belongs to the latest call of that tool.
+    /// The result belongs to the oldest call of that tool that runs; if none does, the call was not
+    /// told and is told now.
     fn board_result(&mut self, payload: BoardPayload<'_>, out: &mut Out<'_>) {
-        let tool = payload.tool.unwrap_or_default();
-        let Some(at) = self.board.running.iter().rposition(|(name, _)| *name == tool) else {
-            return;
-        };
-        let (_, id) = self.board.running.remove(at);
-        if self.ledger.close_tool(&id).is_none() {
-            return;
-        }
+        let Some(tool) = payload.tool else { return };
+        let id = self.board_running(&tool).unwrap_or_else(|| self.board_call(&tool, None, out));
+        self.ledger.close_tool(&id);
         let success = payload.success != Some(false);
         out.emit(ToolCompleted {
             tool_id: Text::from(id),
@@ -111,5 +163,16 @@ impl Translator {
             duration_ms: None,
             structured: None,
         });
+    }
+
+    /// The oldest call of that tool. Those that the end of their turn closed are forgotten.
+    fn board_running(&mut self, tool: &str) -> Option<String> {
+        loop {
+            let at = self.board.running.iter().position(|(name, _)| name == tool)?;
+            let (_, id) = self.board.running.remove(at)?;
+            if self.ledger.tool(&id).is_some() {
+                return Some(id);
+            }
+        }
     }
 }

@@ -76,7 +76,7 @@ impl Calls {
     /// Asks the agent; its reply is the call's.
     pub(super) fn ask(
         &mut self,
-        call: Option<Call>,
+        call: Call,
         request: &impl Serialize,
         field: Option<&'static str>,
         out: &mut Out<'_>,
@@ -87,8 +87,17 @@ impl Calls {
         }
         let id = self.next_id();
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
-        self.waiting.push(Waiting { id, call, field });
+        self.waiting.push(Waiting { id, call: Some(call), field });
         Ok(())
+    }
+
+    /// Tells the agent; nobody waits for its reply, and an agent that hangs is told all the same.
+    pub(super) fn tell(&mut self, request: &impl Serialize, out: &mut Out<'_>) {
+        let id = self.next_id();
+        write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
+        if self.waiting.len() < CALL_LIMIT {
+            self.waiting.push(Waiting { id, call: None, field: None });
+        }
     }
 
     fn take(&mut self, id: &str) -> Option<Waiting> {

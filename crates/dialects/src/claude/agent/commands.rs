@@ -14,7 +14,7 @@ use crate::tape::{Action, Out};
 type Fields = BTreeMap<&'static str, Json<'static>>;
 
 /// Queries that are a control request: the method, its subtype, and the names of its arguments in
-/// order. An argument that is left out or `null` is not sent.
+/// order. An argument that is left out is not sent, nor is one that is `null` unless that says something.
 const QUERIES: &[(&str, &str, &[&str])] = &[
     ("mcpServerStatus", "mcp_status", &[]),
     ("setModel", "set_model", &["model"]),
@@ -58,14 +58,15 @@ impl Translator {
             Command::Prompt(prompt) => self.prompt(call, prompt, out),
             Command::Interrupt => {
                 // The reply is not waited for: an agent that hangs must not hold up the caller.
-                self.calls.ask(None, &json!({ "subtype": "interrupt" }), None, out)?;
+                self.calls.tell(&json!({ "subtype": "interrupt" }), out);
                 acknowledge(call, out);
                 Ok(())
             }
             Command::Stop => {
                 // Versions that do not know `end_session` end when their turn does.
                 let request = json!({ "subtype": "end_session", "reason": "stopped" });
-                self.calls.ask(None, &request, None, out)?;
+                self.calls.tell(&request, out);
+                self.stopped = true;
                 out.act(Action::CloseStdin);
                 acknowledge(call, out);
                 Ok(())
@@ -123,6 +124,7 @@ impl Translator {
         }
         write_line(&line, out);
         self.prompts.sent(uuid, &prompt.text);
+        self.board.reopen();
         acknowledge(call, out);
         Ok(())
     }
@@ -153,7 +155,7 @@ impl Translator {
         if requests.is_empty() {
             acknowledge(call, out);
         }
-        requests.iter().try_for_each(|request| self.calls.ask(Some(call), request, None, out))
+        requests.iter().try_for_each(|request| self.calls.ask(call, request, None, out))
     }
 
     fn query(
@@ -176,7 +178,7 @@ impl Translator {
                 let mode = mode.ok_or_else(|| missing("a mode"))?;
                 let request =
                     json!({ "subtype": "set_permission_mode", "mode": permission_mode(&mode)? });
-                return self.calls.ask(Some(call), &request, None, out);
+                return self.calls.ask(call, &request, None, out);
             }
             "rewindFiles" => {
                 let message = args.first().ok_or_else(|| missing("a message id"))?;
@@ -192,10 +194,13 @@ impl Translator {
             return Err(missing(&format!("at most {} arguments", names.len())));
         }
         let given = names.iter().copied().zip(args.iter().cloned());
-        let mut request: Fields = given.filter(|(_, value)| value.get() != "null").collect();
+        // `null` takes the limit on thinking away (`real-f4-info-requests`).
+        let tells =
+            |name: &str, value: &Json<'_>| value.get() != "null" || name == "max_thinking_tokens";
+        let mut request: Fields = given.filter(|(name, value)| tells(name, value)).collect();
         request.insert("subtype", Json::of(subtype));
         let field = (method == "mcpServerStatus").then_some("mcpServers");
-        self.calls.ask(Some(call), &request, field, out)
+        self.calls.ask(call, &request, field, out)
     }
 
     fn rewind(
@@ -210,7 +215,7 @@ impl Translator {
         if dry_run {
             request.insert("dry_run", Json::of(&true));
         }
-        self.calls.ask(Some(call), &request, None, out)
+        self.calls.ask(call, &request, None, out)
     }
 }
 

@@ -9,6 +9,10 @@ use crate::claude::wire::{FileResult, Hunk};
 use crate::diff;
 use crate::json::Value;
 
+/// How long the input of a call may be to be remembered until its result. Of a longer one the path
+/// is: the result usually tells the change itself.
+pub(super) const KEPT: usize = 64 << 10;
+
 /// What an edit tool was asked to do. Results of subagents' tools say nothing more.
 #[derive(Debug)]
 pub(super) struct Change {
@@ -24,7 +28,9 @@ impl Change {
             let (old, new) = (text(value, "old_string")?, text(value, "new_string")?);
             Some(diff::of_passage(&old, &new))
         };
+        let kept = input.json().get().len() <= KEPT;
         let (diff, after) = match tool {
+            "Write" | "Edit" | "MultiEdit" if !kept => (None, None),
             "Write" => (None, text(input, "content")),
             "Edit" => (passage(input), None),
             "MultiEdit" => (Some(input.get("edits")?.items().filter_map(passage).collect()), None),

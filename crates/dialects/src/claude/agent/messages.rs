@@ -5,7 +5,7 @@ use agentwire_protocol::event::{ErrorEvent, Other, Status, StatusChanged, UsageR
 
 use super::stream::Voice;
 use super::tools::ToolResult;
-use super::turns::usage;
+use super::turns::{context_used, usage};
 use super::{Translator, plain_text};
 use crate::claude::wire::{Assistant, Block, Message, ResultMeta, User};
 use crate::json::Value;
@@ -99,13 +99,12 @@ impl Translator {
         if usage.total_tokens == 0 || self.streams.streamed(&id) || !self.agents.counts(&id) {
             return;
         }
-        let context_used = usage.total_tokens.saturating_sub(usage.output_tokens);
         out.emit_as(
             agent,
             UsageReported {
                 usage: Some(usage),
                 model: message.model,
-                context_used: Some(context_used),
+                context_used: Some(context_used(&usage)),
                 message_id: Some(Text::new(id)),
                 ..UsageReported::default()
             },
@@ -127,8 +126,8 @@ impl Translator {
         for block in blocks.into_iter().filter(|block| is_result(&block)) {
             let Some(id) = block.tool_use_id else { continue };
             let metas = line.tool_result_meta.into_iter().flat_map(Value::items);
-            let mut metas = metas.filter_map(Value::to::<ResultMeta<'_>>);
-            let meta = metas.find(|meta| meta.id.as_deref() == Some(&id)).unwrap_or_default();
+            let mut metas = metas.filter(|meta| meta.get("id").is_some_and(|own| own.is(&id)));
+            let meta = metas.next().and_then(Value::to::<ResultMeta<'_>>).unwrap_or_default();
             let result = ToolResult {
                 is_error: block.is_error == Some(true),
                 error: None,

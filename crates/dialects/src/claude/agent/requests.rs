@@ -21,7 +21,7 @@ pub(super) struct Ask {
     pub(super) wire: Wire,
     pub(super) sort: Sort,
     pub(super) tool_use_id: Option<String>,
-    /// What was shown.
+    /// What was shown, where the answer has it in it.
     pub(super) input: Option<Json<'static>>,
     pub(super) suggestions: Option<Json<'static>>,
     /// The hook's event, or the MCP server.
@@ -168,7 +168,11 @@ impl Translator {
             wire,
             sort,
             tool_use_id: raise.tool_use_id.as_ref().map(Text::to_string),
-            input: raise.input.clone().map(Json::into_owned),
+            input: raise
+                .input
+                .clone()
+                .filter(|_| matches!(sort, Sort::Tool | Sort::Question | Sort::Mcp))
+                .map(Json::into_owned),
             suggestions: raise.suggestions.clone().map(Json::into_owned),
             name: raise.name.as_ref().map(Text::to_string),
             elicitation_id,

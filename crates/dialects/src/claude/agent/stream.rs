@@ -4,7 +4,7 @@
 use agentwire_protocol::event::{TextChunk, ThinkingChunk, UsageReported};
 use agentwire_protocol::{EventKind, MAIN_AGENT, Text, TokenUsage};
 
-use super::turns::{merged, usage};
+use super::turns::{context_used, merged, usage};
 use super::{Translator, fail, owned};
 use crate::claude::wire::{self, Delta, Message, StreamEvent, StreamLine, Usage};
 use crate::json::Value;
@@ -23,6 +23,7 @@ pub(super) struct Streams(Vec<Stream>);
 struct Stream {
     agent: Agent<'static>,
     message: String,
+    model: Option<Text<'static>>,
     usage: TokenUsage,
     blocks: Vec<Block>,
 }
@@ -55,6 +56,7 @@ impl Streams {
             self.0.push(Stream {
                 agent: owned(agent),
                 message: String::new(),
+                model: None,
                 usage: TokenUsage::default(),
                 blocks: Vec::new(),
             });
@@ -134,17 +136,18 @@ impl Translator {
         let Some(event) = line.event else { return };
         let agent = self.speaker(line.parent_tool_use_id.as_deref(), out);
         match event.kind.as_deref() {
-            Some("content_block_delta") => self.delta(&agent, event, out),
+            Some("content_block_delta") => self.delta(&agent, &event, out),
             Some("message_start") => {
                 self.ensure_turn_of(&agent, out);
                 let message = event.message.and_then(Value::to::<Message<'_>>).unwrap_or_default();
                 let stream = self.streams.of(&agent);
                 stream.close(out);
                 stream.message.push_str(&message.id.unwrap_or_default());
+                stream.model = message.model.map(Text::into_owned);
                 stream.usage = usage(&message.usage.unwrap_or_default());
                 out.keep("stream_event/message_start");
             }
-            Some("content_block_start") => self.block_start(&agent, event, out),
+            Some("content_block_start") => self.block_start(&agent, &event, out),
             Some("content_block_stop") => out.keep("stream_event/content_block_stop"),
             Some("message_delta") => {
                 let stream = self.streams.of(&agent);
@@ -154,6 +157,8 @@ impl Translator {
                     &agent,
                     UsageReported {
                         usage: Some(stream.usage),
+                        model: stream.model.clone(),
+                        context_used: Some(context_used(&stream.usage)),
                         message_id: Some(Text::from(stream.message.as_str()))
                             .filter(|id| !id.is_empty()),
                         ..UsageReported::default()
@@ -169,7 +174,7 @@ impl Translator {
     }
 
     /// A block that starts again is a new one: the model's service was called again.
-    fn block_start(&mut self, agent: &Agent<'_>, event: StreamEvent<'_>, out: &mut Out<'_>) {
+    fn block_start(&mut self, agent: &Agent<'_>, event: &StreamEvent<'_>, out: &mut Out<'_>) {
         let block = event.content_block.and_then(Value::to::<wire::Block<'_>>).unwrap_or_default();
         let (voice, text) = match block.kind.as_deref() {
             Some("text") => (Voice::Text, block.text),
@@ -190,7 +195,7 @@ impl Translator {
         }
     }
 
-    fn delta(&mut self, agent: &Agent<'_>, event: StreamEvent<'_>, out: &mut Out<'_>) {
+    fn delta(&mut self, agent: &Agent<'_>, event: &StreamEvent<'_>, out: &mut Out<'_>) {
         let delta = event.delta.and_then(Value::to::<Delta<'_>>).unwrap_or_default();
         let (voice, text) = match (delta.kind.as_deref(), delta.text, delta.thinking) {
             (Some("text_delta"), Some(text), _) => (Voice::Text, text),

@@ -44,7 +44,9 @@ impl Translator {
         let input = block.input.filter(|input| input.is_object());
         let call = ToolCall {
             change: input.and_then(|input| Change::asked(&name, input)),
-            plan: input.filter(|_| name == "TodoWrite").and_then(todos),
+            plan: input
+                .filter(|input| name == "TodoWrite" && input.json().get().len() <= files::KEPT)
+                .and_then(|input| todos(input.get("todos")?)),
             denied: false,
         };
         // A line that comes again calls nothing.
@@ -52,19 +54,18 @@ impl Translator {
             return;
         }
         let text = |field| input.and_then(|input| input.get(field)).and_then(Value::to);
-        let (server, tool) = match mcp_tool(&name) {
-            Some((server, tool)) => (Some(server), tool),
-            None => (None, &*name),
-        };
+        let named = mcp_server(&name).map(Text::from);
+        let server = block.server_name.or(named);
         out.emit_as(
             agent,
             ToolStarted {
                 tool_id: Text::from(&*id),
-                tool_name: Text::from(tool),
+                // A server may call its tool `Bash`: the name stays the whole one.
+                tool_name: Text::from(&*name),
                 arguments: input.map(Value::json),
-                kind: tool_kind(&name),
+                kind: if server.is_some() { ToolKind::Mcp } else { tool_kind(&name) },
                 title: meta.and_then(|meta| display_name(meta, &id)).or(text("description")),
-                server: server.map(Text::from),
+                server,
             },
         );
         match &*name {
@@ -165,13 +166,14 @@ impl Translator {
             changed.tool_id = Some(tool_id);
             out.emit_as(&owner, changed);
         }
-        if let Some(entries) = call.plan.filter(|_| success) {
+        let told = structured.and_then(|value| value.get("newTodos")).and_then(todos);
+        if let Some(entries) = told.or(call.plan).filter(|_| success) {
             out.emit_as(&owner, PlanUpdated { entries, explanation: None });
         }
     }
 
     /// Whether that call was not told of yet; from now on it was.
-    fn tell_of(&mut self, id: &str) -> bool {
+    pub(super) fn tell_of(&mut self, id: &str) -> bool {
         !self.told_tools.has(id) && self.told_tools.add(id)
     }
 
@@ -217,9 +219,9 @@ impl Translator {
     }
 }
 
-/// `mcp__SERVER__TOOL`
-pub(super) fn mcp_tool(name: &str) -> Option<(&str, &str)> {
-    name.strip_prefix("mcp__")?.split_once("__")
+/// The server in `mcp__SERVER__TOOL`.
+fn mcp_server(name: &str) -> Option<&str> {
+    name.strip_prefix("mcp__")?.split_once("__").map(|(server, _)| server)
 }
 
 fn display_name<'d>(meta: Value<'d>, id: &str) -> Option<Text<'d>> {
@@ -250,8 +252,8 @@ fn exit_code(text: &Text<'_>) -> Option<i64> {
     words.strip_prefix("Exit code ")?.lines().next()?.trim().parse().ok()
 }
 
-fn todos(input: Value<'_>) -> Option<Vec<PlanEntry<'static>>> {
-    let entries = input.get("todos")?.items().filter_map(|todo| {
+fn todos(list: Value<'_>) -> Option<Vec<PlanEntry<'static>>> {
+    let entries = list.items().filter_map(|todo| {
         let status = todo.get("status").and_then(Value::string);
         Some(PlanEntry {
             content: todo.read::<Text<'_>>("content")?.into_owned(),
@@ -259,7 +261,7 @@ fn todos(input: Value<'_>) -> Option<Vec<PlanEntry<'static>>> {
             priority: todo.read::<Text<'_>>("priority").map(Text::into_owned),
         })
     });
-    Some(entries.collect())
+    list.is_array().then(|| entries.collect())
 }
 
 pub(super) fn tool_kind(name: &str) -> ToolKind {

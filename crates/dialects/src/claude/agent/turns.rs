@@ -149,11 +149,21 @@ impl Translator {
         };
         self.interrupted = false;
         self.error_code = None;
+        self.board.turn_is_others();
         self.ledger.start_turn(out, prompt.map(Text::from), origin);
     }
 
     pub(super) fn ensure_turn(&mut self, out: &mut Out<'_>) {
         self.begin_turn(&[], out);
+    }
+
+    /// The process is over: what it was sent and never began has failed.
+    pub(super) fn fail_prompts(&mut self, reason: TurnFailure, out: &mut Out<'_>) {
+        let prompts = std::mem::take(&mut self.prompts);
+        for sent in prompts.taken.into_iter().chain(prompts.waiting) {
+            self.ledger.start_turn(out, Some(Text::from(sent.text)), TurnOrigin::Prompt);
+            self.ledger.fail_turn(out, reason, Text::from("the agent ended before the turn began"));
+        }
     }
 
     /// Subagents in the background speak between turns too.
@@ -182,6 +192,7 @@ impl Translator {
             }
             "cancelled" | "completed" => {
                 self.prompts.remove(&uuid);
+                self.prompts.taken.retain(|sent| sent.uuid.as_deref() != Some(&*uuid));
             }
             _ => {}
         }
@@ -221,7 +232,7 @@ impl Translator {
             TurnFailure::Interrupted => SessionEndReason::Cancelled,
             _ => SessionEndReason::Failed,
         };
-        self.ending = Some((ending, error.to_string()));
+        self.ending = Some((ending, Some(error.to_string())));
         let error_type = outcome
             .api_error_type
             .or(self.error_code.take().map(Text::from))
@@ -289,6 +300,11 @@ pub(super) fn merged(earlier: &TokenUsage, now: &Usage<'_>) -> TokenUsage {
         reasoning_tokens: thinking.or(earlier.reasoning_tokens),
         total_tokens: 0,
     })
+}
+
+/// What a call of the model was given.
+pub(super) fn context_used(usage: &TokenUsage) -> u64 {
+    usage.total_tokens.saturating_sub(usage.output_tokens)
 }
 
 /// Cached input is counted beside the input.
