@@ -369,7 +369,7 @@ impl<'o> Out<'o> {
             self.emit(StatusChanged::new(Status::Ready).info(info));
             return;
         }
-        let mut config = self.session.config.clone();
+        let mut config = self.session.config.shown();
         let known = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
         config.model = config.model.or(known(&info.model));
         config.working_directory = config.working_directory.or(known(&info.working_directory));
@@ -423,7 +423,7 @@ impl<'o> Out<'o> {
     /// Nothing comes before `sessionStarted`.
     fn begin(&mut self) {
         if !self.session.started {
-            let config = self.session.config.clone();
+            let config = self.session.config.shown();
             // The line belongs to the event that it gives, not to this one.
             let native = self.native.take();
             self.start(config, None);
@@ -434,7 +434,6 @@ impl<'o> Out<'o> {
     fn start(&mut self, config: SessionConfig, info: Option<AgentInfo<'_>>) {
         self.session.started = true;
         let agent_type = self.session.agent_type;
-        let config = config.shown();
         self.emit(SessionStarted { agent_type, config, info });
     }
 }

@@ -7,10 +7,10 @@
 
 mod common;
 
-use agentwire_dialects::agent::{AgentDialect, Exit};
+use agentwire_dialects::agent::{AgentDialect, Exit, Setup};
 use agentwire_dialects::agents;
 use agentwire_dialects::tape::{Draft, Stamp, Tape};
-use agentwire_protocol::Event;
+use agentwire_protocol::{Event, SessionConfig};
 use common::{cases, events, stamped, tape_of};
 use proptest::prelude::*;
 
@@ -306,5 +306,19 @@ fn overlong_lines_are_told_and_passed_over() {
             "{lines:?}"
         );
         assert_eq!(tape_of(&lines), b"{}\n");
+    }
+}
+
+/// What a session is given in secret stands in no event.
+#[test]
+fn secrets_of_the_configuration_are_not_shown() {
+    let config = r#"{"model":"m","env":{"KEY":"hush"},"mcpServers":{"db":{"type":"http","url":"http://x/?hush","headers":{"A":"hush"},"env":{"B":"hush"},"args":["hush"]}}}"#;
+    let config: SessionConfig = serde_json::from_str(config).expect("a config");
+    for dialect in agents() {
+        let setup = Setup { config: config.clone(), recording: true, ..Setup::default() };
+        let mut lines = Vec::new();
+        let sink = &mut |draft: Draft<'_>| lines.push(stamped(draft, lines.len() as u64 + 1));
+        Tape::new(*dialect, &setup).feed(b"{}\n", sink);
+        assert!(lines[0].contains("\"db\"") && !lines.concat().contains("hush"), "{lines:?}");
     }
 }

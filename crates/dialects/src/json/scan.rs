@@ -450,7 +450,7 @@ struct Keys {
     seen: u64,
     count: usize,
     /// Digests of the keys; only for objects with many keys.
-    many: Option<Box<HashSet<u64>>>,
+    many: Option<HashSet<u64>>,
     /// Some key has an escape, so that two spellings may be one key.
     escaped: bool,
 }
@@ -489,7 +489,7 @@ impl Keys {
         key: usize,
     ) -> Result<(), Fault> {
         let many = self.many.get_or_insert_with(|| {
-            Box::new(key_nodes(nodes, object, key).map(|node| digest(bytes, node)).collect())
+            key_nodes(nodes, object, key).map(|node| digest(bytes, node)).collect()
         });
         // Two keys of one digest are taken for one: the line is then mended, which compares the keys
         // themselves.
