@@ -572,6 +572,8 @@ fn answers_become_results() {
         (&ask, json!({"answers": {"unknown": "x"}}), "unknown"),
         (&tool, json!({"behavior": "allow"}), "hookOutput"),
         (&other, json!({"behavior": "allow"}), "hookOutput"),
+        (&other, json!({"hookOutput": ["x"]}), "invalidMessage: hookOutput must be a JSON object"),
+        (&command, json!({"hookOutput": "accept"}), "hookOutput must be a JSON object"),
     ];
     for ((method, params), answer, named) in refused {
         let mut driven = Driven::working(json!({}));

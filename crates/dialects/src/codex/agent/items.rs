@@ -11,7 +11,7 @@ use agentwire_protocol::{Json, Text};
 use super::super::app_wire::{Item, Notice};
 use super::blocks::{Key, Part};
 use super::threads::{finished, outcome};
-use super::tools::{Called, End, command_end, completed, mcp_end, started};
+use super::tools::{Called, End, McpCall, command_end, completed, mcp_end, started};
 use super::{Translator, changes, pick};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
@@ -171,8 +171,11 @@ impl Translator {
             }
             "mcpToolCall" => {
                 let server = item.server.as_deref();
-                called.mcp =
-                    server.zip(tool).map(|(server, tool)| (server.to_owned(), tool.to_owned()));
+                called.mcp = server.zip(tool).map(|(server, tool)| McpCall {
+                    server: server.to_owned(),
+                    tool: tool.to_owned(),
+                    arguments: arguments.as_ref().map(|arguments| arguments.get().to_owned()),
+                });
                 ToolStarted {
                     arguments,
                     server: server.map(Text::from),
