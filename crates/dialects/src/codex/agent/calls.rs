@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use agentwire_protocol::event::{AgentInfo, ErrorEvent, TurnFailure};
+use agentwire_protocol::event::{AgentInfo, ErrorEvent, Status, StatusChanged, TurnFailure};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt, Text};
 use serde_json::{Map, json};
 
@@ -299,6 +299,7 @@ impl Translator {
             let error = format!("codex opened the thread {id} in place of the one to resume");
             return self.fail_open(error, out);
         }
+        self.threads.main().id.clone_from(&id);
         self.resume = Some(id);
         self.wire.stage = Stage::Open;
         self.ready(opened, out);
@@ -307,20 +308,26 @@ impl Translator {
 
     fn ready(&mut self, opened: Opened<'_>, out: &mut Out<'_>) {
         let thread = opened.thread.unwrap_or_default();
-        if let Some(id) = &thread.id {
-            self.threads.main().id = id.clone().into_owned();
-        }
         if self.config.working_directory.is_none() {
             self.config.working_directory = opened.cwd.as_ref().map(Text::to_string);
         }
-        out.ready(AgentInfo {
+        let id = thread.id.clone();
+        let info = AgentInfo {
             native_session_id: thread.id.map(Text::new),
             agent_version: thread.cli_version,
             model: opened.model.or(thread.model),
             mode: opened.approval_policy,
             working_directory: opened.cwd.or(thread.cwd),
             ..AgentInfo::default()
-        });
+        };
+        match id.as_deref().map(|id| self.threads.root(id)) {
+            // A recording may open more than one thread (`real-app-resume-3-archived`).
+            Some(other) if other.is_sub() => {
+                other.show(out);
+                out.emit_as(&other.agent(), StatusChanged::new(Status::Ready).info(info));
+            }
+            _ => out.ready(info),
+        }
     }
 
     /// There is no thread to work in: what waits for it fails, and the process has no use.
