@@ -236,7 +236,7 @@ impl Translator {
             self.ledger.complete_turn(out, turn);
         }
         self.last_error = None;
-        self.wire.starting = false;
+        self.turn_is_over();
         if interrupted {
             self.clean_up(out);
         }
@@ -266,7 +266,7 @@ impl Translator {
             UsageReported {
                 usage: last,
                 total,
-                context_used: last.map(|last| last.total_tokens),
+                context_used: usage.last.as_ref().map(context),
                 context_size: usage.model_context_window,
                 ..UsageReported::default()
             },
@@ -318,7 +318,14 @@ fn answer<'d>(turn: &Turn<'d>) -> Option<Text<'d>> {
         .read("text")
 }
 
+/// What fills the context. Where it is full this is its size, though nothing was used
+/// (`edge-app-context-full`).
+fn context(tokens: &Tokens<'_>) -> u64 {
+    tokens.total_tokens.unwrap_or(self::tokens(tokens).total_tokens)
+}
+
 fn tokens(tokens: &Tokens<'_>) -> TokenUsage {
+    let told = tokens.input_tokens.is_some() || tokens.output_tokens.is_some();
     let input_tokens = tokens.input_tokens.unwrap_or(0);
     let output_tokens = tokens.output_tokens.unwrap_or(0);
     TokenUsage {
@@ -327,7 +334,10 @@ fn tokens(tokens: &Tokens<'_>) -> TokenUsage {
         cached_tokens: tokens.cached_input_tokens,
         cache_creation_tokens: tokens.cache_write_input_tokens,
         reasoning_tokens: tokens.reasoning_output_tokens,
-        total_tokens: tokens.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
+        total_tokens: tokens
+            .total_tokens
+            .filter(|_| !told)
+            .unwrap_or(input_tokens.saturating_add(output_tokens)),
     }
 }
 
