@@ -211,9 +211,9 @@ impl<T, R> Ledger<T, R> {
         self.tools.iter_mut().find(|tool| tool.id == id)
     }
 
-    /// The open call that began last, of those that fit.
-    pub(crate) fn last_tool(&self, fits: impl Fn(&T) -> bool) -> Option<&OpenTool<T>> {
-        self.tools.iter().rev().find(|tool| fits(&tool.memo))
+    /// The open calls, oldest first.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &OpenTool<T>> {
+        self.tools.iter()
     }
 
     /// The call of that id has its result.

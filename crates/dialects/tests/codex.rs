@@ -413,6 +413,115 @@ fn model_and_mode_stand_in_the_next_turn() {
     }
 }
 
+/// What the user's own settings say of approvals and the sandbox stays when only the model changes.
+#[test]
+fn a_change_of_model_leaves_the_mode_alone_and_the_other_way_round() {
+    let model = json!({"command": "configure", "model": "m"});
+    let mode = json!({"command": "configure", "approvalMode": "autoAll"});
+    for (change, sent, kept) in [
+        (&model, &["model"][..], &["approvalPolicy", "sandboxPolicy"][..]),
+        (&mode, &["approvalPolicy", "sandboxPolicy"], &["model"]),
+    ] {
+        let mut driven = Driven::open(json!({"model": "old"}));
+        driven.send(change).expect("taken");
+        driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("a prompt");
+        let params = driven.stdin()[0]["params"].clone();
+        assert!(sent.iter().all(|name| params.get(name).is_some()), "{params}");
+        assert!(kept.iter().all(|name| params.get(name).is_none()), "{params}");
+    }
+    // What is changed before the thread is opened stands in `thread/start` already.
+    let mut driven = Driven::new("codex", json!({}), None);
+    driven.send(&model).expect("taken");
+    driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("it waits");
+    driven.opened(THREAD);
+    let lines = driven.stdin();
+    assert_eq!(lines[2]["params"]["model"], "m");
+    assert_eq!(lines[3]["method"], "turn/start");
+    assert_eq!(lines[3]["params"].get("model"), None);
+}
+
+#[test]
+fn an_interrupt_ends_with_the_turn_that_it_was_for() {
+    let mut driven = Driven::open(json!({}));
+    driven.send(&json!({"command": "prompt", "prompt": "one"})).expect("a prompt");
+    driven.send(&json!({"command": "interrupt"})).expect("it waits");
+    driven.says(&json!({"id": 3, "error": {"code": -32600, "message": "no"}}));
+    driven.send(&json!({"command": "prompt", "prompt": "two"})).expect("a prompt");
+    driven.send(&json!({"command": "interrupt"})).expect("it waits");
+    driven.says(&turn("turn/completed", json!({"id": "u2", "status": "failed"})));
+    driven.send(&json!({"command": "prompt", "prompt": "three"})).expect("a prompt");
+    driven.stdin();
+    driven.says(&turn("turn/started", json!({"id": "u3", "rootTurnId": "u3"})));
+    assert!(driven.stdin().is_empty());
+}
+
+/// A process that ends before its turn begins fails the prompt that it had.
+#[test]
+fn a_prompt_without_a_turn_is_a_turn_that_failed() {
+    let shown = |driven: &mut Driven| -> Vec<Value> {
+        let events = driven.events();
+        let turns =
+            events.iter().filter(|event| event["type"].as_str().expect("one").starts_with("turn"));
+        turns
+            .map(|event| match event["type"].as_str() {
+                Some("turnFailed") => json!([event["reason"], event["error"]]),
+                _ => event["prompt"].clone(),
+            })
+            .collect()
+    };
+    let prompt = |text: &str| json!({"command": "prompt", "prompt": text});
+    let mut exec = Driven::new("codex-exec", json!({}), None);
+    exec.send(&prompt("one")).expect("a prompt");
+    exec.says(&json!({"type": "error", "message": "no such model"}));
+    exec.tape.end(Exit::Code(1), &mut exec.seen);
+    assert_eq!(shown(&mut exec), [json!("one"), json!(["died", "no such model"])]);
+    exec.tape.start(&mut exec.seen);
+    exec.send(&prompt("two")).expect("a prompt");
+    exec.send(&json!({"command": "stop"})).expect("a stop");
+    exec.tape.end(Exit::Code(1), &mut exec.seen);
+    assert_eq!(shown(&mut exec), [json!("two"), json!(["interrupted", "the process ended"])]);
+    // The next turn has its own prompt, and one that came while it ran waits for its own process.
+    exec.tape.start(&mut exec.seen);
+    exec.send(&prompt("three")).expect("a prompt");
+    exec.says(&json!({"type": "turn.started"}));
+    exec.send(&prompt("four")).expect("a prompt");
+    exec.says(&json!({"type": "turn.completed", "usage": {"input_tokens": 1}}));
+    exec.tape.end(Exit::Code(0), &mut exec.seen);
+    assert_eq!(shown(&mut exec), [json!("three"), Value::Null]);
+
+    for (stops, reason) in [(false, "died"), (true, "interrupted")] {
+        let mut app = Driven::new("codex", json!({}), None);
+        app.send(&prompt("one")).expect("it waits");
+        if stops {
+            app.send(&json!({"command": "stop"})).expect("a stop");
+        }
+        app.tape.end(Exit::Code(1), &mut app.seen);
+        assert_eq!(shown(&mut app), [json!("one"), json!([reason, "the process ended"])]);
+    }
+}
+
+/// The first total of a thread that is older than the session is not this turn's.
+#[test]
+fn a_resumed_thread_of_exec_has_a_past() {
+    let mut exec = Driven::new("codex-exec", json!({}), Some(THREAD));
+    let done = |input: u64| json!({"type": "turn.completed", "usage": {"input_tokens": input, "output_tokens": 10}});
+    exec.says(&json!({"type": "thread.started", "thread_id": THREAD}));
+    exec.says(&json!({"type": "turn.started"}));
+    exec.events();
+    exec.says(&done(5000));
+    let events = exec.events();
+    assert_eq!(events[0]["type"], "usageReported");
+    assert_eq!(events[0]["total"]["totalTokens"], 5010);
+    assert_eq!(events[1]["usage"]["totalTokens"], 0);
+    exec.tape.end(Exit::Code(0), &mut exec.seen);
+    exec.tape.start(&mut exec.seen);
+    exec.says(&json!({"type": "thread.started", "thread_id": THREAD}));
+    exec.says(&json!({"type": "turn.started"}));
+    exec.events();
+    exec.says(&done(5030));
+    assert_eq!(exec.events()[0]["usage"]["totalTokens"], 30);
+}
+
 #[test]
 fn an_answer_that_follows_a_schema_is_given_as_such() {
     let schema = json!({"outputFormat": {"type": "json_schema", "schema": {"type": "object"}}});
@@ -572,6 +681,8 @@ fn answers_become_results() {
         (&ask, json!({"answers": {"unknown": "x"}}), "unknown"),
         (&tool, json!({"behavior": "allow"}), "hookOutput"),
         (&other, json!({"behavior": "allow"}), "hookOutput"),
+        (&other, json!({"hookOutput": ["x"]}), "invalidMessage: hookOutput must be a JSON object"),
+        (&command, json!({"hookOutput": "accept"}), "hookOutput must be a JSON object"),
     ];
     for ((method, params), answer, named) in refused {
         let mut driven = Driven::working(json!({}));

@@ -14,7 +14,7 @@ mod settle;
 mod threads;
 mod tools;
 
-use agentwire_protocol::event::{SessionEndReason, TurnFailure};
+use agentwire_protocol::event::{SessionEndReason, TurnFailure, TurnOrigin};
 use agentwire_protocol::{Call, Command, GatewayError, Json, SessionConfig, Text};
 
 use super::Driver;
@@ -65,7 +65,7 @@ impl Translator {
             seen: Recent::default(),
             blocks: Blocks::default(),
             threads: Threads::default(),
-            exec: Exec::default(),
+            exec: Exec::new(setup.resume.is_some() && !setup.recording),
             wire: Wire::default(),
             prompted: None,
             answer: None,
@@ -115,32 +115,49 @@ impl AgentTranslator for Translator {
         self.close_wire(out);
         self.blocks.close(out, None);
         self.threads.end(out);
+        let begun = self.exec.begun;
         self.exec.end();
         let last_error = self.last_error.take();
         let interrupted = self.stopping || matches!(exit, Exit::Signal(2 | 15));
+        let (failure, reason) = if interrupted {
+            (TurnFailure::Interrupted, SessionEndReason::Cancelled)
+        } else {
+            (TurnFailure::Died, SessionEndReason::Failed)
+        };
         if self.ledger.turn_is_open() {
-            let (failure, reason, error) = if interrupted {
-                let error = "the run was interrupted".to_owned();
-                (TurnFailure::Interrupted, SessionEndReason::Cancelled, error)
-            } else {
-                let error = last_error.unwrap_or("the output ended in mid-turn".to_owned());
-                (TurnFailure::Died, SessionEndReason::Failed, error)
+            let error = match last_error {
+                _ if interrupted => "the run was interrupted".to_owned(),
+                None => "the output ended in mid-turn".to_owned(),
+                Some(error) => error,
             };
             self.ledger.fail_turn(out, failure, Text::from(error.as_str()));
             self.ledger.close_all(out, &error);
-            self.drop_waiting(out, &error);
+            self.drop_waiting(out, failure, &error);
             out.end(reason, Some(Text::from(error)));
             return;
         }
+        let error = self.ending.take().or(last_error);
+        let words = error.as_deref().unwrap_or("the process ended");
         self.ledger.close_all(out, "the process ended");
-        self.drop_waiting(out, "the process ended");
-        if let Some(error) = self.ending.take().or(last_error) {
+        self.drop_waiting(out, failure, words);
+        if self.driver == Driver::Exec && !begun {
+            self.never_begun(out, failure, words);
+        }
+        if let Some(error) = error {
             out.end(SessionEndReason::Failed, Some(Text::from(error)));
         }
     }
 }
 
 impl Translator {
+    /// A process of exec ended before it told of its turn: the prompt it was started with has failed.
+    /// Those after it have their own processes.
+    fn never_begun(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
+        let Some(prompt) = self.ledger.next_prompt() else { return };
+        self.ledger.start_turn(out, Some(Text::from(prompt)), TurnOrigin::Prompt);
+        self.ledger.fail_turn(out, failure, Text::from(error));
+    }
+
     /// The last message of the turn, if it is what the session's schema asks for.
     fn structured_output(&mut self) -> Option<Json<'static>> {
         let answer = self.answer.take()?;

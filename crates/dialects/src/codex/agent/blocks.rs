@@ -207,10 +207,6 @@ impl Block {
         self.dots = false;
         if std::mem::take(&mut self.open) {
             self.attempt += 1;
-            self.name = self
-                .name
-                .as_ref()
-                .map(|_| format!("{}#{attempt}", self.item, attempt = self.attempt));
         }
     }
 
@@ -225,7 +221,10 @@ impl Block {
     }
 
     fn emit(&self, out: &mut Out<'_>, content: Text<'_>, is_complete: bool) {
-        let block_id = self.name.as_deref().map(Text::from);
+        let block_id = self.name.as_deref().map(|name| match self.attempt {
+            1 => Text::from(name),
+            attempt => Text::from(format!("{name}#{attempt}")),
+        });
         let agent = &self.agent();
         match self.part {
             Part::Text => out.emit_as(agent, TextChunk { content, is_complete, block_id }),

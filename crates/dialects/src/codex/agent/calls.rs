@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use agentwire_protocol::event::{AgentInfo, ErrorEvent, TurnFailure};
+use agentwire_protocol::event::{
+    AgentInfo, ErrorEvent, Status, StatusChanged, TurnFailure, TurnOrigin,
+};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt, Text};
 use serde_json::{Map, json};
 
@@ -30,11 +32,13 @@ pub(super) struct Wire {
     /// Prompts that wait for the thread, or for the turn that runs.
     waiting: VecDeque<Prompt>,
     /// A turn was asked for that has not started yet.
-    pub(super) starting: bool,
+    starting: bool,
     /// An interrupt that waits for the id of its turn.
     interrupt: bool,
-    /// Model or mode changed: the next turn is told.
-    pub(super) changed: bool,
+    /// The model changed: the next turn is told.
+    pub(super) new_model: bool,
+    /// The mode changed: the next turn is told.
+    pub(super) new_mode: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,11 +99,10 @@ impl Translator {
     }
 
     /// Prompts that waited will not be sent: each is a turn that failed.
-    pub(super) fn drop_waiting(&mut self, out: &mut Out<'_>, error: &str) {
+    pub(super) fn drop_waiting(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
         for prompt in std::mem::take(&mut self.wire.waiting) {
-            self.ledger.prompt_sent(&prompt.text);
-            self.ledger.ensure_turn(out);
-            self.ledger.fail_turn(out, TurnFailure::Died, Text::from(error));
+            self.ledger.start_turn(out, Some(Text::from(prompt.text)), TurnOrigin::Prompt);
+            self.ledger.fail_turn(out, failure, Text::from(error));
         }
     }
 
@@ -149,7 +152,7 @@ impl Translator {
 
     /// Sends the next prompt that waits, if the thread is free.
     pub(super) fn next_turn(&mut self, out: &mut Out<'_>) {
-        if self.wire.stage != Stage::Open || self.wire.starting || self.ledger.turn_is_open() {
+        if self.wire.stage != Stage::Open || self.turn_is_wanted() {
             return;
         }
         let Some(prompt) = self.wire.waiting.pop_front() else { return };
@@ -160,14 +163,16 @@ impl Translator {
         if let Some(format) = &self.config.output_format {
             put("outputSchema", json!(format.schema));
         }
-        if std::mem::take(&mut self.wire.changed) {
-            if let Some(model) = &self.config.model {
-                put("model", json!(model));
-            }
-            if let Ok(mode) = policy::of(Driver::AppServer, &self.config) {
-                put("approvalPolicy", json!(mode.approval));
-                put("sandboxPolicy", mode.sandbox.policy(&self.config));
-            }
+        if let (true, Some(model)) = (std::mem::take(&mut self.wire.new_model), &self.config.model)
+        {
+            put("model", json!(model));
+        }
+        // What the mode does not change stays as the user's own settings have it.
+        if std::mem::take(&mut self.wire.new_mode)
+            && let Ok(mode) = policy::of(Driver::AppServer, &self.config)
+        {
+            put("approvalPolicy", json!(mode.approval));
+            put("sandboxPolicy", mode.sandbox.policy(&self.config));
         }
         self.ledger.prompt_sent(&prompt.text);
         self.wire.starting = true;
@@ -188,12 +193,23 @@ impl Translator {
         }
     }
 
+    /// Whether a turn runs, or was asked for.
+    pub(super) fn turn_is_wanted(&self) -> bool {
+        self.wire.starting || self.ledger.turn_is_open()
+    }
+
     /// The turn that was asked for has started.
     pub(super) fn turn_is_known(&mut self, out: &mut Out<'_>) {
         self.wire.starting = false;
         if std::mem::take(&mut self.wire.interrupt) {
             self.interrupt(out);
         }
+    }
+
+    /// The turn that ran or was asked for is over, and with it the wish to interrupt it.
+    pub(super) fn turn_is_over(&mut self) {
+        self.wire.starting = false;
+        self.wire.interrupt = false;
     }
 
     /// Ends the commands that an interrupted turn left running.
@@ -237,7 +253,7 @@ impl Translator {
                 }
             }
             (Some(Pending::Turn), Err(error)) => {
-                self.wire.starting = false;
+                self.turn_is_over();
                 let turn = failed_turn(TurnFailure::Error, Text::from(error.message));
                 self.ledger.fail_turn_with(out, turn);
                 self.next_turn(out);
@@ -277,6 +293,7 @@ impl Translator {
             Ok(params) => params,
             Err(error) => return self.fail_open(error.message, out),
         };
+        (self.wire.new_model, self.wire.new_mode) = (false, false);
         let resume = self.resume.clone();
         let method = match resume {
             Some(thread) => {
@@ -299,6 +316,7 @@ impl Translator {
             let error = format!("codex opened the thread {id} in place of the one to resume");
             return self.fail_open(error, out);
         }
+        self.threads.main().id.clone_from(&id);
         self.resume = Some(id);
         self.wire.stage = Stage::Open;
         self.ready(opened, out);
@@ -307,20 +325,26 @@ impl Translator {
 
     fn ready(&mut self, opened: Opened<'_>, out: &mut Out<'_>) {
         let thread = opened.thread.unwrap_or_default();
-        if let Some(id) = &thread.id {
-            self.threads.main().id = id.clone().into_owned();
-        }
         if self.config.working_directory.is_none() {
             self.config.working_directory = opened.cwd.as_ref().map(Text::to_string);
         }
-        out.ready(AgentInfo {
+        let id = thread.id.clone();
+        let info = AgentInfo {
             native_session_id: thread.id.map(Text::new),
             agent_version: thread.cli_version,
             model: opened.model.or(thread.model),
             mode: opened.approval_policy,
             working_directory: opened.cwd.or(thread.cwd),
             ..AgentInfo::default()
-        });
+        };
+        match id.as_deref().map(|id| self.threads.root(id)) {
+            // A recording may open more than one thread (`real-app-resume-3-archived`).
+            Some(other) if other.is_sub() => {
+                other.show(out);
+                out.emit_as(&other.agent(), StatusChanged::new(Status::Ready).info(info));
+            }
+            _ => out.ready(info),
+        }
     }
 
     /// There is no thread to work in: what waits for it fails, and the process has no use.
@@ -328,7 +352,7 @@ impl Translator {
         let code = Some(Text::from("startFailed"));
         out.emit(ErrorEvent { code, ..ErrorEvent::new(error.as_str()) });
         self.wire.stage = Stage::Closed;
-        self.drop_waiting(out, &error);
+        self.drop_waiting(out, TurnFailure::Died, &error);
         self.last_error = Some(error);
         out.act(Action::CloseStdin);
     }

@@ -85,7 +85,7 @@ impl Translator {
             }
             (Some(Delivery::Now), _) => {
                 self.wait(prompt, true)?;
-                if self.wire.starting || self.ledger.turn_is_open() {
+                if self.turn_is_wanted() {
                     self.interrupt(out);
                 }
             }
@@ -101,12 +101,13 @@ impl Translator {
         exec::check(self.driver, change)?;
         if let Some(model) = &change.model {
             self.config.model = Some(model.clone());
+            self.wire.new_model = true;
         }
         if change.approval_mode.is_some() || change.permission_mode.is_some() {
             self.config.approval_mode = change.approval_mode;
             self.config.permission_mode = change.permission_mode.clone();
+            self.wire.new_mode = true;
         }
-        self.wire.changed = true;
         Ok(())
     }
 

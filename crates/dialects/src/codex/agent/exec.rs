@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use agentwire_protocol::event::{
     AgentInfo, ErrorEvent, PlanEntry, PlanStatus, PlanUpdated, Status, StatusChanged,
-    TurnCompleted, TurnFailure, TurnOrigin,
+    TurnCompleted, TurnFailure, TurnOrigin, UsageReported,
 };
 use agentwire_protocol::{
     Call, Command, Configure, ErrorCode, GatewayError, Json, Text, TokenUsage,
@@ -26,14 +26,23 @@ pub(super) struct Exec {
     /// The specification's items have no id: how many there were, and the open ones by type.
     pub(super) unnamed: u64,
     pub(super) open: Vec<(String, String)>,
-    /// What the thread had used when its last turn ended.
-    used: TokenUsage,
+    /// What the thread had used when its last turn ended, once that is known.
+    used: Option<TokenUsage>,
+    /// The process has told of its turn.
+    pub(super) begun: bool,
+    /// The thread is older than the session: what it used before is not known.
+    resumed: bool,
 }
 
 impl Exec {
+    pub(super) fn new(resumed: bool) -> Self {
+        Self { resumed, ..Self::default() }
+    }
+
     /// The process ended.
     pub(super) fn end(&mut self) {
         self.open.clear();
+        self.begun = false;
     }
 }
 
@@ -47,6 +56,7 @@ pub(super) enum Phase {
 impl Translator {
     pub(super) fn exec_line(&mut self, kind: &str, message: Value<'_>, out: &mut Out<'_>) {
         let Some(line) = message.to::<Line<'_>>() else { return };
+        self.exec.begun |= kind.starts_with("turn.") || kind.starts_with("item.");
         match kind {
             "thread.started" => self.exec_thread(line.thread_id.as_deref(), out),
             "turn.started" => {
@@ -78,7 +88,7 @@ impl Translator {
         self.exec.runs += 1;
         out.ready(AgentInfo { native_session_id: Some(Text::from(id)), ..AgentInfo::default() });
         if self.threads.main_id() != Some(id) {
-            self.exec.used = TokenUsage::default();
+            self.exec.used = None;
             self.threads.main().id = id.to_owned();
         }
         // A name that is not found silently opens a new thread (`exec-resume-sess-id`).
@@ -95,9 +105,17 @@ impl Translator {
 
     fn exec_completed(&mut self, usage: &Usage<'_>, out: &mut Out<'_>) {
         let total = total(usage);
-        let usage = total.since(&self.exec.used);
-        self.exec.used = total;
+        let before = self.exec.used.replace(total);
         self.blocks.close(out, None);
+        let usage = match before {
+            Some(before) => total.since(&before),
+            None if !self.exec.resumed => total,
+            // How much of it is this turn's nobody can know.
+            None => {
+                out.emit(UsageReported { total: Some(total), ..UsageReported::default() });
+                TokenUsage::default()
+            }
+        };
         let structured_output = self.structured_output();
         self.ledger
             .complete_turn(out, TurnCompleted { structured_output, ..completed_turn(usage) });

@@ -11,7 +11,7 @@ use agentwire_protocol::{Json, Text};
 use super::super::app_wire::{Item, Notice};
 use super::blocks::{Key, Part};
 use super::threads::{finished, outcome};
-use super::tools::{Called, End, command_end, completed, mcp_end, started};
+use super::tools::{Called, End, McpCall, command_end, completed, mcp_end, started};
 use super::{Translator, changes, pick};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
@@ -22,7 +22,14 @@ impl Translator {
         let Some(value) = notice.item else { return };
         let Some(item) = value.to::<Item<'_>>() else { return };
         let (Some(kind), Some(id)) = (item.kind.as_deref(), item.id.as_deref()) else { return };
-        let thread = self.threads.of(notice.thread_id.as_deref());
+        let thread_id = notice.thread_id.as_deref();
+        if kind == "userMessage" {
+            let content = item.content.into_iter().flat_map(Value::items);
+            if let Some(prompt) = content.filter_map(|part| part.get("text")?.string()).next() {
+                self.threads.prompted(thread_id, &prompt);
+            }
+        }
+        let thread = self.threads.of(thread_id);
         thread.show(out);
         let agent = &thread.owner();
         match kind {
@@ -84,6 +91,8 @@ impl Translator {
                 }
                 if complete {
                     self.complete_tool(agent, kind, id, value, &item, out);
+                } else if let Some([thread, ..]) = item.receiver_thread_ids.as_deref() {
+                    self.threads.spawned(id, Some(thread), out);
                 }
             }
             _ => {}
@@ -136,9 +145,8 @@ impl Translator {
 
     fn activity(&mut self, agent: &Agent<'_>, id: &str, item: &Item<'_>, out: &mut Out<'_>) {
         if let Some(thread) = item.agent_thread_id.as_deref() {
-            self.threads.sub(thread, id, &agent.id.decode());
-            let name = item.agent_path.as_ref().map(Text::to_string);
-            let thread = self.threads.named(thread, name);
+            let thread = self.threads.child(thread, id, agent);
+            thread.named(item.agent_path.clone());
             thread.show(out);
         }
         out.emit_as(agent, StatusChanged::new(Status::Task).message(item.activity.clone()));
@@ -171,8 +179,11 @@ impl Translator {
             }
             "mcpToolCall" => {
                 let server = item.server.as_deref();
-                called.mcp =
-                    server.zip(tool).map(|(server, tool)| (server.to_owned(), tool.to_owned()));
+                called.mcp = server.zip(tool).map(|(server, tool)| McpCall {
+                    server: server.to_owned(),
+                    tool: tool.to_owned(),
+                    arguments: arguments.as_ref().map(|arguments| arguments.get().to_owned()),
+                });
                 ToolStarted {
                     arguments,
                     server: server.map(Text::from),
@@ -286,7 +297,7 @@ impl Translator {
         let receivers = item.receiver_thread_ids.as_deref().unwrap_or_default();
         self.threads.spawned(id, receivers.first().map(|thread| &**thread), out);
         for thread in receivers {
-            self.threads.sub(thread, id, &agent.id.decode());
+            self.threads.child(thread, thread, agent);
         }
         for (thread, state) in item.agents_states.into_iter().flat_map(Value::fields) {
             let Some(status) = state.get("status").and_then(Value::string) else { continue };

@@ -32,16 +32,18 @@ impl Translator {
             "serverRequest/resolved" => return self.resolved(&notice, out),
             _ => {}
         }
-        let thread = self.threads.of(notice.thread_id.as_deref());
-        let agent = &thread.owner();
+        let thread_id = notice.thread_id.clone();
+        let thread_id = thread_id.as_deref();
         match method {
             "thread/status/changed" => {
-                if let Some(status) = notice.status {
+                let thread = self.threads.heard(thread_id);
+                if let Some(status) = notice.status.filter(|_| !thread.is_undecided()) {
                     thread.show(out);
-                    out.emit_as(agent, status_of(status));
+                    out.emit_as(&thread.agent(), status_of(status));
                 }
             }
             "turn/plan/updated" => {
+                let agent = &self.shown(thread_id, out);
                 let steps = notice.plan.into_iter().flat_map(Value::items);
                 out.emit_as(
                     agent,
@@ -53,14 +55,23 @@ impl Translator {
             }
             "error" => {
                 let failure = notice.error.and_then(Value::to::<Failure<'_>>).unwrap_or_default();
+                let agent = &self.shown(thread_id, out);
                 self.failure(agent, &failure, notice.will_retry, out);
             }
             _ => {
                 if let Some(change) = status_changed(method, params, notice) {
+                    let agent = &self.shown(thread_id, out);
                     out.emit_as(agent, change);
                 }
             }
         }
+    }
+
+    /// Whose the thread of that id is, who has shown himself.
+    fn shown(&mut self, thread: Option<&str>, out: &mut Out<'_>) -> Agent<'static> {
+        let thread = self.threads.of(thread);
+        thread.show(out);
+        thread.owner()
     }
 
     /// The hot path: reads only what a delta has. `false` if it is none.
@@ -120,14 +131,17 @@ impl Translator {
         let Some(id) = thread.id.as_deref() else { return };
         if let Some(parent) = thread.parent_thread_id.as_deref() {
             let parent = self.threads.of(Some(parent)).owner();
-            self.threads.sub(id, id, &parent.id.decode());
-            let name = thread.agent_nickname.as_ref().map(Text::to_string);
-            self.threads.named(id, name).show(out);
+            let child = self.threads.child(id, id, &parent);
+            child.named(thread.agent_nickname);
+            child.show(out);
             return;
         }
+        let first = self.threads.main_id().is_none();
+        let started = self.threads.root(id);
+        started.named(thread.agent_nickname);
+        started.show(out);
         // The response to `thread/start` has said it all, unless nobody saw it.
-        if self.threads.main_id() != Some(id) && out.is_recording() {
-            self.threads.main().id = id.to_owned();
+        if first && out.is_recording() {
             out.ready(AgentInfo {
                 native_session_id: thread.id.map(Text::new),
                 agent_version: thread.cli_version,
@@ -143,17 +157,19 @@ impl Translator {
         let id = turn.id.as_deref();
         let thread_id = notice.thread_id.as_deref();
         // The turn of a subagent names the turn that it serves.
-        let root = turn.root_turn_id.as_deref();
-        if let (Some(thread), true) = (thread_id, root.is_some() && root != id) {
-            self.threads.sub(thread, thread, agentwire_protocol::MAIN_AGENT);
-        }
-        let thread = self.threads.of(thread_id);
+        let serves_itself = id.is_some() && turn.root_turn_id.as_deref() == id;
+        let thread = match thread_id {
+            Some(thread) if serves_itself => self.threads.root(thread),
+            thread => self.threads.heard(thread),
+        };
         thread.usage = TokenUsage::default();
         if thread.is_sub() {
             thread.turn = id.map(str::to_owned);
             thread.wake();
-            thread.show(out);
-            out.emit_as(&thread.agent(), StatusChanged::new(Status::Working));
+            if !thread.is_undecided() {
+                thread.show(out);
+                out.emit_as(&thread.agent(), StatusChanged::new(Status::Working));
+            }
             return;
         }
         if self.ledger.turn_is_open() && thread.turn.as_deref() == id {
@@ -172,6 +188,9 @@ impl Translator {
     fn turn_completed(&mut self, notice: Notice<'_>, out: &mut Out<'_>) {
         let Some(turn) = notice.turn else { return };
         let thread = self.threads.of(notice.thread_id.as_deref());
+        if thread.turn.is_some() {
+            thread.show(out);
+        }
         let agent = &thread.owner();
         let usage = std::mem::take(&mut thread.usage);
         let failed = turn.error.is_some() || turn.status.as_deref() == Some("failed");
@@ -217,7 +236,7 @@ impl Translator {
             self.ledger.complete_turn(out, turn);
         }
         self.last_error = None;
-        self.wire.starting = false;
+        self.turn_is_over();
         if interrupted {
             self.clean_up(out);
         }
@@ -247,7 +266,7 @@ impl Translator {
             UsageReported {
                 usage: last,
                 total,
-                context_used: last.map(|last| last.total_tokens),
+                context_used: usage.last.as_ref().map(context),
                 context_size: usage.model_context_window,
                 ..UsageReported::default()
             },
@@ -299,7 +318,14 @@ fn answer<'d>(turn: &Turn<'d>) -> Option<Text<'d>> {
         .read("text")
 }
 
+/// What fills the context. Where it is full this is its size, though nothing was used
+/// (`edge-app-context-full`).
+fn context(tokens: &Tokens<'_>) -> u64 {
+    tokens.total_tokens.unwrap_or(self::tokens(tokens).total_tokens)
+}
+
 fn tokens(tokens: &Tokens<'_>) -> TokenUsage {
+    let told = tokens.input_tokens.is_some() || tokens.output_tokens.is_some();
     let input_tokens = tokens.input_tokens.unwrap_or(0);
     let output_tokens = tokens.output_tokens.unwrap_or(0);
     TokenUsage {
@@ -308,7 +334,10 @@ fn tokens(tokens: &Tokens<'_>) -> TokenUsage {
         cached_tokens: tokens.cached_input_tokens,
         cache_creation_tokens: tokens.cache_write_input_tokens,
         reasoning_tokens: tokens.reasoning_output_tokens,
-        total_tokens: tokens.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
+        total_tokens: tokens
+            .total_tokens
+            .filter(|_| !told)
+            .unwrap_or(input_tokens.saturating_add(output_tokens)),
     }
 }
 

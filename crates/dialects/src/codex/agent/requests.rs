@@ -7,6 +7,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{Json, Text};
 
 use super::super::app_wire::{ApprovalMeta, Ask, Choice, Notice, Question as Asking};
+use super::tools::McpCall;
 use super::{Translator, changes, pick};
 use crate::json::Value;
 use crate::ledger::OpenRequest;
@@ -63,7 +64,7 @@ impl Translator {
         let scope = ask.turn_id.as_deref().or(thread.turn.as_deref()).unwrap_or(method);
         let request_id = format!("{scope}:{}", wire_id.trim_matches('"'));
         let tool = ask.item_id.as_deref().or(ask.call_id.as_deref()).map(str::to_owned);
-        let (mut raised, what, tool) = self.asked(method, &ask, params, tool);
+        let (mut raised, what, tool) = self.asked(method, agent, &ask, params, tool);
         raised.request_id = Text::from(request_id.as_str());
         raised.tool_use_id = tool.as_deref().map(Text::from);
         raised.input_digest = input_digest(raised.input.as_ref());
@@ -86,6 +87,7 @@ impl Translator {
     fn asked<'d>(
         &mut self,
         method: &'d str,
+        agent: &Agent<'_>,
         ask: &Ask<'d>,
         params: Option<Value<'d>>,
         tool: Option<String>,
@@ -152,7 +154,7 @@ impl Translator {
                 (raised, What::Permissions(wanted), tool)
             }
             "mcpServer/elicitation/request" => {
-                self.elicitation(ask, base, input(&["mode", "url", "elicitationId"]))
+                self.elicitation(agent, ask, base, input(&["mode", "url", "elicitationId"]))
             }
             "item/tool/requestUserInput" => {
                 let questions = ask.questions.into_iter().flat_map(Value::items);
@@ -186,10 +188,12 @@ impl Translator {
         }
     }
 
-    /// An MCP server asks; or the program asks for a call of its tool, and does not say which: it is
-    /// the open call of that server.
+    /// An MCP server asks; or the program asks for a call of its tool, whose id it does not say: it
+    /// is the one open call of that agent to that server with the same arguments whose tool its
+    /// words quote. Where that leaves more than one, only what they share is told.
     fn elicitation<'d>(
         &mut self,
+        agent: &Agent<'_>,
         ask: &Ask<'d>,
         base: RequestRaised<'d>,
         input: Option<Json<'d>>,
@@ -198,11 +202,24 @@ impl Translator {
         let name = ask.server_name.clone().map(Text::new);
         let meta: ApprovalMeta<'d> = ask.meta.and_then(Value::to).unwrap_or_default();
         if meta.kind.as_deref() == Some("mcp_tool_call") {
-            let open = self
-                .ledger
-                .last_tool(|called| called.mcp.as_ref().is_some_and(|(of, _)| of == server));
-            let tool = open.map(|tool| tool.id.clone());
-            let tool_name = open.and_then(|tool| Some(tool.memo.mcp.as_ref()?.1.clone()));
+            let words = ask.message.as_ref().map(Text::decode).unwrap_or_default();
+            let arguments = meta.tool_params.as_ref().map(Json::get);
+            let fits = |called: &McpCall| {
+                called.server == server
+                    && called.has_arguments(arguments)
+                    && (!words.contains('"') || words.contains(&format!("\"{}\"", called.tool)))
+            };
+            let calls = self.ledger.tools().filter(|call| agent.id == *call.agent);
+            let open = calls.filter_map(|call| Some((&call.id, call.memo.mcp.as_ref()?)));
+            let open: Vec<_> = open.filter(|(_, called)| fits(called)).collect();
+            let (tool, tool_name) = match open.as_slice() {
+                [] => (None, None),
+                [(id, called)] => (Some((*id).clone()), Some(called.tool.clone())),
+                [(_, first), rest @ ..] => {
+                    let same = rest.iter().all(|(_, called)| called.tool == first.tool);
+                    (None, same.then(|| first.tool.clone()))
+                }
+            };
             let session = meta.persist.iter().flatten().any(|word| word == "session");
             let raised = RequestRaised {
                 tool_name: tool_name.map(Text::from),

@@ -52,7 +52,13 @@ impl Translator {
 fn reply(what: &What, answer: &Answer) -> Result<Reply, GatewayError> {
     // An answer in the agent's own form goes as it is, whatever was asked.
     if let Answer::HookOutput(output) = answer {
-        return Ok(Reply::Result(output.get().to_owned()));
+        return match output.read::<Map<String, Value>>() {
+            Ok(_) => Ok(Reply::Result(output.get().to_owned())),
+            Err(_) => {
+                let message = "hookOutput must be a JSON object";
+                Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+            }
+        };
     }
     let result = match what {
         What::Approval => json!({ "decision": decision(answer)? }),

@@ -1,5 +1,6 @@
 //! The threads of one app server, and whose events theirs are: the main agent's, or a subagent's
-//! named after the call that spawned it.
+//! named after the call that spawned it. A thread that no call is known to have spawned is a subagent
+//! named after itself. Once an event was told of a thread, its agent stays the same.
 
 use agentwire_protocol::event::{AgentFinished, AgentOutcome, AgentSpawned};
 use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
@@ -15,6 +16,8 @@ pub(super) struct Threads {
     all: Vec<Thread>,
     /// Calls that spawn a subagent and have no result yet.
     spawns: Vec<Spawn>,
+    /// How many such calls there were.
+    calls: u64,
 }
 
 /// One thread.
@@ -25,6 +28,8 @@ pub(super) struct Thread {
     parent: Option<String>,
     name: Option<String>,
     prompt: Option<String>,
+    /// One of the calls up to this one may have spawned it, and nothing shows yet which.
+    undecided: Option<u64>,
     spawned: bool,
     finished: bool,
     /// The turn that runs, or ran last.
@@ -37,6 +42,7 @@ pub(super) struct Thread {
 
 #[derive(Debug)]
 struct Spawn {
+    number: u64,
     call: String,
     parent: String,
     prompt: Option<String>,
@@ -62,12 +68,17 @@ impl Thread {
 
     /// Whether it is a subagent's.
     pub(super) fn is_sub(&self) -> bool {
-        self.parent.is_some()
+        self.parent.is_some() || self.is_undecided()
+    }
+
+    /// Whether it is not known whose thread it is.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.undecided.is_some()
     }
 
     /// The subagent shows itself: it begins, if it has not.
     pub(super) fn show(&mut self, out: &mut Out<'_>) {
-        if self.is_sub() && !std::mem::replace(&mut self.spawned, true) {
+        if self.is_sub() && !self.is_undecided() && !std::mem::replace(&mut self.spawned, true) {
             self.finished = false;
             out.emit_as(
                 &self.agent(),
@@ -80,6 +91,11 @@ impl Thread {
                 },
             );
         }
+    }
+
+    /// It has that name, unless it has one.
+    pub(super) fn named(&mut self, name: Option<Text<'_>>) {
+        self.name = self.name.take().or(name.map(|name| name.to_string()));
     }
 
     /// The subagent works again after its end.
@@ -101,7 +117,7 @@ impl Thread {
 impl Default for Threads {
     fn default() -> Self {
         let main = Thread { agent: MAIN_AGENT.to_owned(), ..Thread::default() };
-        Self { all: vec![main], spawns: Vec::new() }
+        Self { all: vec![main], spawns: Vec::new(), calls: 0 }
     }
 }
 
@@ -116,11 +132,53 @@ impl Threads {
         self.all.first().map(|main| main.id.as_str()).filter(|id| !id.is_empty())
     }
 
-    /// The thread of that id. The first that is heard of is the main one; a new one while a call
-    /// spawns a subagent is that subagent's, for its events come before the call's result
-    /// (`real-app-collab-spawn`). Any other is taken as the main one.
+    /// The thread of that id, of which something is told now: whose it is gets decided. The first
+    /// that is heard of is the main one; a new one while a call spawns a subagent is that
+    /// subagent's, for its events come before the call's result (`real-app-collab-spawn`). Where
+    /// several calls may have spawned it, or none, it is named after itself.
     pub(super) fn of(&mut self, id: Option<&str>) -> &mut Thread {
         let at = self.place(id);
+        if self.at(at).is_undecided() && !self.decide(at, |_| true) {
+            self.name_itself(at);
+        }
+        self.at(at)
+    }
+
+    /// The thread of that id, of which nothing need be told yet: whose it is stays open while
+    /// several calls may have spawned it, or none.
+    pub(super) fn heard(&mut self, id: Option<&str>) -> &mut Thread {
+        let at = self.place(id);
+        self.decide(at, |_| true);
+        self.at(at)
+    }
+
+    /// The thread began with this prompt, which may tell the call that spawned it.
+    pub(super) fn prompted(&mut self, id: Option<&str>, prompt: &str) {
+        let at = self.place(id);
+        self.decide(at, |spawn| spawn.prompt.as_deref() == Some(prompt));
+    }
+
+    /// The thread is a child of that agent; `name` names it where no call may have spawned it.
+    pub(super) fn child(&mut self, id: &str, name: &str, parent: &Agent<'_>) -> &mut Thread {
+        let at = self.place(Some(id));
+        if self.at(at).is_undecided() {
+            let parent = parent.id.to_string();
+            self.at(at).parent = Some(parent.clone());
+            if self.candidates(at).next().is_none() {
+                self.bind(at, name.to_owned(), parent, None);
+            }
+            self.decide(at, |_| true);
+        }
+        self.at(at)
+    }
+
+    /// No call spawned the thread: it began by itself.
+    pub(super) fn root(&mut self, id: &str) -> &mut Thread {
+        let at = self.place(Some(id));
+        if self.at(at).is_undecided() {
+            self.at(at).parent = Some(MAIN_AGENT.to_owned());
+            self.name_itself(at);
+        }
         self.at(at)
     }
 
@@ -133,35 +191,63 @@ impl Threads {
             self.main().id = id.to_owned();
             return 0;
         }
-        match self.spawns.iter_mut().find(|spawn| !spawn.taken) {
-            Some(spawn) => {
-                spawn.taken = true;
-                let (agent, parent, prompt) =
-                    (spawn.call.clone(), spawn.parent.clone(), spawn.prompt.clone());
-                self.add(id, agent, parent, prompt)
-            }
-            None => 0,
+        if self.all.len() >= LIMIT {
+            self.all.remove(1);
         }
+        let undecided = Some(self.calls);
+        self.all.push(Thread { id: id.to_owned(), undecided, ..Thread::default() });
+        self.all.len() - 1
     }
 
-    /// The subagent's thread of that id, made if it is not known: `agent` is its call, or the thread
-    /// itself where no call is told.
-    pub(super) fn sub(&mut self, id: &str, agent: &str, parent: &str) -> &mut Thread {
-        let at = match self.all.iter().position(|thread| thread.id == id) {
-            Some(at) => at,
-            None => match self.place(Some(id)) {
-                0 => self.add(id, agent.to_owned(), parent.to_owned(), None),
-                at => at,
-            },
-        };
-        self.at(at)
+    /// The calls that may have spawned the thread.
+    fn candidates(&self, at: usize) -> impl Iterator<Item = &Spawn> {
+        let thread = self.all.get(at);
+        let last = thread.and_then(|thread| thread.undecided);
+        let parent = thread.and_then(|thread| thread.parent.as_deref());
+        self.spawns.iter().filter(move |spawn| {
+            last.is_some_and(|last| spawn.number <= last)
+                && !spawn.taken
+                && parent.is_none_or(|parent| spawn.parent == parent)
+        })
+    }
+
+    /// Gives an undecided thread to the one call that may have spawned it and fits, if it is one.
+    fn decide(&mut self, at: usize, fits: impl Fn(&Spawn) -> bool) -> bool {
+        let mut fitting = self.candidates(at).filter(|spawn| fits(spawn)).map(|spawn| spawn.number);
+        let only = fitting.next().filter(|_| fitting.next().is_none());
+        drop(fitting);
+        let spawn = self.spawns.iter_mut().find(|spawn| Some(spawn.number) == only);
+        let Some(spawn) = spawn else { return false };
+        spawn.taken = true;
+        let agent = spawn.call.clone();
+        let (parent, prompt) = (spawn.parent.clone(), spawn.prompt.clone());
+        self.bind(at, agent, parent, prompt);
+        true
+    }
+
+    /// An undecided thread becomes a subagent of its own name: a child of whom it is known to be, or
+    /// of whom all that may have spawned it are.
+    fn name_itself(&mut self, at: usize) {
+        let parents = || self.candidates(at).map(|spawn| &spawn.parent);
+        let shared = parents().next().filter(|first| parents().all(|parent| parent == *first));
+        let known = self.all.get(at).and_then(|thread| thread.parent.clone());
+        let parent = known.or(shared.cloned()).unwrap_or(MAIN_AGENT.to_owned());
+        let agent = self.at(at).id.clone();
+        self.bind(at, agent, parent, None);
+    }
+
+    fn bind(&mut self, at: usize, agent: String, parent: String, prompt: Option<String>) {
+        let thread = self.at(at);
+        thread.undecided = None;
+        (thread.agent, thread.parent, thread.prompt) = (agent, Some(parent), prompt);
     }
 
     /// A call begins that spawns a subagent.
     pub(super) fn spawning(&mut self, call: &str, parent: &Agent<'_>, prompt: Option<String>) {
         if self.spawns.len() < LIMIT {
+            self.calls += 1;
             let (call, parent) = (call.to_owned(), parent.id.to_string());
-            self.spawns.push(Spawn { call, parent, prompt, taken: false });
+            self.spawns.push(Spawn { number: self.calls, call, parent, prompt, taken: false });
         }
     }
 
@@ -170,14 +256,12 @@ impl Threads {
         let at = self.spawns.iter().position(|spawn| spawn.call == call);
         let spawn = at.map(|at| self.spawns.remove(at));
         let (Some(id), Some(spawn)) = (thread, spawn) else { return };
-        let at = match self.all.iter().position(|thread| thread.id == id) {
-            Some(at) => at,
-            None => {
-                // Another thread came first and has the call's name.
-                let agent = if spawn.taken { id.to_owned() } else { spawn.call };
-                self.add(id, agent, spawn.parent, spawn.prompt)
-            }
-        };
+        let at = self.place(Some(id));
+        if self.at(at).is_undecided() {
+            // Another thread may have come first and have the call's name.
+            let agent = if spawn.taken { id.to_owned() } else { spawn.call };
+            self.bind(at, agent, spawn.parent, spawn.prompt);
+        }
         self.at(at).show(out);
     }
 
@@ -194,28 +278,12 @@ impl Threads {
         }
     }
 
-    fn add(&mut self, id: &str, agent: String, parent: String, prompt: Option<String>) -> usize {
-        if self.all.len() >= LIMIT {
-            self.all.remove(1);
-        }
-        let (id, parent) = (id.to_owned(), Some(parent));
-        self.all.push(Thread { id, agent, parent, prompt, ..Thread::default() });
-        self.all.len() - 1
-    }
-
     #[expect(
         clippy::indexing_slicing,
         reason = "places are this list's own, and it has a main thread"
     )]
     fn at(&mut self, place: usize) -> &mut Thread {
         &mut self.all[place]
-    }
-
-    /// The thread of that id, named before it shows itself.
-    pub(super) fn named(&mut self, id: &str, name: Option<String>) -> &mut Thread {
-        let thread = self.of(Some(id));
-        thread.name = thread.name.take().or(name);
-        thread
     }
 }
 

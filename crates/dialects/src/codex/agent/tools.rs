@@ -16,12 +16,33 @@ use crate::tape::{Agent, Out};
 pub(super) struct Called {
     /// The exact `changes` of a file change.
     pub(super) changes: Option<String>,
-    /// The server and the name of an MCP tool.
-    pub(super) mcp: Option<(String, String)>,
+    /// What a call of an MCP tool calls.
+    pub(super) mcp: Option<McpCall>,
     /// What a growing output said so far.
     pub(super) said: String,
     /// Whether the specification's late command or query was told.
     pub(super) titled: bool,
+}
+
+/// A call of an MCP tool.
+#[derive(Debug)]
+pub(super) struct McpCall {
+    pub(super) server: String,
+    pub(super) tool: String,
+    /// Its exact arguments, if they are an object.
+    pub(super) arguments: Option<String>,
+}
+
+impl McpCall {
+    /// Whether these are its arguments, however they are written.
+    pub(super) fn has_arguments(&self, arguments: Option<&str>) -> bool {
+        let read = |json: Option<&str>| match json.map(serde_json::from_str) {
+            None | Some(Ok(serde_json::Value::Null)) => Some(serde_json::json!({})),
+            Some(read) => read.ok(),
+        };
+        let arguments = read(arguments);
+        arguments.is_some() && arguments == read(self.arguments.as_deref())
+    }
 }
 
 /// How a call ended.
