@@ -140,7 +140,8 @@ fn choose(
         },
         // A refusal is always to be had: a request that is cancelled does not run.
         Answer::Deny { interrupt, .. } => {
-            let option = of_kind(RejectOnce).filter(|_| !interrupt);
+            let kinds = [RejectOnce];
+            let option = kinds.into_iter().find_map(of_kind).filter(|_| !interrupt);
             Ok(Chosen { option, is_refusal: true })
         }
         Answer::HookOutput(output) => {
