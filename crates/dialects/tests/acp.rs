@@ -1,6 +1,7 @@
 //! ACP, live: each command and answer as lines on the agent's stdin, and each option of a start.
 #![expect(
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::needless_pass_by_value,
     clippy::panic,
     reason = "a test that meets what it does not expect shall fail"
@@ -58,7 +59,8 @@ impl Sink for Seen {
 
 impl Live {
     /// The process has started, and nothing more.
-    fn start(dialect: Acp, config: Value, resume: Option<&str>) -> Self {
+    fn start(dialect: Acp, mut config: Value, resume: Option<&str>) -> Self {
+        config["workingDirectory"] = "/w".into();
         let config: SessionConfig = serde_json::from_value(config).expect("a config");
         let setup = Setup { config, resume: resume.map(str::to_owned), ..Setup::default() };
         let mut live = Self { tape: Tape::new(&dialect, &setup), seen: Seen::default(), calls: 0 };
@@ -149,7 +151,7 @@ fn text(text: &str) -> String {
 
 #[test]
 fn a_session_opens_in_steps() {
-    let mut live = Live::start(ACP, json!({"workingDirectory":"/w"}), None);
+    let mut live = Live::start(ACP, json!({}), None);
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(
         live.stdin(),
@@ -183,23 +185,23 @@ fn a_session_opens_as_it_is_configured() {
     for (config, params) in [
         (
             stdio,
-            r#"{"cwd":".","mcpServers":[{"args":["-x"],"command":"srv","env":[{"name":"K","value":"v"}],"name":"demo"}]}"#,
+            r#"{"cwd":"/w","mcpServers":[{"args":["-x"],"command":"srv","env":[{"name":"K","value":"v"}],"name":"demo"}]}"#,
         ),
         (
             http,
-            r#"{"cwd":".","mcpServers":[{"headers":[{"name":"A","value":"b"}],"name":"web","type":"http","url":"http://h"}]}"#,
+            r#"{"cwd":"/w","mcpServers":[{"headers":[{"name":"A","value":"b"}],"name":"web","type":"http","url":"http://h"}]}"#,
         ),
         (
             json!({"additionalDirectories":["/x"]}),
-            r#"{"additionalDirectories":["/x"],"cwd":".","mcpServers":[]}"#,
+            r#"{"additionalDirectories":["/x"],"cwd":"/w","mcpServers":[]}"#,
         ),
         (
             json!({"systemPrompt":"Be brief"}),
-            r#"{"_meta":{"systemPrompt":"Be brief"},"cwd":".","mcpServers":[]}"#,
+            r#"{"_meta":{"systemPrompt":"Be brief"},"cwd":"/w","mcpServers":[]}"#,
         ),
         (
             json!({"systemPrompt":{"type":"preset","preset":"claude_code","append":"More"}}),
-            r#"{"_meta":{"systemPrompt":{"append":"More"}},"cwd":".","mcpServers":[]}"#,
+            r#"{"_meta":{"systemPrompt":{"append":"More"}},"cwd":"/w","mcpServers":[]}"#,
         ),
     ] {
         let mut live = Live::start(ACP, config, None);
@@ -316,7 +318,7 @@ fn a_session_is_resumed_as_the_agent_can() {
     assert_eq!(
         live.stdin(),
         [
-            r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"cwd":".","mcpServers":[],"sessionId":"old"}}"#
+            r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"cwd":"/w","mcpServers":[],"sessionId":"old"}}"#
         ]
     );
     let replayed = text("before").replace("\"s\"", "\"old\"");
@@ -804,8 +806,8 @@ fn output_of_a_call_is_not_said_twice() {
     }
     live.says(&shows("completed", "anew, done"));
     let said: Vec<_> = live.seen.events.iter().map(|event| &event["output"]).collect();
-    assert_eq!(json!(said), json!([null, null, "one\n", "two\n", "anew", null]));
-    assert_eq!(live.seen.events[1]["message"], "about to run");
+    assert_eq!(json!(said), json!([null, null, null, "one\n", "two\n", "anew", null]));
+    assert_eq!(live.seen.events[2]["message"], "about to run");
 }
 
 /// Without a turn the agent may still speak; nothing of it is lost, and no turn is made up.
@@ -821,7 +823,8 @@ fn words_outside_a_turn_are_kept() {
     );
 }
 
-fn argv(dialect: &Acp, config: Value) -> Result<Vec<String>, String> {
+fn argv(dialect: &Acp, mut config: Value) -> Result<Vec<String>, String> {
+    config["workingDirectory"] = "/w".into();
     let config: SessionConfig = serde_json::from_value(config).expect("a config");
     let start = Start { config: &config, resume: None, native_session_id: None, prompt: None };
     let launch = dialect.launch(&start).map_err(|error| error.message)?;
@@ -900,4 +903,191 @@ fn options_that_cannot_be_taken_are_refused_by_name() {
     );
     let sandbox = argv(&ACP, json!({"sandboxMode":"workspaceWrite"})).expect_err("refused");
     assert!(sandbox.contains("sandboxMode workspaceWrite"));
+}
+
+/// What a recording of these lines becomes, in brief, up to its end.
+fn recorded(lines: &[String]) -> Vec<String> {
+    let mut live = Live { tape: Tape::recording(&ACP), seen: Seen::default(), calls: 0 };
+    for line in lines {
+        live.says(line);
+    }
+    live.tape.end(Exit::Unknown, &mut live.seen);
+    live.events()
+}
+
+/// The result of `session/resume` may be empty: what follows is new all the same.
+#[test]
+fn an_empty_result_opens_the_session() {
+    for opened in ["null", "{}"] {
+        let opened = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{opened}}}"#);
+        let events = recorded(&[BARE.into(), text("OLD"), opened, text("NEW"), DONE.into()]);
+        assert_eq!(
+            events,
+            [
+                "sessionStarted",
+                "other replay",
+                "statusChanged ready",
+                "turnStarted",
+                "textChunk NEW",
+                "textChunk ",
+                "turnCompleted",
+                "sessionEnded completed",
+            ]
+        );
+    }
+    // A sign-in or a list before it opens nothing for good.
+    let events = recorded(&[
+        BARE.into(),
+        result("1", json!({})),
+        result("2", json!({"sessions":[]})),
+        OPENED.into(),
+        text("NEW"),
+        DONE.into(),
+    ]);
+    assert!(events.contains(&"textChunk NEW".to_owned()), "{events:?}");
+}
+
+/// A session outlives its process: the next one resumes it, as it was configured last.
+#[test]
+fn the_next_process_resumes_the_session() {
+    let mut live = Live::busy();
+    live.does(json!({"command":"configure","model":"b"}));
+    live.says(&text("half")).says(&result("3", json!({})));
+    live.tape.end(Exit::Code(1), &mut live.seen);
+    assert_eq!(
+        live.events(),
+        [
+            "textChunk half",
+            "statusChanged model b",
+            "textChunk ",
+            "turnFailed died the agent ended before the turn did",
+        ]
+    );
+    live.forget();
+    live.tape.start(&mut live.seen);
+    live.does(json!({"command":"prompt","prompt":"again"}));
+    let stdin = live.stdin();
+    assert!(stdin.len() == 1 && stdin[0].contains(r#""id":4,"method":"initialize""#), "{stdin:?}");
+    live.says(&INITIALIZE.replace("\"id\":0", "\"id\":4"));
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","id":5,"method":"session/load","params":{"cwd":"/w","mcpServers":[],"sessionId":"s"}}"#
+        ]
+    );
+    live.says(&text("half"));
+    live.says(&OPENED.replace("\"id\":1", "\"id\":5").replace("\"sessionId\":\"s\",", ""));
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","id":6,"method":"session/set_model","params":{"modelId":"b","sessionId":"s"}}"#
+        ]
+    );
+    live.says(&result("6", json!({})));
+    assert!(live.stdin()[0].contains(r#""method":"session/prompt""#));
+    live.says(&text("new")).says(&result("7", json!({"stopReason":"end_turn"})));
+    assert_eq!(
+        live.events(),
+        [
+            "statusChanged ready",
+            "other replay",
+            "statusChanged ready",
+            "statusChanged model b",
+            "turnStarted again",
+            "textChunk new",
+            "textChunk ",
+            "turnCompleted",
+        ]
+    );
+}
+
+/// Nothing of one process is left in the next: a failed opening, a held call, an interrupt.
+#[test]
+fn the_next_process_begins_anew() {
+    let mut live = Live::start(ACP, json!({"systemPrompt":"x"}), None);
+    live.says(BARE);
+    live.tape.end(Exit::Code(0), &mut live.seen);
+    live.forget();
+    live.tape.start(&mut live.seen);
+    live.does(json!({"command":"prompt","prompt":"hi"}));
+    live.says(&INITIALIZE.replace("\"id\":0", "\"id\":1"));
+    assert!(live.stdin()[1].contains("session/new"));
+
+    let mut live = Live::busy();
+    live.does(json!({"command":"interrupt"}));
+    live.says(&update(json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"x"})));
+    live.tape.end(Exit::Code(0), &mut live.seen);
+    assert_eq!(
+        live.events(),
+        [
+            "other toolCallPending",
+            "toolStarted",
+            "toolFailed interrupted the agent ended",
+            "turnFailed interrupted interrupted",
+        ]
+    );
+    live.tape.start(&mut live.seen);
+    live.tape.end(Exit::Code(0), &mut live.seen);
+    assert_eq!(live.events(), [""; 0]);
+}
+
+/// The model that Gemini was started with is not asked for again; another is.
+#[test]
+fn gemini_takes_a_model_while_it_starts() {
+    let set_model = |model: &str| {
+        let mut live = Live::start(GEMINI, json!({"model":"alias"}), None);
+        live.does(json!({"command":"configure","model":model}));
+        live.says(GEMINI_CLI).forget();
+        live.says(OPENED);
+        live.stdin()
+    };
+    assert_eq!(set_model("alias"), [""; 0]);
+    assert_eq!(
+        set_model("b"),
+        [
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_model","params":{"modelId":"b","sessionId":"s"}}"#
+        ]
+    );
+}
+
+/// What is remembered of an open call is bounded; what its last word brings is told whole.
+#[test]
+fn long_texts_of_an_open_call_are_not_kept() {
+    let shows = |status: &str, content: Option<&str>| {
+        let diff = |text: &str| json!([{"type":"diff","path":"/a","oldText":"x","newText":text}]);
+        let mut call = json!({"sessionUpdate":"tool_call_update","toolCallId":"t","status":status});
+        if let Some(text) = content {
+            call["content"] = diff(text);
+        }
+        update(call)
+    };
+    let long = "y".repeat((64 << 10) + 1);
+    for (shown, finished, after) in
+        [(&*long, None, None), ("y", None, Some("y")), (&*long, Some(&*long), Some(&*long))]
+    {
+        let mut live = Live::busy();
+        live.says(&shows("in_progress", Some(shown))).says(&shows("completed", finished));
+        let changed = live.seen.events.last().expect("an event");
+        assert_eq!((&changed["type"], &changed["filePath"]), (&json!("fileChanged"), &json!("/a")));
+        assert_eq!(changed["after"].as_str(), after);
+        assert_eq!(changed["diff"].is_string(), after.is_some());
+        assert_eq!(changed["before"].is_string(), after.is_some());
+    }
+}
+
+/// ACP wants an absolute directory, and the dialect cannot make one of another.
+#[test]
+fn a_directory_is_given_and_absolute() {
+    for dialect in [&ACP, &GEMINI] {
+        for config in
+            [json!({}), json!({"workingDirectory":"."}), json!({"workingDirectory":"a/b"})]
+        {
+            let config: SessionConfig = serde_json::from_value(config).expect("a config");
+            let start =
+                Start { config: &config, resume: None, native_session_id: None, prompt: None };
+            let error = dialect.launch(&start).expect_err("refused");
+            assert_eq!(error.code, ErrorCode::InvalidMessage);
+            assert!(error.message.contains("workingDirectory"), "{error}");
+        }
+    }
 }

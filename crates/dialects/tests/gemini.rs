@@ -135,6 +135,49 @@ fn a_process_ends_in_many_ways() {
     }
 }
 
+/// The error of the specification is told once; the process's end closes the turn.
+#[test]
+fn an_error_of_the_specification_fails_the_turn_once() {
+    let error = r#"{"type":"error","status":"error","error":{"code":"C","message":"why"}}"#;
+    let bare = r#"{"type":"result","status":"error","stats":{"total_tokens":7}}"#;
+    for (lines, tokens) in [(&[error][..], None), (&[error, bare], Some(7))] {
+        let (mut tape, mut seen) = (Tape::new(&Gemini, &Setup::default()), Seen::default());
+        tape.start(&mut seen);
+        for line in [USER].iter().chain(lines) {
+            tape.line(line.as_bytes(), &mut seen);
+        }
+        tape.end(Exit::Code(1), &mut seen);
+        let types: Vec<_> = seen.events.iter().map(|event| &event["type"]).collect();
+        assert_eq!(types, ["turnStarted", "error", "turnFailed"]);
+        let failed = &seen.events[2];
+        assert_eq!((&failed["error"], &failed["errorType"]), (&json!("why"), &json!("C")));
+        assert_eq!(failed["reason"], "error");
+        assert_eq!(failed["usage"]["totalTokens"].as_u64(), tokens);
+    }
+}
+
+/// What is remembered of an open call is bounded.
+#[test]
+fn long_texts_of_an_open_call_are_not_kept() {
+    let long = "y".repeat((64 << 10) + 1);
+    for (name, input, is_kept) in [
+        ("write_file", json!({"file_path":"/a","content":"y"}), true),
+        ("write_file", json!({"file_path":"/a","content":long}), false),
+        ("replace", json!({"file_path":"/a","old_string":"x","new_string":"y"}), true),
+        ("replace", json!({"file_path":"/a","old_string":long,"new_string":"y"}), false),
+    ] {
+        let (mut tape, mut seen) = (Tape::new(&Gemini, &Setup::default()), Seen::default());
+        let call = json!({"type":"tool_use","tool_name":name,"tool_id":"t","parameters":input});
+        let result = json!({"type":"tool_result","tool_id":"t","status":"success"});
+        for line in [call, result] {
+            tape.line(line.to_string().as_bytes(), &mut seen);
+        }
+        let changed = seen.events.last().expect("an event");
+        assert_eq!((&changed["type"], &changed["filePath"]), (&json!("fileChanged"), &json!("/a")));
+        assert_eq!(changed["after"].is_string() || changed["diff"].is_string(), is_kept, "{name}");
+    }
+}
+
 fn launch(config: Value, resume: Option<&str>, id: Option<&str>) -> Result<String, String> {
     let config: SessionConfig = serde_json::from_value(config).expect("a config");
     let prompt = Some("--help");

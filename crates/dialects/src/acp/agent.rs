@@ -1,6 +1,7 @@
 //! We drive an ACP agent: what is known of its session, and the way of each line.
 
 mod commands;
+mod content;
 mod opening;
 mod requests;
 mod settings;
@@ -19,7 +20,7 @@ use agentwire_protocol::{
 use self::opening::Stage;
 use self::requests::Asked;
 use self::settings::Choice;
-use self::tools::Tool;
+use self::tools::{Held, Tool};
 use self::turns::Block;
 use super::launch;
 use super::wire::{self, Failure, Message};
@@ -37,6 +38,8 @@ const SENT_LIMIT: usize = 1024;
 pub(super) struct Translator {
     setup: Setup,
     agent: AgentType,
+    /// The model that Gemini was started with.
+    launch_model: Option<String>,
     /// The quirks of Gemini hold.
     is_gemini: bool,
     ledger: Ledger<Tool, Asked>,
@@ -54,6 +57,8 @@ pub(super) struct Translator {
     commands: Option<Json<'static>>,
     /// The block of text or thought that is open: the wire has no word for its end.
     block: Option<Block>,
+    /// Calls that wait for their arguments, oldest first.
+    held: Vec<Held>,
     /// Whether the turn has brought anything.
     has_output: bool,
     /// Whether the turn was told to stop.
@@ -116,6 +121,7 @@ enum Setting {
 impl Translator {
     pub(super) fn new(setup: Setup, agent: AgentType) -> Self {
         Self {
+            launch_model: setup.config.model.clone(),
             setup,
             agent,
             is_gemini: agent == AgentType::Gemini,
@@ -129,6 +135,7 @@ impl Translator {
             model: Choice::default(),
             commands: None,
             block: None,
+            held: Vec::new(),
             has_output: false,
             interrupted: false,
             has_other_session: false,
@@ -235,10 +242,13 @@ impl Translator {
     }
 
     fn recognise(&self, result: Option<Value<'_>>, failure: Option<&Failure<'_>>) -> Option<Sent> {
+        let is_opening = matches!(self.stage, Stage::Opening | Stage::Failed(_));
         if let Some(failure) = failure {
-            // A positive code is the HTTP status of a failed call of the model.
-            let of_turn = self.ledger.turn_is_open() || failure.code.is_some_and(|code| code > 0);
-            let is_opening = matches!(self.stage, Stage::Opening | Stage::Failed(_));
+            let of_turn = failure.code.is_some_and(|code| match self.ledger.turn_is_open() {
+                true => may_fail_a_prompt(code),
+                // A positive code is the HTTP status of a failed call of the model.
+                false => code > 0,
+            });
             return match of_turn {
                 true => Some(Sent::Prompt),
                 false => is_opening.then_some(Sent::Open { replays: false }),
@@ -251,12 +261,11 @@ impl Translator {
             Some(Sent::Initialize)
         } else if has("sessionId") {
             Some(Sent::Open { replays: false })
-        } else if matches!(self.stage, Stage::Opening | Stage::Failed(_))
-            && (has("modes") || has("configOptions"))
-        {
-            Some(Sent::Open { replays: true })
         } else if has("sessions") {
             Some(Sent::Query { method: "session/list", call: None })
+        } else if is_opening || has("modes") {
+            // The result of `session/load` and `session/resume` may be empty or null.
+            Some(Sent::Open { replays: true })
         } else {
             None
         }
@@ -297,7 +306,7 @@ impl AgentTranslator for Translator {
 
     fn on_exit(&mut self, _exit: Exit, out: &mut Out<'_>) {
         const ENDED: &str = "the agent ended before the turn did";
-        self.close_block(out);
+        self.advance(out);
         self.ledger.close_agent(out, MAIN_AGENT, "the agent ended");
         let was_open = self.ledger.turn_is_open();
         if self.interrupted && was_open {
@@ -322,7 +331,16 @@ impl AgentTranslator for Translator {
         } else if let Stage::Failed(error) = &self.stage {
             out.end(SessionEndReason::Failed, Some(Text::from(error.message.as_str())));
         }
+        self.forget_process();
     }
+}
+
+/// Whether a prompt can fail so. Of the codes that JSON-RPC reserves, those of a request that is
+/// malformed or of a method that is missing belong to something else that was asked meanwhile.
+fn may_fail_a_prompt(code: i64) -> bool {
+    const INTERNAL_ERROR: i64 = -32603;
+    const AUTH_REQUIRED: i64 = -32000;
+    !(-32768..=-32000).contains(&code) || matches!(code, INTERNAL_ERROR | AUTH_REQUIRED)
 }
 
 /// What a failure says in words, and the agent's own name of it.

@@ -1,5 +1,7 @@
 //! How an ACP agent is started, and with what its session is opened.
 
+use std::path::Path;
+
 use agentwire_protocol::session::{McpServer, SystemPrompt};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
@@ -29,6 +31,7 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
         ],
     )?;
     mcp_servers(config, name, |_| true)?;
+    working_directory(config)?;
     if !is_gemini {
         // The user's settings name the program and its arguments; the rest is said on the wire.
         return Ok(Launch::new("acp", config));
@@ -73,12 +76,14 @@ pub(super) fn session(
     announces: impl Fn(&str) -> bool,
 ) -> Result<Object, GatewayError> {
     let name = name(agent);
-    let cwd = config.working_directory.as_deref().unwrap_or(".");
     let servers =
         mcp_servers(config, name, |transport| announces(&format!("mcpCapabilities.{transport}")))?;
     let mut params = serde_json::Map::new();
     let mut add = |name: &str, value| params.insert(name.to_owned(), value);
-    add("cwd", json!(cwd));
+    // A start without a directory was refused; one is not made up here.
+    if let Some(directory) = &config.working_directory {
+        add("cwd", json!(directory));
+    }
     add("mcpServers", json!(servers));
     if let Some(id) = resume {
         add("sessionId", json!(id));
@@ -103,6 +108,16 @@ pub(super) fn session(
         add("_meta", json!({ "systemPrompt": prompt }));
     }
     Ok(Object::Object(params))
+}
+
+/// ACP wants an absolute path, and where we run ourselves is not for a dialect to know.
+fn working_directory(config: &SessionConfig) -> Result<(), GatewayError> {
+    let message = match config.working_directory.as_deref() {
+        Some(directory) if Path::new(directory).is_absolute() => return Ok(()),
+        Some(directory) => format!("workingDirectory must be an absolute path, not {directory:?}"),
+        None => "workingDirectory must be given: an ACP session has one".to_owned(),
+    };
+    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 
 fn mcp_servers(

@@ -37,14 +37,24 @@ pub(super) struct Translator {
     /// Tool calls of the specification have no id.
     unnamed_tools: u64,
     /// The last error of the turn: a failed `result` may have none of its own.
-    last_error: Option<String>,
+    last_error: Option<LastError>,
     /// Whether this process has begun the turn of its prompt.
     has_begun: bool,
+}
+
+/// An error that was told before the turn's end.
+#[derive(Debug)]
+struct LastError {
+    message: String,
+    kind: Option<String>,
+    /// The turn fails by it, whether or not a `result` says so.
+    is_end: bool,
 }
 
 impl AgentTranslator for Translator {
     fn on_start(&mut self, _out: &mut Out<'_>) {
         self.has_begun = false;
+        self.last_error = None;
     }
 
     fn on_line(&mut self, message: Value<'_>, out: &mut Out<'_>) {
@@ -122,6 +132,9 @@ impl AgentTranslator for Translator {
         self.close_text(out);
         if !self.ledger.turn_is_open() {
             return self.never_begun(exit, out);
+        }
+        if self.last_error.as_ref().is_some_and(|error| error.is_end) {
+            return self.fail(Failure::default(), None, out);
         }
         // A run that a signal cut off has no result and exits 0.
         let (failure, reason, error) = match exit {
@@ -263,16 +276,28 @@ impl Translator {
             (Some("warning"), _) => {
                 out.emit(StatusChanged::new(Status::Warning).message(error.message));
             }
+            // The specification's: a `result` follows with the usage, or the process ends.
             (None, Some(failure)) => {
+                self.ledger.ensure_turn(out);
                 self.close_text(out);
-                self.fail(failure, None, out);
+                let code = failure.kind.or(failure.code);
+                self.tell(failure.message, code, true, out);
             }
-            _ => {
-                let message = error.message.unwrap_or(Text::from("an error without words"));
-                self.last_error = Some(message.to_string());
-                out.emit(ErrorEvent::new(message));
-            }
+            _ => self.tell(error.message, None, false, out),
         }
+    }
+
+    fn tell(
+        &mut self,
+        message: Option<Text<'_>>,
+        code: Option<Text<'_>>,
+        is_end: bool,
+        out: &mut Out<'_>,
+    ) {
+        let message = message.unwrap_or(Text::from("an error without words"));
+        let kind = code.as_ref().map(Text::to_string);
+        self.last_error = Some(LastError { message: message.to_string(), kind, is_end });
+        out.emit(ErrorEvent { code, ..ErrorEvent::new(message) });
     }
 
     fn outcome(&mut self, outcome: Outcome<'_>, out: &mut Out<'_>) {
@@ -280,6 +305,7 @@ impl Translator {
         let stats = outcome.stats.unwrap_or_default();
         match outcome.status.as_deref() {
             Some("success") => {
+                self.last_error = None;
                 self.ledger.complete_turn(
                     out,
                     TurnCompleted {
@@ -291,6 +317,7 @@ impl Translator {
                 out.end(SessionEndReason::Completed, None);
             }
             Some("cancelled") => {
+                self.last_error = None;
                 let error = Text::from("cancelled");
                 self.ledger.fail_turn(out, TurnFailure::Interrupted, error);
                 out.end(SessionEndReason::Cancelled, None);
@@ -300,11 +327,15 @@ impl Translator {
     }
 
     fn fail(&mut self, failure: Failure<'_>, stats: Option<&Stats<'_>>, out: &mut Out<'_>) {
-        let last = self.last_error.take().map(Text::from);
+        let (last, last_kind) = match self.last_error.take() {
+            Some(last) => (Some(Text::from(last.message)), last.kind.map(Text::from)),
+            None => (None, None),
+        };
         let error = failure.message.or(last).unwrap_or(Text::from("the turn failed"));
         let told = api_error(&error.decode());
         let (error, status) = told.map_or((error, None), |told| (told.0.into(), told.1));
-        let error_type = status.map(Text::from).or(failure.kind).or(failure.code);
+        let own_kind = failure.kind.or(failure.code).or(last_kind);
+        let error_type = status.map(Text::from).or(own_kind);
         let limited = error_type.as_ref().is_some_and(|kind| *kind == *"FatalTurnLimitedError");
         let reason = if limited { TurnFailure::MaxTurns } else { TurnFailure::Error };
         self.ledger.fail_turn_with(

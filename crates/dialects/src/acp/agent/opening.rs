@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::launch;
 use super::super::wire::{Initialized, Opened};
-use super::settings::options_changed;
+use super::settings::{Choice, options_changed};
 use super::{Sent, Setting, Translator, Waiter};
 use crate::json::Value;
 use crate::tape::Out;
@@ -62,7 +62,7 @@ impl Translator {
             capabilities: result.map(Value::json),
             ..AgentInfo::default()
         });
-        if self.session.is_some() {
+        if out.is_recording() && self.session.is_some() {
             // Gemini opens a session before it is initialized, and can be initialized twice
             // (fixture real-protocol-errors).
             return;
@@ -126,17 +126,23 @@ impl Translator {
             return out.emit(Other::named("otherSession"));
         }
         let resumed = self.setup.resume.as_deref().map(Text::from);
-        let id = opened.session_id.clone().or(resumed).map(Text::into_owned);
-        self.session = id.as_ref().map(Text::to_string).or(self.session.take());
+        // In a recording the replay names a session whose opening does not.
+        let replayed = self.session.as_deref().map(Text::from);
+        let id = opened.session_id.clone().or(resumed).or(replayed).map(Text::into_owned);
+        self.session = id.as_ref().map(Text::to_string);
         self.offers(&opened);
-        out.ready(AgentInfo {
-            native_session_id: id,
-            model: self.model.current.as_deref().map(Text::from),
-            mode: self.mode.current.as_deref().map(Text::from),
-            models: self.model.list.clone(),
-            modes: self.mode.list.clone(),
-            ..AgentInfo::default()
-        });
+        // Of a recording it may be the result of `authenticate`, which says nothing.
+        let says_nothing = id.is_none() && opened.modes.or(opened.options).is_none();
+        if !(out.is_recording() && says_nothing) {
+            out.ready(AgentInfo {
+                native_session_id: id,
+                model: self.model.current.as_deref().map(Text::from),
+                mode: self.mode.current.as_deref().map(Text::from),
+                models: self.model.list.clone(),
+                modes: self.mode.list.clone(),
+                ..AgentInfo::default()
+            });
+        }
         if let Some(options) = opened.options {
             out.emit(options_changed(options));
         }
@@ -160,7 +166,9 @@ impl Translator {
             self.set(Setting::Mode, mode, Waiter::Opening, out)?;
         }
         // Gemini was started with its model, which may be an alias of the one it names.
-        let model = self.setup.config.model.clone().filter(|_| self.agent != AgentType::Gemini);
+        let is_given = self.agent == AgentType::Gemini;
+        let model = self.setup.config.model.clone();
+        let model = model.filter(|model| !is_given || self.launch_model.as_ref() != Some(model));
         match model.filter(|model| self.model.current.as_ref() != Some(model)) {
             Some(model) => self.set(Setting::Model, model, Waiter::Opening, out),
             None => Ok(()),
@@ -174,6 +182,23 @@ impl Translator {
             self.stage = Stage::Ready;
         }
         self.pump(out);
+    }
+
+    /// The process has ended; the session goes on in the next one.
+    pub(super) fn forget_process(&mut self) {
+        self.setup.resume = self.session.take().or(self.setup.resume.take());
+        self.stage = Stage::Starting;
+        self.is_gemini = self.agent == AgentType::Gemini;
+        self.replaying = false;
+        self.capabilities = serde_json::Value::Null;
+        self.auth_methods = None;
+        self.commands = None;
+        self.mode = Choice::default();
+        self.model = Choice::default();
+        self.has_output = false;
+        self.interrupted = false;
+        self.has_other_session = false;
+        self.other_spoke = false;
     }
 
     /// What is wanted cannot be had: nothing runs in a session that is not as it was asked for.

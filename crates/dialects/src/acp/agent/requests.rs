@@ -8,7 +8,7 @@ use agentwire_protocol::{Json, Text};
 
 use super::super::wire::{self, Elicitation, Permission, ToolCall};
 use super::Translator;
-use super::tools::shown;
+use super::content::shown;
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
@@ -64,7 +64,7 @@ impl Translator {
             "session/request_permission" => self.permission(id, params, out),
             "elicitation/create" => self.elicitation(id, params, out),
             _ => {
-                self.close_block(out);
+                self.advance(out);
                 let what = What::Other { method: method.to_owned() };
                 let input = params.map(Value::json);
                 let asked = raised(RequestKind::Other, input);
@@ -90,7 +90,7 @@ impl Translator {
             let is_new = self.start_tool(tool_id, &call, out);
             self.tool_progress(tool_id, &ToolCall { status: None, ..call.clone() }, is_new, out);
         }
-        self.close_block(out);
+        self.advance(out);
         let tool = call.id.as_deref().and_then(|id| self.ledger.tool(id)).map(|tool| &tool.memo);
         let known = |text: &String| (!text.is_empty()).then(|| Text::from(text.clone()));
         let tool_name = tool.and_then(|tool| known(&tool.name));
@@ -126,7 +126,7 @@ impl Translator {
 
     fn elicitation(&mut self, id: Json<'_>, params: Option<Value<'_>>, out: &mut Out<'_>) {
         let read: Elicitation<'_> = params.and_then(Value::to).unwrap_or_default();
-        self.close_block(out);
+        self.advance(out);
         let is_link = read.mode.as_deref() == Some("url");
         let (questions, what) = if is_link {
             let message = read.message.clone().unwrap_or(Text::from("open the link"));

@@ -99,6 +99,12 @@ impl Translator {
                 Setting::Model => "session/set_model",
             })),
         }
+        // The next process of the session is to be so as well.
+        let config = &mut self.setup.config;
+        match setting {
+            Setting::Mode => config.permission_mode = Some(value.to_owned()),
+            Setting::Model => config.model = Some(value.to_owned()),
+        }
         let left = |sent: &Sent| matches!(sent, Sent::Setting { waiter: w, .. } if *w == waiter);
         match waiter {
             Waiter::Call(call) if !self.sent.values().any(left) => {

@@ -139,8 +139,9 @@ fn choose(
             None => unsupported("behavior allow: it offers no such answer"),
         },
         // A refusal is always to be had: a request that is cancelled does not run.
-        Answer::Deny { interrupt, .. } => {
-            let option = of_kind(RejectOnce).filter(|_| !interrupt);
+        Answer::Deny { interrupt, always, .. } => {
+            let for_good = of_kind(RejectAlways).filter(|_| always);
+            let option = for_good.or_else(|| of_kind(RejectOnce)).filter(|_| !interrupt);
             Ok(Chosen { option, is_refusal: true })
         }
         Answer::HookOutput(output) => {

@@ -2,19 +2,22 @@
 //! part, and put together by their id.
 
 use agentwire_protocol::event::{
-    FileChangeType, FileChanged, Other, RequestOutcome, SettledBy, ToolCompleted, ToolFailed,
-    ToolFailure, ToolKind, ToolProgress, ToolStarted,
+    Other, RequestOutcome, SettledBy, ToolCompleted, ToolFailed, ToolFailure, ToolKind,
+    ToolProgress, ToolStarted,
 };
 use agentwire_protocol::{Json, Text};
 
-use super::super::wire::{Piece, ToolCall};
+use super::super::wire::ToolCall;
 use super::Translator;
-use crate::diff;
+use super::content::{Edit, KEPT_BYTES, Shown, changed, kept, look, shown};
 use crate::gemini;
 use crate::json::Value;
 use crate::ledger::OpenTool;
 use crate::said::Said;
 use crate::tape::{Agent, Out};
+
+/// How many calls may wait for their arguments.
+const HELD_LIMIT: usize = 64;
 
 /// What is known of an open call.
 #[derive(Debug, Default)]
@@ -28,37 +31,41 @@ pub(super) struct Tool {
     edits: Vec<Edit>,
 }
 
-/// A change of one file.
-#[derive(Debug)]
-struct Edit {
-    path: String,
-    before: Option<String>,
-    after: String,
-    change: FileChangeType,
+/// The first word of a call.
+struct Beginning {
+    title: Option<String>,
+    name: Option<String>,
+    kind: Option<String>,
+    input: Option<Json<'static>>,
+    shown: Shown,
 }
 
-/// The `content` of a call.
-#[derive(Default)]
-pub(super) struct Shown {
-    pub(super) text: String,
-    edits: Vec<Edit>,
-    terminal: Option<String>,
-    /// There is more in it than changes of files.
-    has_more: bool,
+/// A call that waits for its arguments.
+pub(super) struct Held {
+    id: String,
+    begun: Beginning,
 }
 
 impl Translator {
     /// `tool_call` and `tool_call_update`: either may be the first word of a call, or the last.
-    pub(super) fn tool_call(&mut self, call: &ToolCall<'_>, out: &mut Out<'_>) {
+    pub(super) fn tool_call(&mut self, call: &ToolCall<'_>, is_first: bool, out: &mut Out<'_>) {
         let Some(id) = call.id.clone() else { return };
         if self.is_over(&id) {
             return out.emit(Other::named("lateToolCall"));
         }
+        let is_told = self.block.is_some() || (out.is_recording() && !self.ledger.turn_is_open());
         self.in_turn(out);
+        if self.hold(&id, call, is_first, out) {
+            if !is_told {
+                out.emit(Other::named("toolCallPending"));
+            }
+            return;
+        }
+        let was_held = self.held.iter().any(|held| held.id == *id);
         let is_new = self.start_tool(&id, call, out);
         match call.status.as_deref() {
             Some("completed") => self.finish_tool(&id, call, true, out),
-            Some("failed") if is_new && self.is_gemini => {
+            Some("failed") if is_new && !was_held && self.is_gemini => {
                 // The arguments were wrong: Gemini reports no call before (fixture real-bad-args).
                 let error = shown(call.content).text;
                 self.fail_tool(&id, ToolFailure::Invalid, &error, out);
@@ -68,7 +75,42 @@ impl Translator {
         }
     }
 
-    /// Starts the call unless it is open, and keeps what is new. `true` if it was not open.
+    /// An agent may tell of a call as soon as the model begins it, and of its arguments with its next
+    /// word (fixture edge-late-arguments). Such a call is held until then, or until something comes
+    /// that stands after it. `true` if it is held now.
+    fn hold(&mut self, id: &str, call: &ToolCall<'_>, is_first: bool, out: &mut Out<'_>) -> bool {
+        let is_known = self.ledger.tool(id).is_some() || self.held.iter().any(|held| held.id == id);
+        let is_pending = match call.status.as_deref() {
+            Some(status) => status == "pending",
+            // `pending` is what `tool_call` means without a status.
+            None => is_first,
+        };
+        let has_input = call.raw_input.is_some_and(|input| input.fields().next().is_some());
+        if is_known || !is_pending || has_input {
+            return false;
+        }
+        let begun = Beginning::of(call);
+        if begun.shown.text.len() > KEPT_BYTES {
+            return false;
+        }
+        self.close_block(out);
+        if self.held.len() >= HELD_LIMIT {
+            self.start_held(out);
+        }
+        self.held.push(Held { id: id.to_owned(), begun });
+        true
+    }
+
+    /// Nothing more can be waited for: starts the calls that are held.
+    pub(super) fn start_held(&mut self, out: &mut Out<'_>) {
+        for Held { id, begun } in std::mem::take(&mut self.held) {
+            self.start(&id, &begun, out);
+            self.describe(&id, begun.shown, out);
+        }
+    }
+
+    /// Starts the call unless it is open, and keeps what is new. `true` if what it shows describes
+    /// it, since nothing was shown of it before.
     pub(super) fn start_tool(&mut self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) -> bool {
         if let Some(tool) = self.ledger.tool(id) {
             if let Some(input) = call.raw_input.filter(|input| input.is_object()) {
@@ -76,34 +118,56 @@ impl Translator {
             }
             return false;
         }
+        let Some(at) = self.held.iter().position(|held| held.id == id) else {
+            self.start(id, &Beginning::of(call), out);
+            return true;
+        };
+        let mut begun = self.held.remove(at).begun;
+        begun.add(call);
+        self.start(id, &begun, out);
+        self.describe(id, begun.shown, out)
+    }
+
+    fn start(&mut self, id: &str, begun: &Beginning, out: &mut Out<'_>) {
+        let Beginning { title, input, .. } = begun;
         self.close_block(out);
         self.has_output = true;
-        let title = call.title.as_ref().map(Text::to_string);
-        let own_name = call.name.as_ref().map(Text::to_string);
-        let named = own_name.or_else(|| name_in_id(id).map(str::to_owned));
-        let kind = kind(call.kind.as_deref(), named.as_deref());
-        let mcp = title.as_deref().zip(named.as_deref()).and_then(|(t, n)| mcp_names(t, n));
-        let server = mcp.map(|(server, _)| server.to_owned());
-        let name = mcp.map(|(_, tool)| tool.to_owned()).or(named);
-        let name = name.or_else(|| title.clone()).unwrap_or_else(|| "tool".to_owned());
-        let input = match call.raw_input.filter(|input| input.is_object()) {
-            Some(input) => Some(input.json().into_owned()),
+        let named = begun.name.as_deref().or_else(|| name_in_id(id));
+        let mcp = title.as_deref().zip(named).and_then(|(title, name)| mcp_names(title, name));
+        let server = mcp.map(|(server, _)| Text::from(server));
+        let name = mcp.map(|(_, tool)| tool).or(named).or(title.as_deref()).unwrap_or("tool");
+        let input = match input {
+            Some(input) => Some(input.clone()),
             // Gemini shows the arguments of an MCP tool as text (fixture real-mcp-stdio).
-            None if server.is_some() => object_in(&shown(call.content).text),
+            None if server.is_some() => object_in(&begun.shown.text),
             None => None,
         };
         out.emit(ToolStarted {
             tool_id: Text::from(id),
-            tool_name: Text::from(name.as_str()),
+            tool_name: Text::from(name),
             arguments: input.clone(),
-            kind,
-            title: call.title.clone(),
-            server: server.map(Text::from),
+            kind: kind(begun.kind.as_deref(), named),
+            title: title.as_deref().map(Text::from),
+            server,
         });
-        let memo = Tool { name, title: title.unwrap_or_default(), input, ..Tool::default() };
+        let title = title.clone().unwrap_or_default();
+        let memo = Tool { name: name.to_owned(), title, input, ..Tool::default() };
         self.ledger.open_tool(id, &Agent::main(), memo);
         self.started_tools.add(id);
-        true
+    }
+
+    /// What is shown of a call first describes it; what follows is its output. `true` if nothing was
+    /// shown.
+    fn describe(&mut self, id: &str, shown: Shown, out: &mut Out<'_>) -> bool {
+        let Some(tool) = self.ledger.tool(id) else { return true };
+        let is_nothing = !shown.has_more && shown.edits.is_empty();
+        tool.memo.edits = kept(shown.edits);
+        let is_input = tool.memo.input.as_ref().is_some_and(|input| input.get() == shown.text);
+        let text = (!shown.text.is_empty() && !is_input).then_some(shown.text);
+        if let Some(message) = shown.terminal.or(text) {
+            out.emit(progress(id, None, Some(Text::from(message))));
+        }
+        is_nothing
     }
 
     /// Whether that call has ended.
@@ -119,42 +183,32 @@ impl Translator {
         is_new: bool,
         out: &mut Out<'_>,
     ) {
+        if is_new {
+            if call.content.is_some() {
+                self.describe(id, shown(call.content), out);
+            }
+            return;
+        }
         let Some(tool) = self.ledger.tool(id) else { return };
         let tool = &mut tool.memo;
-        let new_title = call.title.as_ref().filter(|title| **title != *tool.title);
-        let mut message = new_title.filter(|_| !is_new).cloned();
-        if let Some(title) = new_title {
+        let mut message = call.title.clone().filter(|title| *title != *tool.title);
+        if let Some(title) = &message {
             tool.title = title.to_string();
         }
         let mut output = None;
         if call.content.is_some() {
             let shown = shown(call.content);
-            tool.edits = shown.edits;
-            if let Some(terminal) = shown.terminal {
-                message = message.or_else(|| Some(Text::from(format!("terminal {terminal}"))));
-            }
-            if is_new {
-                // The first content describes the call; what follows is its output.
-                let is_input = tool.input.as_ref().is_some_and(|input| input.get() == shown.text);
-                let describes = !shown.text.is_empty() && !is_input;
-                message = message.or_else(|| describes.then(|| Text::from(shown.text)));
-            } else {
-                let piece = tool.output.rest_of(&shown.text).unwrap_or(&shown.text).to_owned();
-                tool.output = Said::of(&shown.text);
-                output = (!piece.is_empty()).then(|| Text::from(piece));
-            }
+            tool.edits = kept(shown.edits);
+            message = message.or_else(|| shown.terminal.map(Text::from));
+            let piece = tool.output.rest_of(&shown.text).unwrap_or(&shown.text).to_owned();
+            tool.output = Said::of(&shown.text);
+            output = (!piece.is_empty()).then(|| Text::from(piece));
         }
-        if message.is_none() && output.is_none() && !is_new {
+        if message.is_none() && output.is_none() {
             message = call.status.clone().map(Text::new);
         }
         if message.is_some() || output.is_some() {
-            out.emit(ToolProgress {
-                tool_id: Text::from(id),
-                output,
-                progress: None,
-                message,
-                elapsed_ms: None,
-            });
+            out.emit(progress(id, output, message));
         }
     }
 
@@ -214,67 +268,33 @@ impl Translator {
     }
 }
 
-/// What the `content` of a call shows.
-pub(super) fn shown(content: Option<Value<'_>>) -> Shown {
-    look(content, true)
-}
-
-/// The same; its text only if it is wanted, since it may be long.
-fn look(content: Option<Value<'_>>, wants_text: bool) -> Shown {
-    let mut shown = Shown::default();
-    for piece in content.into_iter().flat_map(Value::items) {
-        let Some(read) = piece.to::<Piece<'_>>() else { continue };
-        match read.kind.as_deref() {
-            Some("diff") => shown.edits.extend(edit(&read)),
-            Some("terminal") => {
-                shown.has_more = true;
-                shown.terminal = read.terminal_id.and_then(Value::string).map(Into::into);
-            }
-            _ => {
-                shown.has_more = true;
-                if wants_text {
-                    let text = read.content.and_then(|content| content.get("text")?.string());
-                    text.into_iter().for_each(|text| shown.text.push_str(&text));
-                }
-                read.content.into_iter().for_each(Value::carried);
-            }
-        }
+impl Beginning {
+    fn of(call: &ToolCall<'_>) -> Self {
+        let mut shown = shown(call.content);
+        shown.edits = kept(shown.edits);
+        let (title, name, kind, input) = (None, None, None, None);
+        let mut begun = Self { title, name, kind, input, shown };
+        begun.add(call);
+        begun
     }
-    shown
-}
 
-/// Gemini names a new file by `_meta.kind` and shows it as one that was empty; others leave
-/// `oldText` out.
-fn edit(piece: &Piece<'_>) -> Option<Edit> {
-    let path = piece.path?.string()?.into_owned();
-    let before = piece.old_text.and_then(Value::string).map(Into::into);
-    let after = piece.new_text.and_then(Value::string)?.into_owned();
-    let kind = piece.meta.and_then(|meta| meta.get("kind")).and_then(Value::string);
-    let change = match kind.as_deref() {
-        Some("add") => FileChangeType::Created,
-        Some("delete") => FileChangeType::Deleted,
-        _ if before.is_none() => FileChangeType::Created,
-        _ => FileChangeType::Modified,
-    };
-    Some(Edit { path, before, after, change })
-}
-
-fn changed(edit: Edit, tool_id: &str) -> FileChanged<'_> {
-    let diff = diff::of_texts(edit.before.as_deref().unwrap_or_default(), &edit.after);
-    let (before, after) = match edit.change {
-        FileChangeType::Created => (None, Some(edit.after)),
-        FileChangeType::Modified => (edit.before, Some(edit.after)),
-        FileChangeType::Deleted => (edit.before, None),
-    };
-    FileChanged {
-        file_path: Text::from(edit.path),
-        change_type: edit.change,
-        diff: diff.map(Text::from),
-        before: before.map(Text::from),
-        after: after.map(Text::from),
-        moved_to: None,
-        tool_id: Some(Text::from(tool_id)),
+    /// A newer word wins.
+    fn add(&mut self, call: &ToolCall<'_>) {
+        let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
+        self.title = text(&call.title).or(self.title.take());
+        self.name = text(&call.name).or(self.name.take());
+        self.kind = call.kind.as_deref().map(str::to_owned).or(self.kind.take());
+        let input = call.raw_input.filter(|input| input.is_object());
+        self.input = input.map(|input| input.json().into_owned()).or(self.input.take());
     }
+}
+
+fn progress<'a>(
+    id: &'a str,
+    output: Option<Text<'a>>,
+    message: Option<Text<'a>>,
+) -> ToolProgress<'a> {
+    ToolProgress { tool_id: Text::from(id), output, progress: None, message, elapsed_ms: None }
 }
 
 /// Gemini's ids begin with the tool's name twice: `read_file__read_file_1794766243269_0`.

@@ -62,7 +62,7 @@ impl Translator {
     pub(super) fn pump(&mut self, out: &mut Out<'_>) {
         while matches!(self.stage, Stage::Ready) && !self.replaying && !self.ledger.turn_is_open() {
             let Some(prompt) = self.queue.pop_front() else { return };
-            self.close_block(out);
+            self.advance(out);
             let text = Some(Text::from(prompt.text.as_str()));
             self.ledger.start_turn(out, text, TurnOrigin::Prompt);
             let sent = if prompt.images.is_empty() || self.takes_images() {
@@ -175,7 +175,9 @@ impl Translator {
 
     fn end_turn(&mut self, out: &mut Out<'_>, is_cancelled: bool) {
         self.interrupted = false;
-        self.close_block(out);
+        // Whatever was a replay, a turn has ended: what follows is new.
+        self.replaying = false;
+        self.advance(out);
         if out.is_recording() && !is_cancelled {
             self.settle_unseen(out);
         }
@@ -186,7 +188,8 @@ impl Translator {
         let total = self.cost.take()?;
         let cost = total - std::mem::replace(&mut self.cost_before, total);
         // A total that went back began anew.
-        Some(if cost < 0.0 { total } else { cost })
+        let cost = if cost < 0.0 { total } else { cost };
+        Some(cost).filter(|cost| cost.is_finite() && *cost >= 0.0)
     }
 
     pub(super) fn text(
@@ -200,10 +203,17 @@ impl Translator {
             block.is_thought == is_thought && block.message_id.as_deref() == message_id
         });
         if !same {
-            self.close_block(out);
+            self.advance(out);
             self.block = Some(Block { is_thought, message_id: message_id.map(str::to_owned) });
         }
         chunk(is_thought, content, false, message_id, out);
+    }
+
+    /// What comes now stands after what was said before: the open block is closed, and the calls
+    /// that wait for their arguments start without them.
+    pub(super) fn advance(&mut self, out: &mut Out<'_>) {
+        self.close_block(out);
+        self.start_held(out);
     }
 
     pub(super) fn close_block(&mut self, out: &mut Out<'_>) {

@@ -1,7 +1,5 @@
 //! `session/update`: what the agent says while it works.
 
-use std::borrow::Cow;
-
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{
     ErrorEvent, Other, PlanEntry, PlanStatus, PlanUpdated, Status, StatusChanged, UsageReported,
@@ -41,7 +39,8 @@ impl Translator {
             "agent_thought_chunk" => self.chunk(true, update, out),
             "user_message_chunk" => self.prompted(update, out),
             "tool_call" | "tool_call_update" => {
-                update.to().into_iter().for_each(|call| self.tool_call(&call, out));
+                let is_first = kind == "tool_call";
+                update.to().into_iter().for_each(|call| self.tool_call(&call, is_first, out));
             }
             "plan" => self.plan(update, out),
             "available_commands_update" => self.commands_changed(update, out),
@@ -92,7 +91,8 @@ impl Translator {
         if text.is_some_and(|text| !text.is_string()) {
             return;
         }
-        if let Some(mode) = text.filter(|_| self.is_gemini && !is_thought).and_then(mode_update) {
+        let mode = text.filter(|_| self.is_gemini && !is_thought).and_then(mode_update);
+        if let Some(mode) = mode.filter(|mode| self.mode.ids.iter().any(|id| id == mode)) {
             return self.mode_changed(&mode, out);
         }
         if self.is_gemini {
@@ -105,7 +105,7 @@ impl Translator {
         match text.and_then(Value::to::<Text<'_>>) {
             Some(text) => self.text(is_thought, text, message_id.as_deref(), out),
             None => {
-                self.close_block(out);
+                self.advance(out);
                 out.emit(
                     StatusChanged::new(Status::Notice)
                         .message(Text::from(describe(&kind, content)))
@@ -117,7 +117,7 @@ impl Translator {
 
     fn prompted(&mut self, update: Value<'_>, out: &mut Out<'_>) {
         let Some(Chunk { content: Some(content), .. }) = update.to() else { return };
-        self.close_block(out);
+        self.advance(out);
         let text = content.read::<Text<'_>>("text");
         let details = text.is_none().then(|| content.json());
         content.carried();
@@ -130,7 +130,7 @@ impl Translator {
         };
         self.in_turn(out);
         self.has_output = true;
-        self.close_block(out);
+        self.advance(out);
         let entries = entries.items().filter_map(|entry| {
             let status = entry.get("status").and_then(Value::string).unwrap_or_default();
             Some(PlanEntry {
@@ -180,14 +180,14 @@ impl Translator {
     }
 }
 
-/// Gemini says a new mode as text, as in the fixture real-set-mode-model.
-fn mode_update(text: Value<'_>) -> Option<Cow<'_, str>> {
+/// Gemini says a new mode as text, as in the fixture real-set-mode-model. A model may write such
+/// words too: only a mode that was announced is one.
+fn mode_update(text: Value<'_>) -> Option<String> {
     // The exact text is looked at first: it costs no copy, and nearly all text is no such thing.
     if !text.json().get().starts_with("\"[MODE_UPDATE] ") {
         return None;
     }
-    let text = text.string()?;
-    Some(Cow::Owned(text.strip_prefix("[MODE_UPDATE] ")?.trim_end().to_owned()))
+    Some(text.string()?.strip_prefix("[MODE_UPDATE] ")?.to_owned())
 }
 
 /// A line to show for content that is not text.

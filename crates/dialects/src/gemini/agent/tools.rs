@@ -10,12 +10,17 @@ use agentwire_protocol::event::{
 use crate::diff;
 use crate::json::Value;
 
+/// How much of a text is kept of a call that is open.
+const KEPT_BYTES: usize = 64 << 10;
+
 /// What an edit tool was asked to do; told as a changed file when it has been done.
 #[derive(Debug)]
 pub(super) struct Edit {
     path: String,
+    /// The passage to replace.
     before: Option<String>,
-    after: String,
+    /// What stands in its place, or the whole file; none of both if one is too long to keep.
+    after: Option<String>,
 }
 
 /// The errors by which a tool did not run at all.
@@ -29,12 +34,15 @@ pub(super) fn not_run(kind: &str) -> Option<ToolFailure> {
 
 pub(super) fn edit(name: &str, arguments: Value<'_>) -> Option<Edit> {
     let path = arguments.get("file_path")?.string()?.into_owned();
-    let text = |name| arguments.get(name).and_then(Value::string).map(Cow::into_owned);
-    match name {
-        "write_file" => Some(Edit { path, before: None, after: text("content")? }),
-        "replace" => Some(Edit { path, before: text("old_string"), after: text("new_string")? }),
-        _ => None,
-    }
+    let text = |name| arguments.get(name).and_then(Value::string);
+    let (before, after) = match name {
+        "write_file" => (None, text("content")?),
+        "replace" => (text("old_string"), text("new_string")?),
+        _ => return None,
+    };
+    let is_short = before.iter().chain([&after]).all(|text| text.len() <= KEPT_BYTES);
+    let keep = |text: Cow<'_, str>| is_short.then(|| text.into_owned());
+    Some(Edit { path, before: before.and_then(keep), after: keep(after) })
 }
 
 /// The wire does not tell whether `write_file` made the file, and `modified` is true of both; but
@@ -43,9 +51,11 @@ pub(super) fn changed<'a>(edit: Edit, output: Option<&str>, tool_id: Text<'a>) -
     let told = output.filter(|output| output.starts_with("Index: "));
     let told = told.and_then(|output| Some(output.get(output.find("\n@@ ")? + 1..)?.to_owned()));
     let is_new = told.as_ref().is_some_and(|diff| diff.starts_with("@@ -0,0 "));
-    let (diff, after) = match edit.before {
-        Some(before) => (told.or_else(|| Some(diff::of_passage(&before, &edit.after))), None),
-        None => (told, Some(Text::from(edit.after))),
+    let (diff, after) = match (edit.before, edit.after) {
+        (Some(before), Some(after)) => {
+            (told.or_else(|| Some(diff::of_passage(&before, &after))), None)
+        }
+        (_, after) => (told, after.map(Text::from)),
     };
     FileChanged {
         file_path: Text::from(edit.path),
