@@ -157,6 +157,14 @@ fn mutated() -> impl Strategy<Value = (usize, Vec<u8>)> {
             if seed & 1 == 0 {
                 lines.truncate(1 + seed as usize % 7);
             }
+            if seed & 2 == 0 {
+                let doubled = lines[seed as usize / 4 % lines.len()].clone();
+                lines.insert(seed as usize / 64 % lines.len(), doubled);
+            }
+            if seed & 4 == 0 {
+                let (a, b) = (seed as usize / 8 % lines.len(), seed as usize / 128 % lines.len());
+                lines.swap(a, b);
+            }
             let mut bytes = lines.join(&b'\n');
             for (place, byte, how) in edits {
                 if bytes.is_empty() {
@@ -264,6 +272,12 @@ proptest! {
     #[test]
     fn total_over_mutated_fixtures((dialect, bytes) in mutated()) {
         check_total(agents()[dialect], &bytes);
+    }
+
+    /// What starts ends, once, in whatever order lines come.
+    #[test]
+    fn order_over_mutated_fixtures((dialect, bytes) in mutated()) {
+        check_order(&events(agents()[dialect], &[&bytes], Some(Exit::Unknown)), "mutated");
     }
 
     #[test]
