@@ -450,10 +450,13 @@ struct Keys {
     seen: u64,
     count: usize,
     /// Digests of the keys; only for objects with many keys.
-    many: Option<HashSet<u64>>,
+    many: Option<Box<Digests>>,
     /// Some key has an escape, so that two spellings may be one key.
     escaped: bool,
 }
+
+/// On the heap, since hardly an object needs it and every object has a place for it.
+struct Digests(HashSet<u64>);
 
 /// From this many keys on, comparing with each one takes longer than hashing.
 const MANY_KEYS: usize = 48;
@@ -489,11 +492,12 @@ impl Keys {
         key: usize,
     ) -> Result<(), Fault> {
         let many = self.many.get_or_insert_with(|| {
-            key_nodes(nodes, object, key).map(|node| digest(bytes, node)).collect()
+            let digests = key_nodes(nodes, object, key).map(|node| digest(bytes, node));
+            Box::new(Digests(digests.collect()))
         });
         // Two keys of one digest are taken for one: the line is then mended, which compares the keys
         // themselves.
-        let new = nodes.get(key).is_none_or(|node| many.insert(digest(bytes, node)));
+        let new = nodes.get(key).is_none_or(|node| many.0.insert(digest(bytes, node)));
         if new { Ok(()) } else { Err(Fault::Loose) }
     }
 }
