@@ -10,7 +10,7 @@ mod common;
 use agentwire_dialects::agent::{AgentDialect, Exit, Setup};
 use agentwire_dialects::agents;
 use agentwire_dialects::tape::{Draft, Stamp, Tape};
-use agentwire_protocol::{Event, SessionConfig};
+use agentwire_protocol::{Event, EventKind, SessionConfig};
 use common::{cases, events, stamped, tape_of};
 use proptest::prelude::*;
 
@@ -335,4 +335,23 @@ fn secrets_of_the_configuration_are_not_shown() {
         Tape::new(*dialect, &setup).feed(b"{}\n", sink);
         assert!(lines[0].contains("\"db\"") && !lines.concat().contains("hush"), "{lines:?}");
     }
+}
+
+/// A line may be 64 MiB long, as an image is, and comes back as it was.
+#[test]
+fn a_long_line_is_kept_whole() {
+    let dialect = agentwire_dialects::agent("gemini").expect("a dialect");
+    let head = br#"{"type":"message","role":"assistant","delta":true,"content":""#;
+    let line = [head, vec![b'x'; 63 << 20].as_slice(), b"\"}\n"].concat();
+    let mut native = Vec::new();
+    let mut text = 0;
+    let mut tape = Tape::recording(dialect);
+    let sink = &mut |draft: Draft<'_>| {
+        draft.native.iter().for_each(|line| line.write_to(&mut native));
+        if let EventKind::TextChunk(chunk) = &draft.kind {
+            text += chunk.content.decode().len();
+        }
+    };
+    line.chunks(1 << 16).for_each(|chunk| tape.feed(chunk, sink));
+    assert!(native == line && text == 63 << 20);
 }

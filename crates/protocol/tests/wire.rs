@@ -1,5 +1,9 @@
 //! What is written can be read, and what is read can be written again.
-#![expect(clippy::expect_used, reason = "a test reads fixtures and fails by panicking")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    reason = "a test reads fixtures and fails by panicking"
+)]
 
 use agentwire_protocol::command::{Behavior, Remember};
 use agentwire_protocol::event::{SessionEndReason, SessionEnded, TextChunk, ToolStarted};
@@ -54,6 +58,20 @@ fn a_value_of_a_newer_gateway_is_relayed_whole() {
     let event = Event::from_json(new).expect("an event");
     assert!(matches!(event.kind, EventKind::Unknown(_)));
     assert_eq!(line(&event).trim_end(), new);
+}
+
+/// The native lines that docs/protocols/unified.md shows are native lines.
+#[test]
+fn the_document_shows_native_lines() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/unified.md");
+    let text = std::fs::read_to_string(path).expect("the document");
+    let blocks: Vec<&str> =
+        text.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty());
+    for line in blocks.iter().flat_map(|block| block.lines()) {
+        let native: Native<'_> = serde_json::from_str(line).expect("a native line");
+        assert_eq!(serde_json::to_string(&native).expect("JSON"), line);
+    }
 }
 
 #[test]
