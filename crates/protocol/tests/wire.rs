@@ -6,7 +6,9 @@
 )]
 
 use agentwire_protocol::command::{Behavior, Remember};
-use agentwire_protocol::event::{SessionEndReason, SessionEnded, TextChunk, ToolStarted};
+use agentwire_protocol::event::{
+    SessionEndReason, SessionEnded, TextChunk, ToolStarted, UsageReported,
+};
 use agentwire_protocol::{
     Answer, Command, CommandFrame, ErrorCode, Event, EventKind, GatewayError, Json, Lines, Native,
     NativeLine, Profile, Settlement, Stream, Text,
@@ -158,5 +160,15 @@ proptest! {
         let read = Event::from_json(&line(&tool)).expect("an event");
         let EventKind::ToolStarted(read) = read.kind else { panic!("another kind") };
         prop_assert_eq!(read.arguments, Some(json));
+    }
+
+    /// Money is told to the last bit.
+    #[test]
+    fn any_number_comes_back(number in any::<f64>(), whole in any::<u64>()) {
+        for number in [number, whole as f64] {
+            prop_assume!(number.is_finite());
+            let usage = event(UsageReported { total_cost_usd: Some(number), ..UsageReported::default() });
+            prop_assert_eq!(Event::from_json(&line(&usage)).expect("an event"), usage);
+        }
     }
 }
