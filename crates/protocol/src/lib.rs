@@ -12,6 +12,7 @@ pub mod native;
 pub mod profile;
 pub mod schema;
 pub mod session;
+pub mod summary;
 pub mod usage;
 
 pub use command::{
@@ -24,4 +25,5 @@ pub use json::{Json, Text};
 pub use native::{Lines, Native, NativeLine, Stream};
 pub use profile::Profile;
 pub use session::{AgentType, ApprovalMode, SandboxMode, SessionConfig, SessionRequest};
+pub use summary::{SessionState, SessionSummary};
 pub use usage::TokenUsage;

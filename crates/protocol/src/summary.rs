@@ -1,0 +1,98 @@
+//! What is known of a session as a whole.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::SessionEndReason;
+use crate::id::SessionId;
+use crate::session::{AgentType, ApprovalMode};
+use crate::usage::TokenUsage;
+
+/// What a session does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SessionState {
+    /// Its agent starts.
+    Starting,
+    /// It waits for a prompt.
+    Idle,
+    /// It works on one.
+    Working,
+    /// It waits for somebody to allow or deny.
+    WaitingPermission,
+    /// It waits for somebody to answer.
+    WaitingQuestion,
+    /// It works, but has said nothing for long.
+    Stalled,
+    /// It is over; it may be resumed.
+    Ended,
+}
+
+impl SessionState {
+    /// The name as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Idle => "idle",
+            Self::Working => "working",
+            Self::WaitingPermission => "waitingPermission",
+            Self::WaitingQuestion => "waitingQuestion",
+            Self::Stalled => "stalled",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// A session as it stands in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionSummary {
+    /// A UUID.
+    pub id: SessionId,
+    /// Which agent.
+    pub agent_type: AgentType,
+    /// What it does now.
+    pub state: SessionState,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<SessionEndReason>,
+    /// What went wrong, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The first words of its first prompt, or the title the agent gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Where it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
+    /// The model in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// When the gateway asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_mode: Option<ApprovalMode>,
+    /// The wire over which the agent is driven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// The agent's own id of the session, by which it resumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_session_id: Option<String>,
+    /// The agent's version, as it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_version: Option<String>,
+    /// When it began, RFC 3339 in UTC.
+    pub created_at: String,
+    /// When its last event came.
+    pub updated_at: String,
+    /// The number of its last event.
+    pub last_seq: u64,
+    /// How many turns it has had.
+    pub turns: u64,
+    /// What all its turns used.
+    pub usage: TokenUsage,
+    /// What all its turns cost, if the agent says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// How many requests wait for an answer.
+    pub open_requests: u64,
+}

@@ -1,0 +1,141 @@
+//! Where a log is kept. A store is blocking and knows nothing of agents: it keeps batches of event
+//! lines, one record for each session, and the keys of calls that must count once.
+
+pub mod memory;
+pub mod sqlite;
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{SessionConfig, SessionId, SessionSummary};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Keeps logs. All methods block; the log calls them from threads of its own.
+pub trait Store: Send + Sync {
+    /// Keeps all of these or none, durably: after this returns a power cut takes nothing back.
+    fn append(&self, appends: &[&Append]) -> Result<(), StoreError>;
+
+    /// The batches that hold the events after `after`, oldest first: at least one if there is one,
+    /// and no more once `bytes` are reached. The first may begin at or before `after`.
+    fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        bytes: usize,
+    ) -> Result<Vec<Batch>, StoreError>;
+
+    /// One session.
+    fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError>;
+
+    /// Sessions, newest first.
+    fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError>;
+
+    /// What a call with that key was answered, if there was one.
+    fn remembered(&self, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Forgets sessions and all that is theirs.
+    fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
+
+    /// Changes whenever another process may have added events; `None` where there is no other.
+    fn version(&self) -> Result<Option<u64>, StoreError>;
+}
+
+/// What one session adds in one transaction.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// The events, if any; the first is one more than the last that was kept.
+    pub batch: Option<Batch>,
+    /// The session as it is after them.
+    pub record: Record,
+    /// Calls that must count once: key and answer.
+    pub keys: Vec<(String, String)>,
+}
+
+/// Events of one session that were made durable together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The number of the first.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// One JSON text a line, `\n` after each.
+    pub lines: Bytes,
+}
+
+/// All that is kept of a session beside its events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// What clients see.
+    pub summary: SessionSummary,
+    /// The process that runs it, by the name of its lock; none if nobody does.
+    pub owner: Option<String>,
+    /// What it runs with, without secrets.
+    pub config: SessionConfig,
+    /// What is open, so that it can be closed by whoever finds the session without its owner.
+    pub open: Open,
+}
+
+/// What is open in a session: its turn, tool calls, subagents and requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Open {
+    /// The number of the turn that runs.
+    pub turn: Option<u64>,
+    /// Tool calls without a result, by id.
+    pub tools: BTreeMap<String, OpenBy>,
+    /// Subagents that have not finished, by id.
+    pub agents: BTreeMap<String, OpenBy>,
+    /// Requests without an answer, by id.
+    pub requests: BTreeMap<String, OpenBy>,
+}
+
+/// Whose something open is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OpenBy {
+    /// The agent.
+    pub agent: String,
+    /// The agent that spawned it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Of a request: the number of the event that raised it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+/// Which sessions are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only those that have not ended.
+    pub live: bool,
+    /// Only those that began before this one did.
+    pub before: Option<SessionId>,
+    /// At most so many; all if none is given.
+    pub limit: Option<usize>,
+}
+
+/// Why a store could not do it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// No room; it may be tried again.
+    Full(String),
+    /// Somebody else holds it; it may be tried again.
+    Busy(String),
+    /// The batch does not follow what was kept: another process owns the session.
+    Conflict(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Full(text) | Self::Busy(text) | Self::Conflict(text) | Self::Failed(text) => {
+                f.write_str(text)
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
