@@ -10,8 +10,23 @@ use clap_complete::Shell;
 #[derive(Debug, Parser)]
 #[command(name = "agentwire", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+/// What every verb takes.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Global {
+    /// Where sessions are kept [default: ~/.local/share/agentwire]
+    #[arg(long, global = true, value_name = "DIR", env = "AGENTWIRE_DATA_DIR", hide_env_values = true)]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// The settings to read [default: ~/.config/agentwire/config.toml]
+    #[arg(long, global = true, value_name = "FILE", env = "AGENTWIRE_CONFIG", hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

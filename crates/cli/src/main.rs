@@ -2,28 +2,37 @@
 
 mod args;
 mod commands;
+mod failure;
 mod print;
+mod settings;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Args, Verb};
+use crate::failure::Failure;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let result = match args.verb {
-        Verb::Translate(args) => commands::translate::run(&args),
-        Verb::Schema(args) => commands::schema::run(&args),
-        Verb::Completions(args) => commands::completions::run(&args),
+    let result: Result<(), Failure> = match args.verb {
+        Verb::Translate(args) => commands::translate::run(&args).map_err(Failure::from),
+        Verb::Schema(args) => commands::schema::run(&args).map_err(Failure::from),
+        Verb::Completions(args) => commands::completions::run(&args).map_err(Failure::from),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has gone: nothing is left to say and nobody to say it to.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            print::error(&error.to_string());
-            ExitCode::FAILURE
+        Err(Failure::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            match &failure {
+                Failure::Io(error) => print::error(&error.to_string()),
+                Failure::Gateway(error) => print::error(&error.message),
+                Failure::Exit(_) => {}
+            }
+            ExitCode::from(failure.exit_code())
         }
     }
 }

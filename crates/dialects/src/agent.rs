@@ -98,6 +98,8 @@ pub struct Capabilities {
     pub configure: bool,
     /// One process serves one turn.
     pub process_per_turn: bool,
+    /// Several prompts may become one turn.
+    pub folds_prompts: bool,
 }
 
 /// A start that is wanted.

@@ -70,6 +70,17 @@ pub enum SandboxMode {
     FullAccess,
 }
 
+/// What happens at a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OnLimit {
+    /// The agent is paused and somebody is asked whether it may go on.
+    #[default]
+    Ask,
+    /// The turn fails.
+    Fail,
+}
+
 /// What a session runs with. The first nine are the specification's; the rest are the options of the
 /// NDJSON backend and our own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,6 +127,12 @@ pub struct SessionConfig {
     /// How much a session may cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_budget_usd: Option<f64>,
+    /// How many tokens a session may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_budget_tokens: Option<u64>,
+    /// What happens where `maxTurns` or a budget is reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_limit: Option<OnLimit>,
     /// How many tokens of reasoning a step may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_thinking_tokens: Option<u32>,
@@ -166,6 +183,16 @@ impl SessionConfig {
             *server = McpServer { kind: server.kind.take(), ..McpServer::default() };
         }
         shown
+    }
+
+    /// What is kept to resume the session: no variables and no headers, since those hold secrets.
+    pub fn kept(&self) -> Self {
+        let mut kept = Self { env: None, ..self.clone() };
+        for server in kept.mcp_servers.iter_mut().flat_map(BTreeMap::values_mut) {
+            server.env = BTreeMap::new();
+            server.headers = BTreeMap::new();
+        }
+        kept
     }
 
     /// Only what the specification has.

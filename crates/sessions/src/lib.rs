@@ -3,4 +3,16 @@
 //! Knows no listener and no front. An agent's bytes come in, events become durable, cursors read
 //! them; commands go the other way.
 
+pub mod clock;
+pub mod hub;
+pub mod log;
+pub mod owner;
+pub mod process;
+pub mod session;
+pub mod settings;
 pub mod store;
+mod sweep;
+
+pub use hub::{Hub, NewSession};
+pub use session::SessionHandle;
+pub use settings::Settings;

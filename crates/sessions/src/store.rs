@@ -36,6 +36,14 @@ pub trait Store: Send + Sync {
     /// Forgets sessions and all that is theirs.
     fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
 
+    /// Makes `owner` the session's owner if its owner now is `expected`: of several who try, one.
+    fn claim(
+        &self,
+        session: &SessionId,
+        expected: Option<&str>,
+        owner: Option<&str>,
+    ) -> Result<bool, StoreError>;
+
     /// Changes whenever another process may have added events; `None` where there is no other.
     fn version(&self) -> Result<Option<u64>, StoreError>;
 }

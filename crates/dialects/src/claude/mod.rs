@@ -42,6 +42,7 @@ impl AgentDialect for Claude {
             resume: true,
             configure: true,
             process_per_turn: false,
+            folds_prompts: true,
         }
     }
 

@@ -94,6 +94,7 @@ impl AgentDialect for CodexExec {
             resume: true,
             configure: true,
             process_per_turn: true,
+            folds_prompts: false,
             ..Capabilities::default()
         }
     }

@@ -36,6 +36,7 @@ impl AgentDialect for Gemini {
             deltas: true,
             resume: true,
             process_per_turn: true,
+            folds_prompts: false,
             ..Capabilities::default()
         }
     }

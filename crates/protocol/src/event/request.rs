@@ -167,6 +167,19 @@ pub enum RequestOutcome {
     Resolved,
 }
 
+impl RequestOutcome {
+    /// The name as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Answered => "answered",
+            Self::Withdrawn => "withdrawn",
+            Self::Resolved => "resolved",
+        }
+    }
+}
+
 /// Who settled a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -179,6 +192,18 @@ pub enum SettledBy {
     Agent,
     /// The gateway, for want of an answer.
     Gateway,
+}
+
+impl SettledBy {
+    /// The name as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Policy => "policy",
+            Self::Agent => "agent",
+            Self::Gateway => "gateway",
+        }
+    }
 }
 
 /// SHA-256 of the exact text of a request's input, in hex. A request without input has the digest of

@@ -1,1 +1,3 @@
-//! 
+//! stub
+#[derive(Default)] pub struct Memory; use super::*; use agentwire_protocol::SessionId;
+impl Store for Memory{ fn append(&self,_a:&[&Append])->Result<(),StoreError>{Ok(())} fn read(&self,_s:&SessionId,_a:u64,_b:usize)->Result<Vec<Batch>,StoreError>{Ok(vec![])} fn session(&self,_i:&SessionId)->Result<Option<Record>,StoreError>{Ok(None)} fn sessions(&self,_f:&Filter)->Result<Vec<Record>,StoreError>{Ok(vec![])} fn remembered(&self,_k:&str)->Result<Option<String>,StoreError>{Ok(None)} fn delete(&self,_s:&[SessionId])->Result<(),StoreError>{Ok(())} fn version(&self)->Result<Option<u64>,StoreError>{Ok(None)} fn claim(&self,_s:&SessionId,_e:Option<&str>,_n:Option<&str>)->Result<bool,StoreError>{Ok(true)}}

@@ -1,0 +1,57 @@
+//! Why a verb failed, and the exit code that says so.
+
+use std::io;
+
+use agentwire_protocol::{ErrorCode, GatewayError};
+
+/// Why a verb failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Reading or writing failed.
+    Io(io::Error),
+    /// The engine refused.
+    Gateway(GatewayError),
+    /// Said already; only the exit code is left.
+    Exit(u8),
+}
+
+impl Failure {
+    /// 1 it failed, 2 it was asked wrongly, 3 the agent is not to be had.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Io(_) => 1,
+            Self::Exit(code) => *code,
+            Self::Gateway(error) => match error.code {
+                ErrorCode::AgentUnavailable => 3,
+                ErrorCode::InvalidJson
+                | ErrorCode::InvalidMessage
+                | ErrorCode::UnknownMethod
+                | ErrorCode::SessionNotFound
+                | ErrorCode::Unsupported => 2,
+                ErrorCode::Unauthorized
+                | ErrorCode::Forbidden
+                | ErrorCode::StartFailed
+                | ErrorCode::AgentFailed
+                | ErrorCode::RequestNotFound
+                | ErrorCode::RequestSettled
+                | ErrorCode::Timeout
+                | ErrorCode::Overloaded
+                | ErrorCode::StorageFull
+                | ErrorCode::Conflict
+                | ErrorCode::Internal => 1,
+            },
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<GatewayError> for Failure {
+    fn from(error: GatewayError) -> Self {
+        Self::Gateway(error)
+    }
+}

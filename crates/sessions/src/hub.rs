@@ -1,0 +1,468 @@
+//! All sessions of this process: starts them, finds them, lists them, ends them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agentwire_dialects::agent::{AgentDialect, Setup};
+use agentwire_dialects::driver;
+use agentwire_dialects::tape::Tape;
+use agentwire_protocol::{
+    AgentType, Command, ErrorCode, GatewayError, Prompt, SessionConfig, SessionId, SessionRequest,
+    SessionState, SessionSummary,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+use uuid::Uuid;
+
+use crate::clock;
+use crate::log::{Cursor, EventLog};
+use crate::owner::Owner;
+use crate::process::Contain;
+use crate::session::policy::Policy;
+use crate::session::{
+    Actor, Book, COMMAND_QUEUE, Core, Journal, Parts, Plan, SessionHandle, storage,
+};
+use crate::settings::{Settings, StoreKind};
+use crate::store::memory::Memory;
+use crate::store::sqlite::Sqlite;
+use crate::store::{Filter, Open, Record, Store};
+use crate::sweep;
+
+/// How long sessions may take to end when the hub does.
+const FAREWELL: Duration = Duration::from_secs(8);
+
+/// All sessions of this process.
+#[derive(Clone)]
+pub struct Hub {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Arc<Settings>,
+    log: EventLog,
+    owner: Option<Owner>,
+    contain: Arc<Contain>,
+    live: Mutex<HashMap<SessionId, SessionHandle>>,
+}
+
+/// A session that is wanted.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// Which agent.
+    pub agent: AgentType,
+    /// What to work on first.
+    pub prompt: Option<Prompt>,
+    /// The session to go on with.
+    pub resume: Option<SessionId>,
+    /// What it runs with. Of a session that is resumed, what is left out stays as it was.
+    pub config: SessionConfig,
+    /// Sent twice, it counts once.
+    pub key: Option<String>,
+}
+
+impl From<SessionRequest> for NewSession {
+    fn from(request: SessionRequest) -> Self {
+        Self {
+            agent: request.agent_type,
+            prompt: (!request.prompt.is_empty()).then(|| Prompt::text(request.prompt)),
+            resume: request.session_id.map(SessionId::from),
+            config: request.config.unwrap_or_default(),
+            key: None,
+        }
+    }
+}
+
+impl Hub {
+    /// Opens the log and closes what a process that died left open.
+    pub async fn open(settings: Settings) -> Result<Self, GatewayError> {
+        let opened = tokio::task::spawn_blocking(move || {
+            let store = open_store(&settings)?;
+            let owner = match settings.store {
+                StoreKind::Sqlite => Some(Owner::claim(&settings.data_dir).map_err(|error| {
+                    let path = settings.data_dir.display();
+                    GatewayError::new(
+                        ErrorCode::Internal,
+                        format!("failed to lock {path}: {error}; is it yours to write?"),
+                    )
+                })?),
+                StoreKind::Memory => None,
+            };
+            if let Some(owner) = &owner {
+                sweep::sweep(&*store, &settings.data_dir, owner.name())
+                    .map_err(|error| storage(&error))?;
+            }
+            Ok((settings, store, owner))
+        });
+        let (settings, store, owner) = opened.await.map_err(lost)??;
+        let contain = Contain::probe(settings.keeper.clone()).await;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                log: EventLog::new(store),
+                settings: Arc::new(settings),
+                owner,
+                contain: Arc::new(contain),
+                live: Mutex::default(),
+            }),
+        })
+    }
+
+    /// What keeps agents' processes in.
+    pub fn containment(&self) -> &Contain {
+        &self.shared.contain
+    }
+
+    /// What it was told.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// The log of all sessions.
+    pub fn log(&self) -> &EventLog {
+        &self.shared.log
+    }
+
+    /// Starts a session, or goes on with one that is over. It is durable when this returns.
+    pub async fn start(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
+        if let Some(error) = self.shared.log.stuck() {
+            return Err(storage(&error));
+        }
+        let key = new.key.as_ref().map(|key| format!("create/{key}"));
+        if let Some(key) = &key
+            && let Some(id) = self.remembered(key.clone()).await?
+        {
+            return self.session(&SessionId::from(id));
+        }
+        let (record, resume) = match &new.resume {
+            Some(id) => self.resumed(id, &new).await?,
+            None => (self.created(&new)?, None),
+        };
+        let id = record.summary.id.clone();
+        let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
+        let (told, summary) = watch::channel(record.summary.clone());
+        let handle = SessionHandle::new(id.clone(), commands, summary);
+        let mut config = record.config.clone();
+        // What is not kept must come with each start.
+        config.env = new.config.env.clone();
+        config.mcp_servers = new.config.mcp_servers.clone().or(config.mcp_servers);
+        let agent = record.summary.agent_type;
+        let dialect = driver(agent, config.driver.as_deref())?;
+        let plan = Plan {
+            agent,
+            dialect,
+            command: self.command(agent),
+            contain: Arc::clone(&self.shared.contain),
+            settings: Arc::clone(&self.shared.settings),
+        };
+        let policy = Policy::new(agent, &config)?;
+        // What cannot be started is refused before anything is kept.
+        let launch = plan.launch(&config, resume.as_deref(), Some(id.as_str()), Some(""))?;
+        plan.program(&launch)?;
+        let parts = Parts {
+            tape: tape(dialect, &config, resume.as_deref(), &id),
+            core: Core::new(
+                Journal::new(id.clone(), record.summary.last_seq),
+                Book::new(record.clone(), dialect.capabilities().folds_prompts),
+            ),
+            plan,
+            config,
+            policy,
+            log: self.shared.log.clone(),
+            writer: self.shared.log.open(id.clone(), record.summary.last_seq),
+            commands: inbox,
+            summary: told,
+            resume,
+            keys: key.into_iter().map(|key| (key, id.as_str().to_owned())).collect(),
+        };
+        self.live().insert(id.clone(), handle.clone());
+        let (started, start) = oneshot::channel();
+        let actor = Actor::new(parts).run(new.prompt, started);
+        let shared = Arc::downgrade(&self.shared);
+        tokio::spawn(async move {
+            // A session that panics takes nobody with it; its end is told like that of a crash.
+            let ended = tokio::spawn(actor).await;
+            let Some(shared) = shared.upgrade() else { return };
+            if ended.is_err() {
+                shared.abandon(&id).await;
+            }
+            shared.live.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        });
+        start.await.map_err(lost)??;
+        Ok(handle)
+    }
+
+    /// A session that runs here.
+    pub fn session(&self, id: &SessionId) -> Result<SessionHandle, GatewayError> {
+        self.live().get(id).cloned().ok_or_else(|| {
+            let message = format!("session {id} does not run here; it may be resumed");
+            GatewayError::new(ErrorCode::SessionNotFound, message)
+        })
+    }
+
+    /// The sessions that run here.
+    pub fn running(&self) -> Vec<SessionHandle> {
+        self.live().values().cloned().collect()
+    }
+
+    /// What is known of a session, wherever it runs.
+    pub async fn summary(&self, id: &SessionId) -> Result<SessionSummary, GatewayError> {
+        Ok(self.record(id).await?.summary)
+    }
+
+    /// Sessions, newest first.
+    pub async fn sessions(&self, filter: Filter) -> Result<Vec<SessionSummary>, GatewayError> {
+        let found = self.ask(move |store| store.sessions(&filter)).await?;
+        Ok(found.into_iter().map(|record| record.summary).collect())
+    }
+
+    /// The events of a session after that one: history first, then live.
+    pub async fn events(&self, id: &SessionId, after: u64) -> Result<Cursor, GatewayError> {
+        self.record(id).await?;
+        Ok(self.shared.log.cursor(id, after))
+    }
+
+    /// The session whose id begins so, if there is exactly one.
+    pub async fn find(&self, prefix: &str) -> Result<SessionId, GatewayError> {
+        let not_found = |message: String| GatewayError::new(ErrorCode::SessionNotFound, message);
+        let id = SessionId::from(prefix);
+        if self.ask(move |store| store.session(&id)).await?.is_some() {
+            return Ok(SessionId::from(prefix));
+        }
+        let all = self.sessions(Filter::default()).await?;
+        let mut fitting = all.iter().filter(|found| {
+            prefix.len() >= 4 && found.id.as_str().starts_with(prefix)
+        });
+        match (fitting.next(), fitting.next()) {
+            (Some(found), None) => Ok(found.id.clone()),
+            (Some(_), Some(_)) => {
+                Err(not_found(format!("several sessions begin with {prefix}; give more of the id")))
+            }
+            (None, _) => Err(not_found(format!(
+                "there is no session {prefix}; `agentwire ls` lists those there are"
+            ))),
+        }
+    }
+
+    /// Forgets sessions that are over.
+    pub async fn forget(&self, sessions: Vec<SessionId>) -> Result<(), GatewayError> {
+        if let Some(id) = sessions.iter().find(|id| self.live().contains_key(*id)) {
+            let message = format!("session {id} runs; stop it first");
+            return Err(GatewayError::new(ErrorCode::Conflict, message));
+        }
+        self.ask(move |store| store.delete(&sessions)).await
+    }
+
+    /// Ends all sessions, and comes back when they are over and durable, or after a while.
+    pub async fn shutdown(&self) {
+        let sessions = self.running();
+        let stops = sessions.iter().map(|session| async {
+            let _ = session.send(Command::Stop).await;
+            session.ended().await;
+        });
+        let all = async {
+            for stop in stops.map(|stop| Box::pin(stop)).collect::<Vec<_>>() {
+                stop.await;
+            }
+        };
+        let _ = tokio::time::timeout(FAREWELL, all).await;
+        self.shared.log.shutdown().await;
+    }
+
+    fn created(&self, new: &NewSession) -> Result<Record, GatewayError> {
+        let mut config = new.config.clone();
+        let command = self.command(new.agent);
+        config.model = config.model.or(command.model);
+        config.driver = config.driver.or(command.driver);
+        config.working_directory = Some(directory(config.working_directory.as_deref())?);
+        let dialect = driver(new.agent, config.driver.as_deref())?;
+        let now = clock::now();
+        Ok(Record {
+            summary: SessionSummary {
+                id: SessionId::from(Uuid::new_v4().to_string()),
+                agent_type: new.agent,
+                state: SessionState::Starting,
+                reason: None,
+                error: None,
+                title: None,
+                working_directory: config.working_directory.clone(),
+                model: config.model.clone(),
+                approval_mode: Some(config.approval_mode.unwrap_or_default()),
+                driver: Some(dialect.name().to_owned()),
+                native_session_id: None,
+                agent_version: None,
+                created_at: now.clone(),
+                updated_at: now,
+                last_seq: 0,
+                turns: 0,
+                usage: Default::default(),
+                cost_usd: None,
+                open_requests: 0,
+            },
+            owner: self.owner_name(),
+            config: config.kept(),
+            open: Open::default(),
+        })
+    }
+
+    /// The record of a session that goes on, and the agent's own id of it.
+    async fn resumed(
+        &self,
+        id: &SessionId,
+        new: &NewSession,
+    ) -> Result<(Record, Option<String>), GatewayError> {
+        let mut record = self.record(id).await?;
+        let conflict = |message: String| Err(GatewayError::new(ErrorCode::Conflict, message));
+        if record.summary.state != SessionState::Ended {
+            return conflict(format!("session {id} still runs; attach to it or stop it first"));
+        }
+        if record.summary.agent_type != new.agent {
+            let agent = record.summary.agent_type.as_str();
+            return conflict(format!("session {id} is one of {agent}; resume it with that agent"));
+        }
+        let Some(native) = record.summary.native_session_id.take() else {
+            return conflict(format!(
+                "session {id} cannot be resumed: its agent never told its own id of it; start a new one"
+            ));
+        };
+        merge(&mut record.config, &new.config);
+        record.config.working_directory =
+            Some(directory(record.config.working_directory.as_deref())?);
+        let owner = self.owner_name();
+        let (session, wanted) = (id.clone(), owner.clone());
+        let claimed =
+            self.ask(move |store| store.claim(&session, None, wanted.as_deref())).await?;
+        if !claimed {
+            return conflict(format!("session {id} was just taken by another process"));
+        }
+        record.owner = owner;
+        let summary = &mut record.summary;
+        summary.state = SessionState::Starting;
+        summary.reason = None;
+        summary.error = None;
+        summary.model = record.config.model.clone().or(summary.model.take());
+        summary.approval_mode = Some(record.config.approval_mode.unwrap_or_default());
+        Ok((record, Some(native)))
+    }
+
+    fn command(&self, agent: AgentType) -> crate::settings::AgentCommand {
+        let mut command = self.shared.settings.agent(agent);
+        if agent == AgentType::Demo && command.program.is_none() {
+            // The demo agent is agentwire itself.
+            let own = self.shared.settings.keeper.as_ref();
+            command.program = own.map(|path| path.to_string_lossy().into_owned());
+            let state = self.shared.settings.data_dir.join("demo");
+            command.args.push("demo-agent".to_owned());
+            command.args.push(format!("--state-dir={}", state.display()));
+        }
+        command
+    }
+
+    async fn record(&self, id: &SessionId) -> Result<Record, GatewayError> {
+        let wanted = id.clone();
+        let found = self.ask(move |store| store.session(&wanted)).await?;
+        found.ok_or_else(|| {
+            let message =
+                format!("there is no session {id}; `agentwire ls` lists those there are");
+            GatewayError::new(ErrorCode::SessionNotFound, message)
+        })
+    }
+
+    async fn remembered(&self, key: String) -> Result<Option<String>, GatewayError> {
+        self.ask(move |store| store.remembered(&key)).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&dyn Store) -> Result<T, crate::store::StoreError> + Send + 'static,
+    ) -> Result<T, GatewayError> {
+        self.shared.ask(ask).await
+    }
+
+    fn owner_name(&self) -> Option<String> {
+        self.shared.owner.as_ref().map(|owner| owner.name().to_owned())
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, SessionHandle>> {
+        self.shared.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&dyn Store) -> Result<T, crate::store::StoreError> + Send + 'static,
+    ) -> Result<T, GatewayError> {
+        let store = Arc::clone(self.log.store());
+        let asked = tokio::task::spawn_blocking(move || ask(&*store));
+        asked.await.map_err(lost)?.map_err(|error| storage(&error))
+    }
+
+    /// Closes the log of a session whose actor is gone.
+    async fn abandon(&self, id: &SessionId) {
+        let id = id.clone();
+        let _ = self.ask(move |store| sweep::close(store, &id, "agentwire failed in this session")).await;
+    }
+}
+
+fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, GatewayError> {
+    match settings.store {
+        StoreKind::Memory => Ok(Arc::new(Memory::default())),
+        StoreKind::Sqlite => {
+            let store = Sqlite::open(&settings.data_dir).map_err(|error| {
+                let path = settings.data_dir.display();
+                let mut told = storage(&error);
+                told.message = format!("failed to open the log in {path}: {error}");
+                told
+            })?;
+            Ok(Arc::new(store))
+        }
+    }
+}
+
+fn tape(
+    dialect: &'static dyn AgentDialect,
+    config: &SessionConfig,
+    resume: Option<&str>,
+    id: &SessionId,
+) -> Tape {
+    let setup = Setup {
+        config: config.clone(),
+        resume: resume.map(str::to_owned),
+        native_session_id: Some(id.as_str().to_owned()),
+        recording: false,
+    };
+    Tape::new(dialect, &setup)
+}
+
+/// The directory to work in, absolute; the present one if none is given.
+fn directory(given: Option<&str>) -> Result<String, GatewayError> {
+    let invalid = |message: String| GatewayError::new(ErrorCode::InvalidMessage, message);
+    let path = Path::new(given.unwrap_or("."));
+    let path = path.canonicalize().map_err(|error| {
+        invalid(format!("failed to enter the directory {}: {error}", path.display()))
+    })?;
+    if !path.is_dir() {
+        return Err(invalid(format!("{} is not a directory", path.display())));
+    }
+    path.into_os_string().into_string().map_err(|path| {
+        invalid(format!("the directory {} has a name that is not UTF-8", path.display()))
+    })
+}
+
+/// What is given anew wins.
+fn merge(kept: &mut SessionConfig, given: &SessionConfig) {
+    let join = |kept: &SessionConfig, given: &SessionConfig| {
+        let mut fields = serde_json::to_value(kept).ok()?;
+        let given = serde_json::to_value(given).ok()?;
+        let (object, given) = (fields.as_object_mut()?, given.as_object()?);
+        object.extend(given.iter().map(|(name, value)| (name.clone(), value.clone())));
+        serde_json::from_value(fields).ok()
+    };
+    if let Some(joined) = join(kept, given) {
+        *kept = joined;
+    }
+}
+
+fn lost(error: impl std::fmt::Display) -> GatewayError {
+    GatewayError::new(ErrorCode::Internal, format!("agentwire failed: {error}"))
+}

@@ -1,0 +1,91 @@
+//! A session: one actor that owns one agent and appends events to one log.
+
+mod actor;
+mod agent;
+mod book;
+mod commands;
+mod core;
+mod journal;
+mod limits;
+pub mod policy;
+mod requests;
+mod stderr;
+
+use agentwire_protocol::{
+    Command, ErrorCode, GatewayError, Json, SessionId, SessionState, SessionSummary,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub(crate) use actor::{Actor, Parts, storage};
+pub(crate) use agent::Plan;
+pub(crate) use book::Book;
+pub(crate) use core::Core;
+pub(crate) use journal::Journal;
+
+/// How many commands may wait for a session. It takes them at once, so that few ever do.
+pub(crate) const COMMAND_QUEUE: usize = 64;
+
+/// A running session, for whoever wants something of it.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    id: SessionId,
+    commands: mpsc::Sender<Message>,
+    summary: watch::Receiver<SessionSummary>,
+}
+
+/// A command on its way.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) command: Command,
+    pub(crate) reply: oneshot::Sender<Result<Json<'static>, GatewayError>>,
+}
+
+impl SessionHandle {
+    pub(crate) fn new(
+        id: SessionId,
+        commands: mpsc::Sender<Message>,
+        summary: watch::Receiver<SessionSummary>,
+    ) -> Self {
+        Self { id, commands, summary }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The session as it is, as far as that is durable.
+    pub fn summary(&self) -> SessionSummary {
+        self.summary.borrow().clone()
+    }
+
+    /// Sends a command. The reply comes once what it did is durable.
+    pub async fn send(&self, command: Command) -> Result<Json<'static>, GatewayError> {
+        let (reply, result) = oneshot::channel();
+        let over = |_| self.over();
+        self.commands.send(Message { command, reply }).await.map_err(over)?;
+        result.await.map_err(|_| self.over())?
+    }
+
+    /// Waits until the session is in a state that fits, and gives it. A session that is over fits.
+    pub async fn until(&self, fits: impl Fn(&SessionSummary) -> bool) -> SessionSummary {
+        let mut summary = self.summary.clone();
+        let over = |summary: &SessionSummary| summary.state == SessionState::Ended;
+        match summary.wait_for(|summary| fits(summary) || over(summary)).await {
+            Ok(summary) => summary.clone(),
+            Err(_) => self.summary(),
+        }
+    }
+
+    /// Waits until the session is over.
+    pub async fn ended(&self) -> SessionSummary {
+        self.until(|_| false).await
+    }
+
+    fn over(&self) -> GatewayError {
+        GatewayError::new(
+            ErrorCode::Conflict,
+            format!("session {} is over; it can be resumed", self.id),
+        )
+    }
+}

@@ -1,0 +1,623 @@
+//! The one owner of a session: takes commands, reads the agent, and makes durable what it hears before
+//! it acts on it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::Pin;
+use std::time::Duration;
+
+use agentwire_dialects::agent::Exit;
+use agentwire_dialects::tape::{Signal, Tape};
+use agentwire_protocol::event::{
+    ErrorEvent, SessionEndReason, SessionEnded, SessionStarted, Status, StatusChanged,
+};
+use agentwire_protocol::{
+    Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, SessionSummary, Text,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::Message;
+use super::agent::{Happening, Plan, Running};
+use super::core::{Core, Effect, ended};
+use super::limits::{Limits, Reached};
+use super::policy::Policy;
+use super::stderr;
+use crate::log::{Committed, EventLog, LogWriter};
+use crate::process::TreeSignal;
+use crate::store::{Append, StoreError};
+
+/// How much may gather while a commit runs; beyond it the agent waits.
+const GATHER_LIMIT: usize = 1 << 20;
+
+/// How much is read at once.
+const READ_LIMIT: usize = 128 << 10;
+
+/// How long an agent may live on after it closed its output.
+const CLOSED_GRACE: Duration = Duration::from_secs(2);
+
+std::thread_local! {
+    /// One buffer for all sessions of a thread: nothing is awaited while it is used.
+    static SCRATCH: std::cell::RefCell<Vec<u8>> = std::cell::RefCell::new(vec![0; READ_LIMIT]);
+}
+
+/// What an actor is made of.
+pub(crate) struct Parts {
+    pub(crate) plan: Plan,
+    pub(crate) config: SessionConfig,
+    pub(crate) tape: Tape,
+    pub(crate) core: Core,
+    pub(crate) policy: Policy,
+    pub(crate) log: EventLog,
+    pub(crate) writer: LogWriter,
+    pub(crate) commands: mpsc::Receiver<Message>,
+    pub(crate) summary: watch::Sender<SessionSummary>,
+    /// The agent's own id of the session to go on with.
+    pub(crate) resume: Option<String>,
+    /// Calls that must count once with the creation.
+    pub(crate) keys: Vec<(String, String)>,
+}
+
+/// The owner of a session.
+pub(crate) struct Actor {
+    pub(super) plan: Plan,
+    pub(super) config: SessionConfig,
+    pub(super) tape: Tape,
+    pub(super) core: Core,
+    pub(super) policy: Policy,
+    pub(super) limits: Limits,
+    pub(super) log: EventLog,
+    writer: LogWriter,
+    commands: mpsc::Receiver<Message>,
+    summary: watch::Sender<SessionSummary>,
+    /// The agent's own id by which its next process goes on.
+    resume: Option<String>,
+    /// The id that the agent must say it resumed.
+    unverified: Option<String>,
+    pub(super) process: Option<Running>,
+    pub(super) calls: BTreeMap<u64, Waiting>,
+    next_call: u64,
+    in_flight: Option<InFlight>,
+    pub(super) keys: Vec<(String, String)>,
+    /// Message ids of prompts that were taken.
+    pub(super) taken: BTreeSet<String>,
+    /// Prompts that wait for their process, where one process serves one turn.
+    pub(super) prompts: VecDeque<String>,
+    /// Prompts that wait until somebody allows to go past a limit.
+    pub(super) held: VecDeque<Prompt>,
+    pub(super) reached: Option<Reached>,
+    /// Requests that are over, and how: those who come late are told.
+    pub(super) over: VecDeque<(String, String)>,
+    /// When open requests are denied for want of an answer.
+    pub(super) deadlines: BTreeMap<String, Instant>,
+    pub(super) escalation: Option<(Instant, TreeSignal)>,
+    pub(super) ending: Option<(SessionEndReason, Option<String>)>,
+    is_over: bool,
+    is_abandoned: bool,
+    /// A prompt waits for its process.
+    wants_process: bool,
+}
+
+/// A caller who waits for the agent's answer.
+pub(super) struct Waiting {
+    pub(super) reply: oneshot::Sender<Result<Json<'static>, GatewayError>>,
+    deadline: Instant,
+}
+
+/// What is being made durable, and what follows then.
+struct InFlight {
+    committed: Pin<Box<Committed>>,
+    effects: Vec<Effect>,
+    summary: SessionSummary,
+}
+
+impl Actor {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let price = parts.config.model.as_ref();
+        let price = price.and_then(|model| parts.plan.settings.prices.get(model)).copied();
+        Self {
+            limits: Limits::new(&parts.config, price),
+            plan: parts.plan,
+            config: parts.config,
+            tape: parts.tape,
+            core: parts.core,
+            policy: parts.policy,
+            log: parts.log,
+            writer: parts.writer,
+            commands: parts.commands,
+            summary: parts.summary,
+            unverified: parts.resume.clone(),
+            resume: parts.resume,
+            process: None,
+            calls: BTreeMap::new(),
+            next_call: 1,
+            in_flight: None,
+            keys: parts.keys,
+            taken: BTreeSet::new(),
+            prompts: VecDeque::new(),
+            held: VecDeque::new(),
+            reached: None,
+            over: VecDeque::new(),
+            deadlines: BTreeMap::new(),
+            escalation: None,
+            ending: None,
+            is_over: false,
+            is_abandoned: false,
+            wants_process: false,
+        }
+    }
+
+    /// Runs the session to its end. `started` hears when it is durable and its agent runs, or why not.
+    pub(crate) async fn run(
+        mut self,
+        prompt: Option<Prompt>,
+        started: oneshot::Sender<Result<(), GatewayError>>,
+    ) {
+        let agent_type = self.plan.agent;
+        self.core.emit(SessionStarted { agent_type, config: self.config.shown(), info: None });
+        // Nobody hears of a session that is not durable.
+        let opened = match self.first_flush().await {
+            Ok(()) => self.open().await,
+            Err(error) => Err(error),
+        };
+        if let (Ok(()), Some(prompt)) = (&opened, prompt) {
+            // Who starts a session hears of its first prompt by its events.
+            if let Err(error) = self.prompt(NOBODY, prompt) {
+                self.core.error(error.code.as_str(), error.message.clone());
+                self.end(SessionEndReason::Failed, Some(error.message));
+            }
+        }
+        if let Err(error) = &opened {
+            self.end(SessionEndReason::Failed, Some(error.message.clone()));
+        }
+        let _ = started.send(opened);
+        loop {
+            self.settle_raised();
+            self.keep_limits();
+            self.submit();
+            if std::mem::take(&mut self.wants_process) {
+                self.next_process().await;
+                continue;
+            }
+            if self.is_over && self.in_flight.is_none() {
+                break;
+            }
+            self.step().await;
+        }
+        self.commands.close();
+        while let Ok(message) = self.commands.try_recv() {
+            let _ = message.reply.send(Err(over()));
+        }
+    }
+
+    /// Waits for one thing to happen, and does what follows.
+    async fn step(&mut self) {
+        let may_read = self.core.journal.bytes() < GATHER_LIMIT;
+        let deadline = self.deadline();
+        tokio::select! {
+            biased;
+            message = self.commands.recv(), if !self.is_abandoned => match message {
+                Some(message) => self.take(message),
+                // Nobody is left to ask anything of the session; it goes on all the same.
+                None => self.abandoned(),
+            },
+            result = committed(&mut self.in_flight) => self.committed(result),
+            happening = next(&mut self.process, may_read) => self.happened(happening).await,
+            () = until(deadline) => self.deadline_passed(),
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        if self.is_over {
+            let _ = message.reply.send(Err(over()));
+            return;
+        }
+        let call = Call(self.next_call);
+        self.next_call += 1;
+        let deadline = Instant::now() + self.plan.settings.timing.call;
+        self.calls.insert(call.0, Waiting { reply: message.reply, deadline });
+        self.core.journal.tick();
+        // With no room to write, only what makes an agent stop is taken.
+        let stuck = self.log.stuck();
+        if let Some(error) = stuck.as_ref().filter(|_| !is_brake(&message.command)) {
+            return self.reply(call, Err(storage(error)));
+        }
+        if let Err(error) = self.command(call, message.command) {
+            self.core.effects.push(Effect::Reply(call, Err(error)));
+        }
+        if stuck.is_some() {
+            let effects = std::mem::take(&mut self.core.effects);
+            effects.into_iter().for_each(|effect| self.act(effect));
+        }
+    }
+
+    /// The hub is gone: the session must not outlive it.
+    fn abandoned(&mut self) {
+        self.is_abandoned = true;
+        if self.ending.is_none() {
+            let _ = self.command(NOBODY, Command::Stop);
+        }
+    }
+
+    async fn happened(&mut self, happening: Happening) {
+        let Some(process) = &mut self.process else { return };
+        self.core.journal.tick();
+        match happening {
+            Happening::Writable => process.flush(),
+            Happening::Stdout => SCRATCH.with_borrow_mut(|buffer| {
+                if let Some(bytes) = process.read_stdout(buffer) {
+                    self.core.book.silent(false);
+                    self.tape.feed(bytes, &mut self.core);
+                }
+            }),
+            Happening::Stderr => SCRATCH.with_borrow_mut(|buffer| {
+                let dialect = self.plan.dialect.name();
+                let core = &mut self.core;
+                let each = &mut |line: &[u8], unterminated: bool| {
+                    use agentwire_dialects::tape::Sink as _;
+                    core.event(stderr::draft(dialect, line, unterminated));
+                };
+                match process.read_stderr(buffer) {
+                    Some(bytes) => process.said.feed(bytes, each),
+                    None if process.stderr_is_closed() => process.said.end(each),
+                    None => {}
+                }
+            }),
+            Happening::Exited(exit) => process.exited(exit),
+            Happening::Gone => process.gone(),
+            Happening::Drained => process.drained(),
+        }
+        self.verify_resume();
+        if self.process.as_ref().is_some_and(Running::is_over) {
+            self.process_over().await;
+        }
+        self.calm();
+    }
+
+    /// Starts the agent. A process that serves one turn waits for its prompt.
+    async fn open(&mut self) -> Result<(), GatewayError> {
+        if self.plan.dialect.capabilities().process_per_turn {
+            let launch = self.plan.launch(&self.config, None, None, Some(""))?;
+            self.plan.program(&launch)?;
+            self.core.book.ready();
+            return Ok(());
+        }
+        self.start_process(None).await
+    }
+
+    async fn start_process(&mut self, prompt: Option<&str>) -> Result<(), GatewayError> {
+        let session = self.core.book.record.summary.id.as_str().to_owned();
+        let resume = self.resume.as_deref();
+        let launch = self.plan.launch(&self.config, resume, Some(&session), prompt)?;
+        self.process = Some(self.plan.start(launch).await?);
+        self.tape.start(&mut self.core);
+        Ok(())
+    }
+
+    /// The process has ended and all it said is read.
+    async fn process_over(&mut self) {
+        let Some(process) = self.process.take() else { return };
+        let exit = process.exit.unwrap_or(Exit::Unknown);
+        let was_busy = self.core.book.is_busy();
+        let lost = process.said.lost();
+        if lost > 0 {
+            let details = Some(Json::of(&serde_json::json!({ "bytes": lost })));
+            let code = Some(Text::fixed("stderrCut"));
+            let message = format!("{lost} further bytes of stderr were not kept");
+            self.core.emit(ErrorEvent { code, details, ..ErrorEvent::new(message) });
+        }
+        self.tape.end(exit, &mut self.core);
+        self.core.book.process_ended();
+        self.escalation = None;
+        self.reached = None;
+        // What the agent was last told, it will not answer.
+        self.fail_calls(|_| true, ErrorCode::AgentFailed, "the agent ended");
+        if let Some((reason, error)) = self.ending.take() {
+            return self.end(reason, error);
+        }
+        if self.plan.dialect.capabilities().process_per_turn {
+            self.core.book.ready();
+            self.resume = self.core.book.record.summary.native_session_id.clone();
+            return self.next_process().await;
+        }
+        let words = process.said.last_words();
+        let with_words = |text: String| match &words {
+            Some(words) => format!("{text}: {words}"),
+            None => text,
+        };
+        match exit {
+            Exit::Code(0) if !was_busy => self.end(SessionEndReason::Completed, None),
+            _ => {
+                let error = with_words(ended(exit));
+                self.core.error("agentFailed", error.clone());
+                self.end(SessionEndReason::Failed, Some(error));
+            }
+        }
+    }
+
+    /// Where one process serves one turn: starts the next, if a prompt waits.
+    pub(super) async fn next_process(&mut self) {
+        while self.process.is_none() && self.ending.is_none() {
+            let Some(prompt) = self.prompts.pop_front() else { return };
+            if let Err(error) = self.start_process(Some(&prompt)).await {
+                self.core.error(error.code.as_str(), error.message);
+                self.tape.end(Exit::Unknown, &mut self.core);
+                self.core.book.process_ended();
+                self.core.book.ready();
+            }
+        }
+    }
+
+    /// A resumed session is the one that was asked for, or it ends.
+    fn verify_resume(&mut self) {
+        let summary = &mut self.core.book.record.summary;
+        let (Some(asked), Some(told)) = (&self.unverified, &summary.native_session_id) else {
+            return;
+        };
+        if asked == told {
+            self.unverified = None;
+            return;
+        }
+        let message =
+            format!("the agent opened its session {told} in place of {asked}, which was to be resumed");
+        summary.native_session_id = self.unverified.take();
+        self.core.error("resumeFailed", message.clone());
+        self.ending = Some((SessionEndReason::Failed, Some(message)));
+        self.signal(TreeSignal::Kill);
+    }
+
+    /// The session is over. Only what is already said remains to be made durable.
+    pub(super) fn end(&mut self, reason: SessionEndReason, error: Option<String>) {
+        if self.is_over {
+            return;
+        }
+        self.is_over = true;
+        self.withdraw_all("the session ended");
+        let summary = &mut self.core.book.record.summary;
+        // An id that was not told again is still the one to resume by.
+        summary.native_session_id =
+            summary.native_session_id.take().or(self.unverified.take()).or(self.resume.take());
+        self.core.emit(SessionEnded { reason, error: error.map(Text::from) });
+        self.core.book.record.owner = None;
+        self.fail_calls(|_| true, ErrorCode::Conflict, "the session ended");
+    }
+
+    /// Hands to the log what has gathered, unless it is still at the last.
+    fn submit(&mut self) {
+        if self.in_flight.is_some() {
+            return;
+        }
+        if !self.core.has_news() && self.keys.is_empty() {
+            let effects = std::mem::take(&mut self.core.effects);
+            effects.into_iter().for_each(|effect| self.act(effect));
+            return;
+        }
+        let batch = self.core.journal.take();
+        let record = &mut self.core.book.record;
+        record.summary.last_seq = self.core.journal.last();
+        record.summary.updated_at = self.core.journal.timestamp().to_owned();
+        let summary = record.summary.clone();
+        let append =
+            Append { batch, record: record.clone(), keys: std::mem::take(&mut self.keys) };
+        self.core.book.changed = false;
+        self.in_flight = Some(InFlight {
+            committed: Box::pin(self.writer.submit(append)),
+            effects: std::mem::take(&mut self.core.effects),
+            summary,
+        });
+    }
+
+    /// Makes the session's beginning durable. If there is no room, whoever starts the session hears of
+    /// it at once; then nothing may start later, when there is room again.
+    async fn first_flush(&mut self) -> Result<(), GatewayError> {
+        self.submit();
+        loop {
+            tokio::select! {
+                result = committed(&mut self.in_flight) => {
+                    let told = result.as_ref().map_err(storage).copied();
+                    self.committed(result);
+                    return told;
+                }
+                () = tokio::time::sleep(Duration::from_millis(50)) => {
+                    if let Some(error) = self.log.stuck() {
+                        return Err(storage(&error));
+                    }
+                }
+            }
+        }
+    }
+
+    fn committed(&mut self, result: Result<(), StoreError>) {
+        let Some(in_flight) = self.in_flight.take() else { return };
+        match result {
+            Ok(()) => {
+                self.summary.send_replace(in_flight.summary);
+                in_flight.effects.into_iter().for_each(|effect| self.act(effect));
+            }
+            // The log is no longer ours, or cannot be written at all: nothing may go on unseen.
+            Err(error) => {
+                self.is_over = true;
+                self.process = None;
+                let error = storage(&error);
+                for effect in in_flight.effects {
+                    if let Effect::Reply(call, _) = effect {
+                        self.reply(call, Err(error.clone()));
+                    }
+                }
+                self.fail_calls(|_| true, error.code, &error.message);
+                // What cannot be kept must not be tried again.
+                let _ = self.core.journal.take();
+                self.core.book.changed = false;
+                self.keys.clear();
+            }
+        }
+    }
+
+    fn act(&mut self, effect: Effect) {
+        match (effect, &mut self.process) {
+            (Effect::Reply(call, result), _) => self.reply(call, result),
+            (Effect::Write(line), Some(process)) => process.send(&line),
+            (Effect::CloseStdin, Some(process)) => process.close_stdin(),
+            (Effect::Signal(Signal::Interrupt), Some(_)) => self.signal(TreeSignal::Interrupt),
+            (Effect::Signal(Signal::Terminate), Some(_)) => self.signal(TreeSignal::Terminate),
+            (Effect::Start, _) => self.wants_process = true,
+            (Effect::Write(_) | Effect::CloseStdin | Effect::Signal(_), None) => {}
+        }
+    }
+
+    pub(super) fn signal(&self, signal: TreeSignal) {
+        if let Some(process) = &self.process {
+            process.control.signal(signal);
+        }
+    }
+
+    pub(super) fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
+        if let Some(waiting) = self.calls.remove(&call.0) {
+            let _ = waiting.reply.send(result);
+        }
+    }
+
+    fn fail_calls(&mut self, which: impl Fn(&Waiting) -> bool, code: ErrorCode, message: &str) {
+        // A call whose reply waits for the store has its answer.
+        let queued = self.core.effects.iter();
+        let queued = queued.chain(self.in_flight.iter().flat_map(|flight| &flight.effects));
+        let answered: BTreeSet<u64> = queued
+            .filter_map(|effect| match effect {
+                Effect::Reply(call, _) => Some(call.0),
+                Effect::Write(_) | Effect::CloseStdin | Effect::Signal(_) | Effect::Start => None,
+            })
+            .collect();
+        let over: Vec<u64> = self
+            .calls
+            .iter()
+            .filter(|(call, waiting)| !answered.contains(call) && which(waiting))
+            .map(|(call, _)| *call)
+            .collect();
+        for call in over {
+            self.reply(Call(call), Err(GatewayError::new(code, message)));
+        }
+    }
+
+    /// What an interrupt was to reach is reached.
+    fn calm(&mut self) {
+        if self.ending.is_none() && self.escalation.is_some() && !self.core.book.is_busy() {
+            self.escalation = None;
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let timing = &self.plan.settings.timing;
+        let process = self.process.as_ref().filter(|process| process.exit.is_none());
+        let stall = process
+            .filter(|_| self.reached.is_none() && self.core.book.may_stall())
+            .map(|process| process.heard + timing.stall);
+        let closed = process.and_then(|process| process.closed).map(|closed| closed + CLOSED_GRACE);
+        let closed = closed.filter(|_| self.escalation.is_none());
+        [
+            self.calls.values().map(|waiting| waiting.deadline).min(),
+            self.deadlines.values().min().copied(),
+            self.escalation.map(|(at, _)| at),
+            stall,
+            closed,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    fn deadline_passed(&mut self) {
+        let now = Instant::now();
+        self.core.journal.tick();
+        self.fail_calls(
+            |waiting| waiting.deadline <= now,
+            ErrorCode::Timeout,
+            "the agent did not answer in time",
+        );
+        self.deny_late(now);
+        if let Some((_, signal)) = self.escalation.filter(|(at, _)| *at <= now) {
+            self.signal(TreeSignal::Continue);
+            self.signal(signal);
+            let next = match signal {
+                TreeSignal::Interrupt => Some(TreeSignal::Terminate),
+                TreeSignal::Terminate => Some(TreeSignal::Kill),
+                TreeSignal::Kill | TreeSignal::Pause | TreeSignal::Continue => None,
+            };
+            self.escalation =
+                next.map(|signal| (now + self.plan.settings.timing.signal, signal));
+        }
+        let Some(process) = self.process.as_ref().filter(|process| process.exit.is_none()) else {
+            return;
+        };
+        if process.stdout_is_closed() && self.escalation.is_none() {
+            self.core.error("agentFailed", "the agent closed its output and lives on: it is ended");
+            self.escalation = Some((now, TreeSignal::Terminate));
+        } else if process.heard + self.plan.settings.timing.stall <= now
+            && self.core.book.may_stall()
+        {
+            let seconds = self.plan.settings.timing.stall.as_secs();
+            let message = format!("the agent has said nothing for {seconds} s");
+            self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
+            self.core.book.silent(true);
+        }
+    }
+}
+
+/// A call that nobody waits for.
+pub(super) const NOBODY: Call = Call(0);
+
+/// What makes an agent stop is taken at any time.
+fn is_brake(command: &Command) -> bool {
+    match command {
+        Command::Interrupt | Command::Stop => true,
+        Command::Settle(settlement) => {
+            settlement.behavior == Some(agentwire_protocol::command::Behavior::Deny)
+        }
+        Command::Start(_)
+        | Command::Attach { .. }
+        | Command::Prompt(_)
+        | Command::Configure(_)
+        | Command::Query { .. }
+        | Command::Rewind { .. } => false,
+    }
+}
+
+fn over() -> GatewayError {
+    GatewayError::new(ErrorCode::Conflict, "the session is over; it can be resumed")
+}
+
+/// A store's error, for clients.
+pub(crate) fn storage(error: &StoreError) -> GatewayError {
+    match error {
+        StoreError::Full(text) => GatewayError::new(
+            ErrorCode::StorageFull,
+            format!("no room to keep events: {text}; free some space, it goes on by itself"),
+        ),
+        StoreError::Busy(text) => {
+            GatewayError::new(ErrorCode::Overloaded, format!("the store is busy: {text}"))
+        }
+        StoreError::Conflict(text) => GatewayError::new(ErrorCode::Conflict, text.clone()),
+        StoreError::Failed(text) => {
+            GatewayError::new(ErrorCode::Internal, format!("failed to keep events: {text}"))
+        }
+    }
+}
+
+async fn committed(in_flight: &mut Option<InFlight>) -> Result<(), StoreError> {
+    match in_flight {
+        Some(in_flight) => in_flight.committed.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next(process: &mut Option<Running>, may_read: bool) -> Happening {
+    match process {
+        Some(process) => process.next(may_read).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,291 @@
+//! The agent's process: how it is started, and its three pipes.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentwire_dialects::agent::{AgentDialect, Exit, Launch, Start, Stdin};
+use agentwire_protocol::session::OnLimit;
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SessionConfig};
+use tokio::net::unix::pipe;
+use tokio::time::Instant;
+
+use super::stderr::Stderr;
+use crate::process::{Contain, Control, LaunchFiles, StdinPlan, prepare, resolve};
+use crate::settings::{AgentCommand, Settings};
+
+/// How long a pipe may stay open after all who should hold it are gone.
+const STRANGER: Duration = Duration::from_secs(1);
+
+/// How the processes of a session are started.
+#[derive(Clone)]
+pub(crate) struct Plan {
+    pub(crate) agent: AgentType,
+    pub(crate) dialect: &'static dyn AgentDialect,
+    pub(crate) command: AgentCommand,
+    pub(crate) contain: Arc<Contain>,
+    pub(crate) settings: Arc<Settings>,
+}
+
+impl Plan {
+    /// What a process of the session is started with; refuses what the agent cannot take.
+    pub(crate) fn launch(
+        &self,
+        config: &SessionConfig,
+        resume: Option<&str>,
+        native_session_id: Option<&str>,
+        prompt: Option<&str>,
+    ) -> Result<Launch, GatewayError> {
+        let config = self.forwarded(config);
+        let start = Start { config: &config, resume, native_session_id, prompt };
+        let mut launch = self.dialect.launch(&start)?;
+        if let Some(program) = &self.command.program {
+            launch.program = program.clone();
+        }
+        launch.args.splice(0..0, self.command.args.iter().cloned());
+        for (name, value) in &self.command.env {
+            launch.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        Ok(launch)
+    }
+
+    /// What the agent is told: not what the gateway itself sees to.
+    fn forwarded(&self, config: &SessionConfig) -> SessionConfig {
+        let mut config = config.clone();
+        if config.on_limit.unwrap_or_default() == OnLimit::Ask {
+            config.max_turns = None;
+            config.max_budget_usd = None;
+        }
+        // An agent that asks is answered by the gateway's rules, which read shell text strictly; one
+        // that does not ask has to know them itself.
+        let asks = self.dialect.capabilities().permissions;
+        if asks && config.permission_mode.as_deref() != Some("dontAsk") {
+            config.allowed_tools = None;
+        }
+        config
+    }
+
+    /// The program's path, or what to install and which variable names another.
+    pub(crate) fn program(&self, launch: &Launch) -> Result<PathBuf, GatewayError> {
+        let directory = launch.working_directory.as_deref().unwrap_or("/");
+        let path = std::env::var_os("PATH");
+        resolve(&launch.program, path.as_deref(), directory.as_ref()).map_err(|error| {
+            let agent = self.agent.as_str();
+            let variable = agent.to_uppercase();
+            let install = match self.agent {
+                AgentType::Claude => "install it with `npm install -g @anthropic-ai/claude-code`",
+                AgentType::Codex => "install it with `npm install -g @openai/codex`",
+                AgentType::Gemini => "install it with `npm install -g @google/gemini-cli`",
+                AgentType::Acp => "name an agent that speaks ACP",
+                AgentType::Demo => "reinstall agentwire",
+            };
+            let message = format!(
+                "{agent} is not available: {error}; {install}, or set AGENTWIRE_{variable}_BIN to its path"
+            );
+            GatewayError::new(ErrorCode::AgentUnavailable, message)
+        })
+    }
+
+    /// Starts a process.
+    pub(super) async fn start(&self, launch: Launch) -> Result<Running, GatewayError> {
+        let program = self.program(&launch)?;
+        let failed = |error: &dyn std::fmt::Display| {
+            let message = format!("failed to start {}: {error}", program.display());
+            GatewayError::new(ErrorCode::StartFailed, message)
+        };
+        let text = match &launch.stdin {
+            Stdin::Text(text) => Some(text.clone()),
+            Stdin::Open | Stdin::Empty => None,
+        };
+        let closes = launch.stdin != Stdin::Open;
+        let runtime = self.settings.data_dir.join("run");
+        let (mut spawn, files) =
+            prepare(launch, program.clone(), &runtime).map_err(|error| failed(&error))?;
+        if closes && text.is_none() {
+            spawn.stdin = StdinPlan::Null;
+        }
+        let process = self.contain.spawn(spawn).await.map_err(|error| failed(&error))?;
+        Ok(Running {
+            stdin: process.stdin,
+            outgoing: text.unwrap_or_default().into_bytes(),
+            written: 0,
+            closes,
+            stdout: Some(process.stdout),
+            stderr: Some(process.stderr),
+            control: process.control,
+            said: Stderr::default(),
+            exit: None,
+            is_gone: false,
+            heard: Instant::now(),
+            closed: None,
+            _files: files,
+        })
+    }
+}
+
+/// A process that runs, or has ended and is not yet read to its end.
+pub(super) struct Running {
+    stdin: Option<pipe::Sender>,
+    outgoing: Vec<u8>,
+    written: usize,
+    /// stdin is closed once all is written.
+    closes: bool,
+    stdout: Option<pipe::Receiver>,
+    stderr: Option<pipe::Receiver>,
+    pub(super) control: Control,
+    pub(super) said: Stderr,
+    pub(super) exit: Option<Exit>,
+    is_gone: bool,
+    /// When it last said something.
+    pub(super) heard: Instant,
+    /// When it closed stdout, if it lives on without.
+    pub(super) closed: Option<Instant>,
+    _files: LaunchFiles,
+}
+
+/// What happened to a process.
+#[derive(Debug)]
+pub(super) enum Happening {
+    Exited(Exit),
+    Gone,
+    Stdout,
+    Stderr,
+    Writable,
+    Drained,
+}
+
+impl Running {
+    /// The next that happens. Cancelling it loses nothing.
+    pub(super) async fn next(&mut self, may_read: bool) -> Happening {
+        let is_writing = self.written < self.outgoing.len();
+        let readable = async |receiver: &Option<pipe::Receiver>| match receiver {
+            Some(receiver) => drop(receiver.readable().await),
+            None => std::future::pending().await,
+        };
+        let writable = async |sender: &Option<pipe::Sender>| match sender {
+            Some(sender) => drop(sender.writable().await),
+            None => std::future::pending().await,
+        };
+        let has_exited = self.exit.is_some();
+        let end = async {
+            match has_exited {
+                false => Happening::Exited(self.control.exited().await),
+                true => {
+                    self.control.gone().await;
+                    Happening::Gone
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = writable(&self.stdin), if is_writing => Happening::Writable,
+            () = readable(&self.stdout), if may_read => Happening::Stdout,
+            () = readable(&self.stderr), if may_read => Happening::Stderr,
+            end = end, if !self.is_gone => end,
+            // Nobody of the tree is left to write: the pipes end, unless a stranger holds them.
+            () = tokio::time::sleep(STRANGER), if self.is_gone && may_read => Happening::Drained,
+        }
+    }
+
+    /// Takes note of the process's end.
+    pub(super) fn exited(&mut self, exit: Exit) {
+        self.exit = Some(exit);
+        self.stdin = None;
+    }
+
+    /// The whole tree is gone: what is in the pipes is all that will be.
+    pub(super) fn gone(&mut self) {
+        self.is_gone = true;
+    }
+
+    /// Somebody outside of the tree holds a pipe open: it counts as closed.
+    pub(super) fn drained(&mut self) {
+        self.stdout = None;
+        self.stderr = None;
+    }
+
+    /// Whether there is nothing left to read or to wait for.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_gone && self.stdout.is_none() && self.stderr.is_none()
+    }
+
+    /// How many bytes wait to be written.
+    pub(super) fn waiting(&self) -> usize {
+        self.outgoing.len() - self.written
+    }
+
+    /// Queues a line.
+    pub(super) fn send(&mut self, line: &str) {
+        if self.stdin.is_some() && !self.closes {
+            self.outgoing.extend_from_slice(line.as_bytes());
+            self.outgoing.push(b'\n');
+            self.flush();
+        }
+    }
+
+    /// Closes stdin once all that waits is written.
+    pub(super) fn close_stdin(&mut self) {
+        self.closes = true;
+        self.flush();
+    }
+
+    /// Writes what the pipe takes now.
+    pub(super) fn flush(&mut self) {
+        let Some(stdin) = &self.stdin else { return };
+        while let Some(rest) = self.outgoing.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match stdin.try_write(rest) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // It reads no more: its exit tells the rest.
+                Err(_) => {
+                    self.stdin = None;
+                    break;
+                }
+            }
+        }
+        self.outgoing = Vec::new();
+        self.written = 0;
+        if self.closes {
+            self.stdin = None;
+        }
+    }
+
+    /// Reads what stdout has into `buffer`: the bytes, or nothing if there is nothing now.
+    pub(super) fn read_stdout<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let read = read(&mut self.stdout, buffer);
+        if self.stdout.is_none() {
+            self.closed.get_or_insert_with(Instant::now);
+        }
+        if read.is_some() {
+            self.heard = Instant::now();
+        }
+        read
+    }
+
+    /// Reads what stderr has.
+    pub(super) fn read_stderr<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        read(&mut self.stderr, buffer)
+    }
+
+    /// Whether stdout is at its end.
+    pub(super) fn stdout_is_closed(&self) -> bool {
+        self.stdout.is_none()
+    }
+
+    /// Whether stderr is at its end.
+    pub(super) fn stderr_is_closed(&self) -> bool {
+        self.stderr.is_none()
+    }
+}
+
+fn read<'b>(receiver: &mut Option<pipe::Receiver>, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    match receiver.as_ref()?.try_read(buffer) {
+        Ok(0) => *receiver = None,
+        Ok(count) => return buffer.get(..count),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+        Err(_) => *receiver = None,
+    }
+    None
+}

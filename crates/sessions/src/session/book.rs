@@ -1,0 +1,390 @@
+//! What is known of a session, derived from its events alone: state, usage, and what is open.
+
+use std::collections::BTreeMap;
+
+use agentwire_dialects::tape::{Agent, Draft};
+use agentwire_protocol::event::{
+    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolKind, TurnOrigin,
+};
+use agentwire_protocol::{EventKind, Json, SessionState, Text, TokenUsage};
+
+use crate::store::{OpenBy, Record};
+
+/// How many characters of a prompt make a title.
+const TITLE_LIMIT: usize = 80;
+
+/// How many things of a sort are remembered as open; an agent that opens more is told of all the
+/// same, only not closed by us.
+const OPEN_LIMIT: usize = 4096;
+
+/// What is known of a session.
+#[derive(Debug)]
+pub(crate) struct Book {
+    pub(crate) record: Record,
+    /// Turns that earlier processes had: each translator counts from 1.
+    turns_before: u64,
+    /// Prompts that were taken and have no turn yet.
+    promised: u64,
+    /// The agent takes several prompts into one turn.
+    folds_prompts: bool,
+    is_ready: bool,
+    is_silent: bool,
+    /// Open tool calls, for the rules.
+    tools: BTreeMap<String, Tool>,
+    /// Open requests.
+    pub(super) requests: BTreeMap<String, Raised>,
+    /// What the running turn has cost so far, as far as the agent tells.
+    pub(super) running: Running,
+    /// Changed since the store last had it.
+    pub(super) changed: bool,
+}
+
+/// What the running turn has taken so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Running {
+    /// Calls of the model by the main agent.
+    pub(super) steps: u64,
+    has_results: bool,
+    /// What the whole session has cost so far, as the agent counts.
+    pub(super) total_cost: Option<f64>,
+    pub(super) usage: TokenUsage,
+    counted: std::collections::BTreeSet<String>,
+}
+
+/// A tool call, as far as the rules need it.
+#[derive(Clone, Debug)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) kind: ToolKind,
+    pub(super) server: Option<String>,
+}
+
+/// A request that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Raised {
+    pub(super) id: String,
+    pub(super) kind: RequestKind,
+    pub(super) agent: Agent<'static>,
+    pub(super) digest: String,
+    pub(super) tool_name: Option<String>,
+    pub(super) input: Option<Json<'static>>,
+    pub(super) title: Option<String>,
+    pub(super) blocked_path: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) tool: Option<Tool>,
+    /// Raised by the gateway, not by the agent.
+    pub(super) is_ours: bool,
+}
+
+impl Book {
+    pub(crate) fn new(record: Record, folds_prompts: bool) -> Self {
+        Self {
+            turns_before: record.summary.turns,
+            record,
+            promised: 0,
+            folds_prompts,
+            is_ready: false,
+            is_silent: false,
+            tools: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            running: Running::default(),
+            changed: true,
+        }
+    }
+
+    /// Of a session that nobody runs: its turns are told by the numbers they have.
+    pub(crate) fn closing(record: Record) -> Self {
+        Self { turns_before: 0, ..Self::new(record, false) }
+    }
+
+    /// A prompt was taken: work is to come.
+    pub(super) fn promise(&mut self, text: &str) {
+        self.promised += 1;
+        self.entitle(text);
+        self.refresh();
+    }
+
+    /// The agent takes prompts, whether it says so or not.
+    pub(super) fn ready(&mut self) {
+        self.is_ready = true;
+        self.refresh();
+    }
+
+    /// Whether a turn runs or is to come.
+    pub(super) fn is_busy(&self) -> bool {
+        self.promised > 0 || self.record.open.turn.is_some()
+    }
+
+    /// Whether silence would mean something: a turn runs and waits for nobody.
+    pub(super) fn may_stall(&self) -> bool {
+        let waits = |request: &Raised| {
+            matches!(request.kind, RequestKind::Permission | RequestKind::Question)
+        };
+        self.record.open.turn.is_some()
+            && !self.is_silent
+            && !self.requests.values().any(waits)
+    }
+
+    /// The agent has said nothing for long, or speaks again.
+    pub(super) fn silent(&mut self, is_silent: bool) {
+        if self.is_silent != is_silent {
+            self.is_silent = is_silent;
+            self.refresh();
+        }
+    }
+
+    /// The process is gone; the next starts from nothing.
+    pub(super) fn process_ended(&mut self) {
+        self.is_ready = false;
+        self.is_silent = false;
+        self.refresh();
+    }
+
+    /// Takes note of an event, and puts the session's own count on its turn. Gives the request that it
+    /// raises.
+    pub(super) fn note(&mut self, draft: &mut Draft<'_>, seq: u64) -> Option<Raised> {
+        let main = draft.agent.parent.is_none();
+        let mut raised = None;
+        match &mut draft.kind {
+            // Most events are these; they change nothing that is kept.
+            EventKind::TextChunk(_) | EventKind::ThinkingChunk(_) => {
+                self.step(main);
+                return None;
+            }
+            EventKind::ToolProgress(_)
+            | EventKind::FileChanged(_)
+            | EventKind::Error(_)
+            | EventKind::PlanUpdated(_)
+            | EventKind::Other(_)
+            | EventKind::SessionStarted(_)
+            | EventKind::Unknown(_) => return None,
+            EventKind::TurnStarted(turn) => {
+                turn.turn_number += self.turns_before;
+                self.record.open.turn = Some(turn.turn_number);
+                self.record.summary.turns = self.record.summary.turns.max(turn.turn_number);
+                self.is_ready = true;
+                if turn.origin == TurnOrigin::Prompt {
+                    self.promised = self.promised.saturating_sub(1);
+                }
+                if let Some(prompt) = &turn.prompt {
+                    let prompt = prompt.to_string();
+                    self.entitle(&prompt);
+                }
+                self.running = Running { steps: 1, ..Running::default() };
+            }
+            EventKind::TurnCompleted(turn) => {
+                turn.turn_number += self.turns_before;
+                self.turn_over(Some(turn.usage), turn.cost_usd);
+            }
+            EventKind::TurnFailed(turn) => {
+                turn.turn_number += self.turns_before;
+                self.turn_over(turn.usage, turn.cost_usd);
+            }
+            EventKind::ToolStarted(tool) => {
+                self.step(main);
+                let id = tool.tool_id.to_string();
+                if self.tools.len() < OPEN_LIMIT {
+                    self.tools.insert(
+                        id.clone(),
+                        Tool {
+                            name: tool.tool_name.to_string(),
+                            kind: tool.kind,
+                            server: tool.server.as_ref().map(Text::to_string),
+                        },
+                    );
+                }
+                open(&mut self.record.open.tools, id, &draft.agent, None);
+            }
+            EventKind::ToolCompleted(tool) => self.tool_over(&tool.tool_id, main),
+            EventKind::ToolFailed(tool) => self.tool_over(&tool.tool_id, main),
+            EventKind::AgentSpawned(_) => {
+                let id = draft.agent.id.to_string();
+                open(&mut self.record.open.agents, id, &draft.agent, None);
+            }
+            EventKind::AgentFinished(_) => {
+                self.record.open.agents.remove(&*draft.agent.id.decode());
+            }
+            EventKind::RequestRaised(request) => {
+                let request = self.raised(request, &draft.agent);
+                let id = request.id.clone();
+                open(&mut self.record.open.requests, id.clone(), &draft.agent, Some(seq));
+                self.requests.insert(id, request.clone());
+                raised = Some(request);
+            }
+            EventKind::RequestSettled(request) => {
+                let id = request.request_id.decode();
+                self.requests.remove(&*id);
+                self.record.open.requests.remove(&*id);
+            }
+            EventKind::StatusChanged(status) => self.status(status),
+            EventKind::UsageReported(report) => {
+                if let Some(cost) = report.total_cost_usd {
+                    self.running.total_cost = Some(cost);
+                }
+                let counted = report.message_id.as_ref().is_none_or(|id| {
+                    self.running.counted.len() < OPEN_LIMIT
+                        && self.running.counted.insert(id.to_string())
+                });
+                if let Some(usage) = report.usage.filter(|_| counted) {
+                    self.running.usage = self.running.usage.plus(&usage);
+                }
+                return None;
+            }
+            EventKind::SessionEnded(ended) => {
+                self.record.summary.reason = Some(ended.reason);
+                self.record.summary.error = ended.error.as_ref().map(Text::to_string);
+                self.record.summary.state = SessionState::Ended;
+                self.record.open = Default::default();
+                self.requests.clear();
+                self.changed = true;
+                return None;
+            }
+        }
+        self.refresh();
+        raised
+    }
+
+    /// The number of a turn that the gateway itself tells of, as [`Self::note`] takes it.
+    pub(super) fn own_turn(&self) -> u64 {
+        self.record.summary.turns + 1 - self.turns_before
+    }
+
+    /// That turn is over; the agent, which does not know of it, counts one less.
+    pub(super) fn own_turn_over(&mut self) {
+        self.turns_before += 1;
+    }
+
+    fn raised(&self, request: &RequestRaised<'_>, agent: &Agent<'_>) -> Raised {
+        let words = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
+        let tool = request.tool_use_id.as_ref().and_then(|id| self.tools.get(&*id.decode()));
+        Raised {
+            id: request.request_id.to_string(),
+            kind: request.kind,
+            agent: Agent {
+                id: agent.id.clone().into_owned(),
+                parent: agent.parent.clone().map(Text::into_owned),
+            },
+            digest: request.input_digest.clone(),
+            tool_name: words(&request.tool_name),
+            input: request.input.clone().map(Json::into_owned),
+            title: words(&request.title),
+            blocked_path: words(&request.blocked_path),
+            name: words(&request.name),
+            tool: tool.cloned(),
+            is_ours: false,
+        }
+    }
+
+    fn status(&mut self, status: &StatusChanged<'_>) {
+        if let Some(info) = &status.info {
+            self.info(info);
+        }
+        let summary = &mut self.record.summary;
+        let message = status.message.as_ref().map(Text::to_string);
+        match status.status {
+            Status::Ready => self.is_ready = true,
+            Status::Model => summary.model = message.or(summary.model.take()),
+            Status::Session => {
+                summary.native_session_id = message.or(summary.native_session_id.take());
+            }
+            Status::Title => summary.title = message.or(summary.title.take()),
+            Status::Working
+            | Status::Idle
+            | Status::Waiting
+            | Status::Prompted
+            | Status::Queue
+            | Status::Compacting
+            | Status::Compacted
+            | Status::Retrying
+            | Status::RateLimit
+            | Status::Mode
+            | Status::Commands
+            | Status::McpServer
+            | Status::Hook
+            | Status::Task
+            | Status::Diff
+            | Status::Account
+            | Status::Suggestion
+            | Status::Notice
+            | Status::Warning => {}
+        }
+    }
+
+    fn info(&mut self, info: &AgentInfo<'_>) {
+        let summary = &mut self.record.summary;
+        let mut put = |field: fn(&mut agentwire_protocol::SessionSummary) -> &mut Option<String>,
+                       text: &Option<Text<'_>>| {
+            if let Some(text) = text {
+                *field(summary) = Some(text.to_string());
+            }
+        };
+        put(|summary| &mut summary.native_session_id, &info.native_session_id);
+        put(|summary| &mut summary.model, &info.model);
+        put(|summary| &mut summary.agent_version, &info.agent_version);
+    }
+
+    /// The main agent speaks; after results of tools that is a further call of the model.
+    fn step(&mut self, main: bool) {
+        if main && std::mem::take(&mut self.running.has_results) {
+            self.running.steps += 1;
+        }
+    }
+
+    fn tool_over(&mut self, id: &Text<'_>, main: bool) {
+        let id = id.decode();
+        self.tools.remove(&*id);
+        self.record.open.tools.remove(&*id);
+        self.running.has_results |= main;
+    }
+
+    fn turn_over(&mut self, usage: Option<TokenUsage>, cost: Option<f64>) {
+        let summary = &mut self.record.summary;
+        summary.usage = summary.usage.plus(&usage.unwrap_or_default());
+        if let Some(cost) = cost {
+            summary.cost_usd = Some(summary.cost_usd.unwrap_or(0.0) + cost);
+        }
+        self.record.open.turn = None;
+        self.running = Running::default();
+        if self.folds_prompts {
+            self.promised = 0;
+        }
+    }
+
+    fn entitle(&mut self, prompt: &str) {
+        let title = &mut self.record.summary.title;
+        let words = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+        if title.is_none() && !words.is_empty() {
+            *title = Some(words.chars().take(TITLE_LIMIT).collect());
+        }
+    }
+
+    fn refresh(&mut self) {
+        self.changed = true;
+        let asks = |kind| self.requests.values().any(|request| request.kind == kind);
+        let summary = &mut self.record.summary;
+        summary.open_requests = self.requests.len() as u64;
+        if summary.state == SessionState::Ended {
+            return;
+        }
+        summary.state = if asks(RequestKind::Permission) {
+            SessionState::WaitingPermission
+        } else if asks(RequestKind::Question) {
+            SessionState::WaitingQuestion
+        } else if self.is_silent && self.record.open.turn.is_some() {
+            SessionState::Stalled
+        } else if self.record.open.turn.is_some() || (self.promised > 0 && self.is_ready) {
+            SessionState::Working
+        } else if self.is_ready {
+            SessionState::Idle
+        } else {
+            SessionState::Starting
+        };
+    }
+}
+
+fn open(map: &mut BTreeMap<String, OpenBy>, id: String, agent: &Agent<'_>, seq: Option<u64>) {
+    if map.len() < OPEN_LIMIT {
+        let parent = agent.parent.as_ref().map(Text::to_string);
+        map.insert(id, OpenBy { agent: agent.id.to_string(), parent, seq });
+    }
+}

@@ -1,0 +1,126 @@
+//! What comes out of a tape meets here: events are numbered and noted, effects wait until what was
+//! said before them is durable.
+
+use agentwire_dialects::agent::Exit;
+use agentwire_dialects::tape::{Action, Agent, Draft, Signal, Sink};
+use agentwire_protocol::event::{
+    ErrorEvent, RequestOutcome, RequestSettled, SettledBy, TurnFailure,
+};
+use agentwire_protocol::{Call, EventKind, GatewayError, Json, Text};
+
+use super::book::{Book, Raised};
+use super::journal::Journal;
+
+/// What a session does once its events are durable.
+#[derive(Debug)]
+pub(super) enum Effect {
+    /// Write a line to the agent.
+    Write(String),
+    /// Close its stdin.
+    CloseStdin,
+    /// Signal its tree.
+    Signal(Signal),
+    /// Start the process of the next prompt.
+    Start,
+    /// Answer a call.
+    Reply(Call, Result<Json<'static>, GatewayError>),
+}
+
+/// The part of a session that a tape writes to.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) journal: Journal,
+    pub(crate) book: Book,
+    pub(super) effects: Vec<Effect>,
+    /// Requests that were raised since they were last looked at.
+    pub(super) raised: Vec<Raised>,
+    /// Why the gateway cut the turn off, if it did: the agent only knows that it was interrupted.
+    pub(super) cut: Option<(TurnFailure, String)>,
+    /// How the last turn failed, if it did.
+    pub(super) failure: Option<(TurnFailure, String)>,
+}
+
+impl Core {
+    pub(crate) fn new(journal: Journal, book: Book) -> Self {
+        Self { journal, book, effects: Vec::new(), raised: Vec::new(), cut: None, failure: None }
+    }
+
+    /// An event of the gateway's own.
+    pub(crate) fn emit<'k>(&mut self, kind: impl Into<EventKind<'k>>) {
+        self.emit_as(Agent::main(), kind);
+    }
+
+    /// An event of the gateway's own about that agent.
+    pub(crate) fn emit_as<'k>(&mut self, agent: Agent<'k>, kind: impl Into<EventKind<'k>>) {
+        self.event(Draft { agent, kind: kind.into(), native: None });
+    }
+
+    pub(super) fn error(&mut self, code: &'static str, message: impl Into<Text<'static>>) {
+        self.emit(ErrorEvent { code: Some(Text::fixed(code)), ..ErrorEvent::new(message) });
+    }
+
+    /// The request is over.
+    pub(super) fn settled(
+        &mut self,
+        raised: &Raised,
+        outcome: RequestOutcome,
+        by: SettledBy,
+        reason: Option<&str>,
+        updated_input: Option<&Json<'static>>,
+    ) {
+        let settled = RequestSettled {
+            request_id: Text::from(raised.id.as_str()),
+            outcome,
+            by,
+            reason: reason.map(Text::from),
+            updated_input: updated_input.cloned(),
+        };
+        self.emit_as(raised.agent.clone(), settled);
+    }
+
+    /// Whether the store has to hear of anything.
+    pub(super) fn has_news(&self) -> bool {
+        !self.journal.is_empty() || self.book.changed
+    }
+}
+
+impl Sink for Core {
+    fn event(&mut self, mut draft: Draft<'_>) {
+        if let EventKind::TurnFailed(failed) = &mut draft.kind {
+            if let Some((reason, error)) = self.cut.take()
+                && failed.reason == TurnFailure::Interrupted
+            {
+                failed.reason = reason;
+                failed.error = Text::from(error);
+            }
+            self.failure = Some((failed.reason, failed.error.to_string()));
+        } else if matches!(draft.kind, EventKind::TurnStarted(_) | EventKind::TurnCompleted(_)) {
+            self.cut = None;
+            self.failure = None;
+        }
+        let raised = self.book.note(&mut draft, self.journal.last() + 1);
+        self.journal.write(draft);
+        self.raised.extend(raised);
+    }
+
+    fn action(&mut self, action: Action) {
+        self.effects.push(match action {
+            Action::Write(line) => Effect::Write(line),
+            Action::CloseStdin => Effect::CloseStdin,
+            Action::Signal(signal) => Effect::Signal(signal),
+        });
+    }
+
+    fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
+        self.effects.push(Effect::Reply(call, result));
+    }
+}
+
+/// How a process ended, in words.
+pub(super) fn ended(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("the agent exited with code {code}"),
+        Exit::Signal(signal) => format!("the agent was ended by signal {signal}"),
+        Exit::Unknown => "the agent ended".to_owned(),
+    }
+}

@@ -1,0 +1,356 @@
+//! Requests: settled exactly once, by a rule, by the first client who answers, or by the gateway, which
+//! only ever denies.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use agentwire_protocol::event::{
+    RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnOrigin,
+    TurnStarted, input_digest,
+};
+use agentwire_protocol::{
+    Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, Settlement, Text,
+};
+use tokio::time::Instant;
+
+use super::actor::{Actor, NOBODY};
+use super::book::Raised;
+use super::core::Effect;
+use super::limits::Reached;
+use super::policy::{Asked, Verdict};
+use crate::process::TreeSignal;
+
+/// How many settled requests are remembered, to tell who comes late.
+const OVER_LIMIT: usize = 1024;
+
+impl Actor {
+    /// Applies the rules to what was raised; what they leave open waits for somebody.
+    pub(super) fn settle_raised(&mut self) {
+        while !self.core.raised.is_empty() {
+            for raised in std::mem::take(&mut self.core.raised) {
+                // It may have been settled since.
+                if !self.core.book.requests.contains_key(&raised.id) {
+                    continue;
+                }
+                let verdict = match raised.kind {
+                    RequestKind::Permission => self.policy.decide(&asked(&raised), &real_path),
+                    RequestKind::Question
+                    | RequestKind::Hook
+                    | RequestKind::Mcp
+                    | RequestKind::Other => Verdict::Ask,
+                };
+                match verdict {
+                    Verdict::Allow(rule) => self.by_rule(&raised, true, rule),
+                    Verdict::Deny(rule) => self.by_rule(&raised, false, rule),
+                    Verdict::Ask => self.wait_for_answer(&raised.id),
+                }
+            }
+        }
+    }
+
+    fn wait_for_answer(&mut self, id: &str) {
+        if let Some(timeout) = self.plan.settings.timing.request {
+            self.deadlines.insert(id.to_owned(), Instant::now() + timeout);
+        }
+    }
+
+    fn by_rule(&mut self, raised: &Raised, allow: bool, rule: Cow<'static, str>) {
+        let settlement = match allow {
+            true => Settlement::allow(raised.id.as_str()),
+            false => Settlement::deny(raised.id.as_str(), format!("denied: {rule}")),
+        };
+        match self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core) {
+            Ok(()) => {
+                let outcome =
+                    if allow { RequestOutcome::Allowed } else { RequestOutcome::Denied };
+                self.close(raised, outcome, SettledBy::Policy, Some(&rule), None);
+            }
+            Err(error) => {
+                self.core.error(error.code.as_str(), error.message);
+                self.wait_for_answer(&raised.id);
+            }
+        }
+    }
+
+    /// A client answers. The first answer wins; whoever comes later is told.
+    pub(super) fn settle(
+        &mut self,
+        call: Call,
+        settlement: &Settlement,
+    ) -> Result<(), GatewayError> {
+        let id = settlement.request_id.as_str();
+        let Some(raised) = self.core.book.requests.get(id).cloned() else {
+            return Err(self.not_open(id));
+        };
+        if settlement.input_digest.as_ref().is_some_and(|digest| *digest != raised.digest) {
+            let message = format!("request {id} is not what the answer is for: its input differs");
+            return Err(GatewayError::new(ErrorCode::Conflict, message));
+        }
+        let answer = settlement.answer()?;
+        if raised.is_ours {
+            self.limit_answered(&raised, &answer)?;
+            self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+        } else {
+            self.tape.command(call, &Command::Settle(settlement.clone()), &mut self.core)?;
+        }
+        let (outcome, updated, always) = match &answer {
+            Answer::Allow { updated_input, always, .. } => {
+                (RequestOutcome::Allowed, updated_input.as_ref(), *always)
+            }
+            Answer::Deny { always, .. } => (RequestOutcome::Denied, None, *always),
+            Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None, false),
+        };
+        let mut reason = settlement.message.clone();
+        if always && raised.kind == RequestKind::Permission && !raised.is_ours {
+            let allowed = outcome == RequestOutcome::Allowed;
+            let rule = self.policy.remember(&asked(&raised), allowed);
+            reason = Some(reason.map_or(rule.clone(), |reason| format!("{reason} ({rule})")));
+        }
+        self.close(&raised, outcome, SettledBy::Client, reason.as_deref(), updated);
+        Ok(())
+    }
+
+    fn close(
+        &mut self,
+        raised: &Raised,
+        outcome: RequestOutcome,
+        by: SettledBy,
+        reason: Option<&str>,
+        updated: Option<&Json<'static>>,
+    ) {
+        // The agent may have shown by itself that it is over.
+        if self.core.book.requests.contains_key(&raised.id) {
+            self.core.settled(raised, outcome, by, reason, updated);
+        }
+        self.deadlines.remove(&raised.id);
+        if self.over.len() >= OVER_LIMIT {
+            self.over.pop_front();
+        }
+        let how = format!("{} by {}", outcome.as_str(), by.as_str());
+        self.over.push_back((raised.id.clone(), how));
+    }
+
+    fn not_open(&self, id: &str) -> GatewayError {
+        match self.over.iter().find(|(over, _)| over == id) {
+            Some((_, how)) => GatewayError {
+                details: Some(Json::of(&serde_json::json!({ "requestId": id, "settled": how }))),
+                ..GatewayError::new(
+                    ErrorCode::RequestSettled,
+                    format!("request {id} was settled before: {how}"),
+                )
+            },
+            None => {
+                let message = format!("there is no open request {id} in this session");
+                GatewayError::new(ErrorCode::RequestNotFound, message)
+            }
+        }
+    }
+
+    /// Denies what waited too long.
+    pub(super) fn deny_late(&mut self, now: Instant) {
+        let late = self.deadlines.iter().filter(|(_, at)| **at <= now);
+        let late: Vec<String> = late.map(|(id, _)| id.clone()).collect();
+        let seconds = self.plan.settings.timing.request.unwrap_or_default().as_secs();
+        for id in late {
+            self.deadlines.remove(&id);
+            self.deny(&id, &format!("nobody answered within {seconds} s"));
+        }
+    }
+
+    /// Denies everything that waits for somebody.
+    pub(super) fn deny_all(&mut self, reason: &str) {
+        let waits = |raised: &&Raised| {
+            matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
+        };
+        let open: Vec<String> = self
+            .core
+            .book
+            .requests
+            .values()
+            .filter(waits)
+            .map(|raised| raised.id.clone())
+            .collect();
+        open.iter().for_each(|id| self.deny(id, reason));
+    }
+
+    fn deny(&mut self, id: &str, reason: &str) {
+        let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
+        if raised.is_ours {
+            let _ = self.limit_answered(
+                &raised,
+                &Answer::Deny { message: None, interrupt: false, always: false },
+            );
+        } else {
+            let settlement = Settlement::deny(id, reason);
+            // An agent that is gone cannot be told; the request is over all the same.
+            let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
+        }
+        self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
+    }
+
+    /// The session ends: what is still open is denied, and nobody is told but the readers.
+    pub(super) fn withdraw_all(&mut self, reason: &str) {
+        let open: Vec<Raised> = self.core.book.requests.values().cloned().collect();
+        for raised in open {
+            self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
+        }
+    }
+
+    /// Looks whether a limit is reached while a turn runs.
+    pub(super) fn keep_limits(&mut self) {
+        let runs = self.core.book.record.open.turn.is_some() && self.process.is_some();
+        if !runs || self.reached.is_some() || self.core.cut.is_some() || self.ending.is_some() {
+            return;
+        }
+        let Some(reached) = self.limits.reached(&self.core.book) else { return };
+        if self.limits.asks() {
+            self.signal(TreeSignal::Pause);
+            self.ask_for_more(reached);
+        } else {
+            self.cut_off(&reached);
+        }
+    }
+
+    /// A prompt comes when a limit is reached already.
+    pub(super) fn hold(
+        &mut self,
+        call: Call,
+        prompt: Prompt,
+        reached: Reached,
+    ) -> Result<(), GatewayError> {
+        if self.held.len() >= OVER_LIMIT {
+            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
+        }
+        let id = prompt.message_id.clone().unwrap_or_default();
+        self.held.push_back(prompt);
+        let reply = Json::of(&serde_json::json!({ "messageId": id }));
+        self.core.effects.push(Effect::Reply(call, Ok(reply)));
+        if !self.limits.asks() {
+            self.fail_held(&reached);
+        } else if self.reached.is_none() {
+            self.ask_for_more(reached);
+        }
+        Ok(())
+    }
+
+    fn ask_for_more(&mut self, reached: Reached) {
+        let id = format!("limit-{}", self.core.journal.last() + 1);
+        let input = Json::of(&serde_json::json!({ "limit": reached.name }));
+        let request = RequestRaised {
+            request_id: Text::from(id.as_str()),
+            kind: RequestKind::Permission,
+            input_digest: input_digest(Some(&input)),
+            tool_name: None,
+            input: Some(input),
+            tool_use_id: None,
+            questions: Vec::new(),
+            suggestions: None,
+            options: Vec::new(),
+            title: Some(Text::fixed("Go on past the limit?")),
+            message: Some(Text::from(reached.message.as_str())),
+            name: Some(Text::fixed(reached.name)),
+            schema: None,
+            blocked_path: None,
+        };
+        self.core.emit(request);
+        // No rule answers this: only somebody may raise a limit.
+        self.core.raised.retain(|raised| raised.id != id);
+        if let Some(raised) = self.core.book.requests.get_mut(&id) {
+            raised.is_ours = true;
+        }
+        self.wait_for_answer(&id);
+        self.reached = Some(reached);
+    }
+
+    fn limit_answered(&mut self, _raised: &Raised, answer: &Answer) -> Result<(), GatewayError> {
+        let allow = match answer {
+            Answer::Allow { .. } => true,
+            Answer::Deny { .. } => false,
+            Answer::Answers(_) | Answer::HookOutput(_) => {
+                let message = "a limit takes allow or deny";
+                return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+            }
+        };
+        let Some(reached) = self.reached.take() else { return Ok(()) };
+        self.signal(TreeSignal::Continue);
+        if allow {
+            self.limits.extend(reached.name);
+            for prompt in std::mem::take(&mut self.held) {
+                if let Err(error) = self.deliver(NOBODY, prompt) {
+                    self.core.error(error.code.as_str(), error.message);
+                }
+            }
+        } else if self.core.book.record.open.turn.is_some() {
+            self.cut_off(&reached);
+        } else {
+            self.fail_held(&reached);
+        }
+        Ok(())
+    }
+
+    /// Lets a paused agent run again, so that it can hear what it is told.
+    pub(super) fn go_on(&mut self) {
+        if self.reached.take().is_some() {
+            self.signal(TreeSignal::Continue);
+        }
+    }
+
+    fn cut_off(&mut self, reached: &Reached) {
+        self.core.cut = Some((reached.failure, reached.message.clone()));
+        let _ = self.tape.command(NOBODY, &Command::Interrupt, &mut self.core);
+        let at = Instant::now() + self.plan.settings.timing.interrupt;
+        self.escalation.get_or_insert((at, TreeSignal::Interrupt));
+    }
+
+    /// Prompts that a limit keeps from the agent are turns that failed.
+    fn fail_held(&mut self, reached: &Reached) {
+        for prompt in std::mem::take(&mut self.held) {
+            let turn_number = self.core.book.own_turn();
+            let text = Some(Text::from(prompt.text));
+            self.core.emit(TurnStarted { turn_number, prompt: text, origin: TurnOrigin::Agent });
+            self.core.emit(TurnFailed {
+                turn_number,
+                error: Text::from(reached.message.as_str()),
+                reason: reached.failure,
+                error_type: None,
+                usage: None,
+                duration_ms: None,
+                cost_usd: None,
+                models: Vec::new(),
+                denials: None,
+            });
+            self.core.book.own_turn_over();
+        }
+    }
+}
+
+/// The path with the links of the part of it that exists followed.
+fn real_path(path: &Path) -> PathBuf {
+    let mut rest = PathBuf::new();
+    let mut part = path;
+    loop {
+        if let Ok(real) = part.canonicalize() {
+            return real.join(rest);
+        }
+        match (part.parent(), part.file_name()) {
+            (Some(parent), Some(name)) => {
+                rest = Path::new(name).join(rest);
+                part = parent;
+            }
+            (Some(_) | None, _) => return path.to_path_buf(),
+        }
+    }
+}
+
+/// What the rules need of a request.
+fn asked(raised: &Raised) -> Asked<'_> {
+    let tool = raised.tool.as_ref();
+    Asked {
+        tool_name: raised.tool_name.as_deref().or(tool.map(|tool| tool.name.as_str())),
+        kind: tool.map(|tool| tool.kind),
+        input: raised.input.as_ref(),
+        title: raised.title.as_deref(),
+        server: tool.and_then(|tool| tool.server.as_deref()),
+        blocked_path: raised.blocked_path.as_deref(),
+    }
+}

@@ -1,0 +1,119 @@
+//! What the engine is told by whoever starts it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agentwire_protocol::{AgentType, TokenUsage};
+
+/// What the engine is told.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Where logs, locks and the demo agent's conversations are.
+    pub data_dir: PathBuf,
+    /// What keeps the logs.
+    pub store: StoreKind,
+    /// The program that contains agents when started with `keeper`: agentwire itself.
+    pub keeper: Option<PathBuf>,
+    /// How each agent is started, where not by its own name.
+    pub agents: BTreeMap<&'static str, AgentCommand>,
+    /// How long things may take.
+    pub timing: Timing,
+    /// What models cost, by name.
+    pub prices: BTreeMap<String, Price>,
+}
+
+/// What keeps the logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreKind {
+    /// A file in the data directory.
+    #[default]
+    Sqlite,
+    /// Nothing: what was logged is gone when the process ends.
+    Memory,
+}
+
+/// How an agent is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentCommand {
+    /// The program; the agent's own name if left out.
+    pub program: Option<String>,
+    /// Arguments before the ones we give.
+    pub args: Vec<String>,
+    /// Variables to set.
+    pub env: BTreeMap<String, String>,
+    /// Its driver, where the session names none.
+    pub driver: Option<String>,
+    /// Its model, where the session names none.
+    pub model: Option<String>,
+}
+
+/// How long things may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Until an unanswered request is denied; without it, it waits.
+    pub request: Option<Duration>,
+    /// Until a call to the agent fails.
+    pub call: Duration,
+    /// From an interrupt to the first signal.
+    pub interrupt: Duration,
+    /// From a stop to SIGTERM.
+    pub stop: Duration,
+    /// From one signal to the next stronger one.
+    pub signal: Duration,
+    /// Silence after which a working agent counts as stalled.
+    pub stall: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            request: None,
+            call: Duration::from_secs(60),
+            interrupt: Duration::from_secs(10),
+            stop: Duration::from_secs(5),
+            signal: Duration::from_secs(2),
+            stall: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Dollars for a million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Price {
+    /// Read.
+    pub input: f64,
+    /// Written.
+    pub output: f64,
+    /// Read from a cache.
+    pub cache_read: f64,
+    /// Written to a cache.
+    pub cache_write: f64,
+}
+
+impl Price {
+    /// What that cost.
+    pub fn of(&self, usage: &TokenUsage) -> f64 {
+        let cached = usage.cached_tokens.unwrap_or(0);
+        let created = usage.cache_creation_tokens.unwrap_or(0);
+        // Where cached tokens are counted within the input, they are not paid twice.
+        let apart = usage.input_tokens + usage.output_tokens < usage.total_tokens;
+        let input = if apart {
+            usage.input_tokens
+        } else {
+            usage.input_tokens.saturating_sub(cached + created)
+        };
+        (input as f64 * self.input
+            + usage.output_tokens as f64 * self.output
+            + cached as f64 * self.cache_read
+            + created as f64 * self.cache_write)
+            / 1e6
+    }
+}
+
+impl Settings {
+    /// How that agent is started.
+    pub fn agent(&self, agent: AgentType) -> AgentCommand {
+        self.agents.get(agent.as_str()).cloned().unwrap_or_default()
+    }
+}
