@@ -1,10 +1,15 @@
 //! The words of the command line, and what they teach.
 
+mod run;
+
 use std::path::PathBuf;
 
 use agentwire_protocol::Profile;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
+pub(crate) use self::run::{Attach, Format, Logs, Run};
 
 /// One program between every coding agent and every client.
 #[derive(Debug, Parser)]
@@ -31,6 +36,19 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Give an agent a prompt and watch it work
+    ///
+    /// On a terminal it shows text, tools, diffs and cost, and asks for permissions there. In a pipe
+    /// stdout has the answer and nothing else. With no terminal nobody is asked: what needs
+    /// permission is denied, and said so.
+    #[command(after_long_help = RUN_HELP)]
+    Run(Box<Run>),
+    /// Watch a session: all it did, then what it does
+    #[command(after_long_help = ATTACH_HELP)]
+    Attach(Attach),
+    /// Print a session's log
+    #[command(after_long_help = LOGS_HELP)]
+    Logs(Logs),
     /// Turn an agent's recorded output into unified events
     ///
     /// Reads what an agent wrote on stdout, one JSON object a line, and writes unified events, one a

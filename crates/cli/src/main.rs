@@ -2,9 +2,14 @@
 
 mod args;
 mod commands;
+mod drive;
+mod engine;
 mod failure;
 mod print;
+mod screen;
 mod settings;
+mod terminal;
+mod view;
 
 use std::process::ExitCode;
 
@@ -15,7 +20,11 @@ use crate::failure::Failure;
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    let global = &args.global;
     let result: Result<(), Failure> = match args.verb {
+        Verb::Run(args) => commands::run::run(global, &args),
+        Verb::Attach(args) => commands::attach::run(global, &args),
+        Verb::Logs(args) => commands::logs::run(global, &args),
         Verb::Translate(args) => commands::translate::run(&args).map_err(Failure::from),
         Verb::Schema(args) => commands::schema::run(&args).map_err(Failure::from),
         Verb::Completions(args) => commands::completions::run(&args).map_err(Failure::from),
