@@ -12,7 +12,7 @@ use agentwire_protocol::{
     AgentType, Command, ErrorCode, GatewayError, Prompt, SessionConfig, SessionId, SessionRequest,
     SessionState, SessionSummary,
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use crate::clock;
@@ -32,6 +32,10 @@ use crate::sweep;
 /// How long sessions may take to end when the hub does.
 const FAREWELL: Duration = Duration::from_secs(8);
 
+/// How many sessions may hold a large line at once. One line takes up to 64 MiB, and as much again a
+/// few times while it is translated and kept.
+const LARGE_LINES: usize = 4;
+
 /// All sessions of this process.
 #[derive(Clone)]
 pub struct Hub {
@@ -43,6 +47,7 @@ struct Shared {
     log: EventLog,
     owner: Option<Owner>,
     contain: Arc<Contain>,
+    room: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, SessionHandle>>,
 }
 
@@ -102,6 +107,7 @@ impl Hub {
                 settings: Arc::new(settings),
                 owner,
                 contain: Arc::new(contain),
+                room: Arc::new(Semaphore::new(LARGE_LINES)),
                 live: Mutex::default(),
             }),
         })
@@ -153,6 +159,7 @@ impl Hub {
             command: self.command(agent),
             contain: Arc::clone(&self.shared.contain),
             settings: Arc::clone(&self.shared.settings),
+            room: Arc::clone(&self.shared.room),
         };
         let policy = Policy::new(agent, &config)?;
         // What cannot be started is refused before anything is kept.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::Exit;
@@ -13,7 +14,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{
     Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, SessionSummary, Text,
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::Message;
@@ -31,6 +32,9 @@ const GATHER_LIMIT: usize = 1 << 20;
 
 /// How much is read at once.
 const READ_LIMIT: usize = 128 << 10;
+
+/// A line that is longer needs leave: how many sessions hold such lines at once is bounded.
+const LARGE_LINE: usize = 1 << 20;
 
 /// How long an agent may live on after it closed its output.
 const CLOSED_GRACE: Duration = Duration::from_secs(2);
@@ -95,6 +99,8 @@ pub(crate) struct Actor {
     is_abandoned: bool,
     /// A prompt waits for its process.
     wants_process: bool,
+    /// Leave to hold a large line.
+    large: Option<OwnedSemaphorePermit>,
 }
 
 /// A caller who waits for the agent's answer.
@@ -143,6 +149,7 @@ impl Actor {
             is_over: false,
             is_abandoned: false,
             wants_process: false,
+            large: None,
         }
     }
 
@@ -191,8 +198,13 @@ impl Actor {
 
     /// Waits for one thing to happen, and does what follows.
     async fn step(&mut self) {
-        let may_read = self.core.journal.bytes() < GATHER_LIMIT;
+        if self.large.is_some() && self.tape.held() == 0 && self.in_flight.is_none() {
+            self.large = None;
+        }
+        let wants_large = self.large.is_none() && self.tape.held() > LARGE_LINE;
+        let may_read = self.core.journal.bytes() < GATHER_LIMIT && !wants_large;
         let deadline = self.deadline();
+        let room = Arc::clone(&self.plan.room);
         tokio::select! {
             biased;
             message = self.commands.recv(), if !self.is_abandoned => match message {
@@ -200,9 +212,10 @@ impl Actor {
                 // Nobody is left to ask anything of the session; it goes on all the same.
                 None => self.abandoned(),
             },
-            result = committed(&mut self.in_flight) => self.committed(result),
-            happening = next(&mut self.process, may_read) => self.happened(happening).await,
             () = until(deadline) => self.deadline_passed(),
+            result = committed(&mut self.in_flight) => self.committed(result),
+            room = room.acquire_owned(), if wants_large => self.large = room.ok(),
+            happening = next(&mut self.process, may_read) => self.happened(happening).await,
         }
     }
 
@@ -532,6 +545,10 @@ impl Actor {
             ErrorCode::Timeout,
             "the agent did not answer in time",
         );
+        // Those that have their answer wait for the store, not for the agent.
+        for waiting in self.calls.values_mut().filter(|waiting| waiting.deadline <= now) {
+            waiting.deadline = now + self.plan.settings.timing.call;
+        }
         self.deny_late(now);
         if let Some((_, signal)) = self.escalation.filter(|(at, _)| *at <= now) {
             self.signal(TreeSignal::Continue);
@@ -544,10 +561,12 @@ impl Actor {
             self.escalation =
                 next.map(|signal| (now + self.plan.settings.timing.signal, signal));
         }
-        let Some(process) = self.process.as_ref().filter(|process| process.exit.is_none()) else {
+        let Some(process) = self.process.as_mut().filter(|process| process.exit.is_none()) else {
             return;
         };
-        if process.stdout_is_closed() && self.escalation.is_none() {
+        let closed = process.closed.is_some_and(|closed| closed + CLOSED_GRACE <= now);
+        if closed && self.escalation.is_none() {
+            process.closed = None;
             self.core.error("agentFailed", "the agent closed its output and lives on: it is ended");
             self.escalation = Some((now, TreeSignal::Terminate));
         } else if process.heard + self.plan.settings.timing.stall <= now

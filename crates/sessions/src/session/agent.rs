@@ -9,6 +9,7 @@ use agentwire_dialects::agent::{AgentDialect, Exit, Launch, Start, Stdin};
 use agentwire_protocol::session::OnLimit;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SessionConfig};
 use tokio::net::unix::pipe;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::stderr::Stderr;
@@ -26,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) command: AgentCommand,
     pub(crate) contain: Arc<Contain>,
     pub(crate) settings: Arc<Settings>,
+    /// Leave to hold large lines, shared by all sessions.
+    pub(crate) room: Arc<Semaphore>,
 }
 
 impl Plan {
@@ -177,8 +180,8 @@ impl Running {
                 }
             }
         };
+        // In no order: none of these may keep another waiting, however fast it comes.
         tokio::select! {
-            biased;
             () = writable(&self.stdin), if is_writing => Happening::Writable,
             () = readable(&self.stdout), if may_read => Happening::Stdout,
             () = readable(&self.stderr), if may_read => Happening::Stderr,
@@ -254,11 +257,12 @@ impl Running {
     /// Reads what stdout has into `buffer`: the bytes, or nothing if there is nothing now.
     pub(super) fn read_stdout<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         let read = read(&mut self.stdout, buffer);
+        let now = Instant::now();
         if self.stdout.is_none() {
-            self.closed.get_or_insert_with(Instant::now);
+            self.closed = Some(now);
         }
         if read.is_some() {
-            self.heard = Instant::now();
+            self.heard = now;
         }
         read
     }
@@ -266,11 +270,6 @@ impl Running {
     /// Reads what stderr has.
     pub(super) fn read_stderr<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         read(&mut self.stderr, buffer)
-    }
-
-    /// Whether stdout is at its end.
-    pub(super) fn stdout_is_closed(&self) -> bool {
-        self.stdout.is_none()
     }
 
     /// Whether stderr is at its end.

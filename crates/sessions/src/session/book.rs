@@ -70,7 +70,6 @@ pub(super) struct Raised {
     pub(super) input: Option<Json<'static>>,
     pub(super) title: Option<String>,
     pub(super) blocked_path: Option<String>,
-    pub(super) name: Option<String>,
     pub(super) tool: Option<Tool>,
     /// Raised by the gateway, not by the agent.
     pub(super) is_ours: bool,
@@ -269,7 +268,6 @@ impl Book {
             input: request.input.clone().map(Json::into_owned),
             title: words(&request.title),
             blocked_path: words(&request.blocked_path),
-            name: words(&request.name),
             tool: tool.cloned(),
             is_ours: false,
         }
