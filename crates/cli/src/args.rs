@@ -26,11 +26,23 @@ pub(crate) struct Args {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Global {
     /// Where sessions are kept [default: ~/.local/share/agentwire]
-    #[arg(long, global = true, value_name = "DIR", env = "AGENTWIRE_DATA_DIR", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "AGENTWIRE_DATA_DIR",
+        hide_env_values = true
+    )]
     pub(crate) data_dir: Option<PathBuf>,
 
     /// The settings to read [default: ~/.config/agentwire/config.toml]
-    #[arg(long, global = true, value_name = "FILE", env = "AGENTWIRE_CONFIG", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "AGENTWIRE_CONFIG",
+        hide_env_values = true
+    )]
     pub(crate) config: Option<PathBuf>,
 }
 

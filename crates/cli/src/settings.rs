@@ -27,7 +27,8 @@ pub(crate) fn load(global: &Global) -> Result<Loaded, GatewayError> {
 }
 
 fn data_home() -> Result<PathBuf, GatewayError> {
-    let given = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let given =
+        std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::home_dir().map(|home| home.join(".local/share"));
     given.or_else(home).ok_or_else(|| {
         let message = "there is no home directory; set AGENTWIRE_DATA_DIR";

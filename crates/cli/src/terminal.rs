@@ -50,7 +50,7 @@ impl Terminal {
             .open(std::ffi::OsStr::from_bytes(&path));
         let keyboard = open.ok()?;
         let before = tcgetattr(&keyboard).ok()?;
-        let keyboard = AsyncFd::new(keyboard).ok()?;
+        let keyboard = AsyncFd::register(keyboard).ok()?;
         Some(Self { keyboard, before, reading: None, line: Vec::new() })
     }
 

@@ -209,6 +209,11 @@ impl Tape {
         self.keep(bytes);
     }
 
+    /// How many bytes of a line are held until its end comes.
+    pub fn held(&self) -> usize {
+        self.partial.len()
+    }
+
     /// The output is over: what is left of a line, then what is still open.
     pub fn end(&mut self, exit: Exit, sink: &mut dyn Sink) {
         if !self.partial.is_empty() || self.overlong.is_some() {

@@ -12,7 +12,7 @@ use agentwire_protocol::{
     AgentType, Command, ErrorCode, GatewayError, Prompt, SessionConfig, SessionId, SessionRequest,
     SessionState, SessionSummary,
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use crate::clock;
@@ -32,6 +32,10 @@ use crate::sweep;
 /// How long sessions may take to end when the hub does.
 const FAREWELL: Duration = Duration::from_secs(8);
 
+/// How many sessions may hold a large line at once. One line takes up to 64 MiB, and as much again a
+/// few times while it is translated and kept.
+const LARGE_LINES: usize = 4;
+
 /// All sessions of this process.
 #[derive(Clone)]
 pub struct Hub {
@@ -43,6 +47,7 @@ struct Shared {
     log: EventLog,
     owner: Option<Owner>,
     contain: Arc<Contain>,
+    room: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, SessionHandle>>,
 }
 
@@ -92,7 +97,7 @@ impl Hub {
                 sweep::sweep(&*store, &settings.data_dir, owner.name())
                     .map_err(|error| storage(&error))?;
             }
-            Ok((settings, store, owner))
+            Ok::<_, GatewayError>((settings, store, owner))
         });
         let (settings, store, owner) = opened.await.map_err(lost)??;
         let contain = Contain::probe(settings.keeper.clone()).await;
@@ -102,6 +107,7 @@ impl Hub {
                 settings: Arc::new(settings),
                 owner,
                 contain: Arc::new(contain),
+                room: Arc::new(Semaphore::new(LARGE_LINES)),
                 live: Mutex::default(),
             }),
         })
@@ -153,11 +159,15 @@ impl Hub {
             command: self.command(agent),
             contain: Arc::clone(&self.shared.contain),
             settings: Arc::clone(&self.shared.settings),
+            room: Arc::clone(&self.shared.room),
         };
-        let policy = Policy::new(agent, &config)?;
+        let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?;
         // What cannot be started is refused before anything is kept.
         let launch = plan.launch(&config, resume.as_deref(), Some(id.as_str()), Some(""))?;
         plan.program(&launch)?;
+        if new.resume.is_some() {
+            self.claim(&id).await?;
+        }
         let parts = Parts {
             tape: tape(dialect, &config, resume.as_deref(), &id),
             core: Core::new(
@@ -229,9 +239,8 @@ impl Hub {
             return Ok(SessionId::from(prefix));
         }
         let all = self.sessions(Filter::default()).await?;
-        let mut fitting = all.iter().filter(|found| {
-            prefix.len() >= 4 && found.id.as_str().starts_with(prefix)
-        });
+        let mut fitting =
+            all.iter().filter(|found| prefix.len() >= 4 && found.id.as_str().starts_with(prefix));
         match (fitting.next(), fitting.next()) {
             (Some(found), None) => Ok(found.id.clone()),
             (Some(_), Some(_)) => {
@@ -327,14 +336,7 @@ impl Hub {
         merge(&mut record.config, &new.config);
         record.config.working_directory =
             Some(directory(record.config.working_directory.as_deref())?);
-        let owner = self.owner_name();
-        let (session, wanted) = (id.clone(), owner.clone());
-        let claimed =
-            self.ask(move |store| store.claim(&session, None, wanted.as_deref())).await?;
-        if !claimed {
-            return conflict(format!("session {id} was just taken by another process"));
-        }
-        record.owner = owner;
+        record.owner = self.owner_name();
         let summary = &mut record.summary;
         summary.state = SessionState::Starting;
         summary.reason = None;
@@ -342,6 +344,19 @@ impl Hub {
         summary.model = record.config.model.clone().or(summary.model.take());
         summary.approval_mode = Some(record.config.approval_mode.unwrap_or_default());
         Ok((record, Some(native)))
+    }
+
+    /// Makes this process the owner of a session that is over.
+    async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
+        let Some(owner) = self.owner_name() else { return Ok(()) };
+        let session = id.clone();
+        match self.ask(move |store| store.claim(&session, None, &owner)).await? {
+            true => Ok(()),
+            false => {
+                let message = format!("session {id} was just taken by another process");
+                Err(GatewayError::new(ErrorCode::Conflict, message))
+            }
+        }
     }
 
     fn command(&self, agent: AgentType) -> crate::settings::AgentCommand {
@@ -361,8 +376,7 @@ impl Hub {
         let wanted = id.clone();
         let found = self.ask(move |store| store.session(&wanted)).await?;
         found.ok_or_else(|| {
-            let message =
-                format!("there is no session {id}; `agentwire ls` lists those there are");
+            let message = format!("there is no session {id}; `agentwire ls` lists those there are");
             GatewayError::new(ErrorCode::SessionNotFound, message)
         })
     }
@@ -400,7 +414,9 @@ impl Shared {
     /// Closes the log of a session whose actor is gone.
     async fn abandon(&self, id: &SessionId) {
         let id = id.clone();
-        let _ = self.ask(move |store| sweep::close(store, &id, "agentwire failed in this session")).await;
+        let _ = self
+            .ask(move |store| sweep::close(store, &id, "agentwire failed in this session"))
+            .await;
     }
 }
 

@@ -3,21 +3,22 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::Exit;
-use agentwire_dialects::tape::{Signal, Tape};
+use agentwire_dialects::tape::{Signal, Sink as _, Tape};
 use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, SessionEnded, SessionStarted, Status, StatusChanged,
 };
 use agentwire_protocol::{
     Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, SessionSummary, Text,
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::Message;
-use super::agent::{Happening, Plan, Running};
+use super::agent::{Happening, Plan, Running, SCRATCH};
 use super::core::{Core, Effect, ended};
 use super::limits::{Limits, Reached};
 use super::policy::Policy;
@@ -29,16 +30,11 @@ use crate::store::{Append, StoreError};
 /// How much may gather while a commit runs; beyond it the agent waits.
 const GATHER_LIMIT: usize = 1 << 20;
 
-/// How much is read at once.
-const READ_LIMIT: usize = 128 << 10;
+/// A line that is longer needs leave: how many sessions hold such lines at once is bounded.
+const LARGE_LINE: usize = 1 << 20;
 
 /// How long an agent may live on after it closed its output.
 const CLOSED_GRACE: Duration = Duration::from_secs(2);
-
-std::thread_local! {
-    /// One buffer for all sessions of a thread: nothing is awaited while it is used.
-    static SCRATCH: std::cell::RefCell<Vec<u8>> = std::cell::RefCell::new(vec![0; READ_LIMIT]);
-}
 
 /// What an actor is made of.
 pub(crate) struct Parts {
@@ -95,6 +91,8 @@ pub(crate) struct Actor {
     is_abandoned: bool,
     /// A prompt waits for its process.
     wants_process: bool,
+    /// Leave to hold a large line.
+    large: Option<OwnedSemaphorePermit>,
 }
 
 /// A caller who waits for the agent's answer.
@@ -143,6 +141,7 @@ impl Actor {
             is_over: false,
             is_abandoned: false,
             wants_process: false,
+            large: None,
         }
     }
 
@@ -191,8 +190,13 @@ impl Actor {
 
     /// Waits for one thing to happen, and does what follows.
     async fn step(&mut self) {
-        let may_read = self.core.journal.bytes() < GATHER_LIMIT;
+        if self.large.is_some() && self.tape.held() == 0 && self.in_flight.is_none() {
+            self.large = None;
+        }
+        let wants_large = self.large.is_none() && self.tape.held() > LARGE_LINE;
+        let may_read = self.core.journal.bytes() < GATHER_LIMIT && !wants_large;
         let deadline = self.deadline();
+        let room = Arc::clone(&self.plan.room);
         tokio::select! {
             biased;
             message = self.commands.recv(), if !self.is_abandoned => match message {
@@ -200,9 +204,10 @@ impl Actor {
                 // Nobody is left to ask anything of the session; it goes on all the same.
                 None => self.abandoned(),
             },
-            result = committed(&mut self.in_flight) => self.committed(result),
-            happening = next(&mut self.process, may_read) => self.happened(happening).await,
             () = until(deadline) => self.deadline_passed(),
+            result = committed(&mut self.in_flight) => self.committed(result),
+            room = room.acquire_owned(), if wants_large => self.large = room.ok(),
+            happening = next(&mut self.process, may_read) => self.happened(happening).await,
         }
     }
 
@@ -243,28 +248,30 @@ impl Actor {
         self.core.journal.tick();
         match happening {
             Happening::Writable => process.flush(),
-            Happening::Stdout => SCRATCH.with_borrow_mut(|buffer| {
-                if let Some(bytes) = process.read_stdout(buffer) {
-                    self.core.book.silent(false);
-                    self.tape.feed(bytes, &mut self.core);
-                }
-            }),
-            Happening::Stderr => SCRATCH.with_borrow_mut(|buffer| {
+            Happening::Stdout(count) => {
+                process.heard(count);
+                self.core.book.silent(false);
+                SCRATCH.with_borrow(|buffer| {
+                    self.tape.feed(buffer.get(..count).unwrap_or_default(), &mut self.core);
+                });
+            }
+            Happening::Stderr(count) => {
                 let dialect = self.plan.dialect.name();
                 let core = &mut self.core;
                 let each = &mut |line: &[u8], unterminated: bool| {
-                    use agentwire_dialects::tape::Sink as _;
                     core.event(stderr::draft(dialect, line, unterminated));
                 };
-                match process.read_stderr(buffer) {
-                    Some(bytes) => process.said.feed(bytes, each),
-                    None if process.stderr_is_closed() => process.said.end(each),
-                    None => {}
+                if count == 0 {
+                    process.close_stderr();
+                    process.said.end(each);
+                } else {
+                    SCRATCH.with_borrow(|buffer| {
+                        process.said.feed(buffer.get(..count).unwrap_or_default(), each);
+                    });
                 }
-            }),
+            }
             Happening::Exited(exit) => process.exited(exit),
             Happening::Gone => process.gone(),
-            Happening::Drained => process.drained(),
         }
         self.verify_resume();
         if self.process.as_ref().is_some_and(Running::is_over) {
@@ -357,8 +364,9 @@ impl Actor {
             self.unverified = None;
             return;
         }
-        let message =
-            format!("the agent opened its session {told} in place of {asked}, which was to be resumed");
+        let message = format!(
+            "the agent opened its session {told} in place of {asked}, which was to be resumed"
+        );
         summary.native_session_id = self.unverified.take();
         self.core.error("resumeFailed", message.clone());
         self.ending = Some((SessionEndReason::Failed, Some(message)));
@@ -396,8 +404,7 @@ impl Actor {
         record.summary.last_seq = self.core.journal.last();
         record.summary.updated_at = self.core.journal.timestamp().to_owned();
         let summary = record.summary.clone();
-        let append =
-            Append { batch, record: record.clone(), keys: std::mem::take(&mut self.keys) };
+        let append = Append { batch, record: record.clone(), keys: std::mem::take(&mut self.keys) };
         self.core.book.changed = false;
         self.in_flight = Some(InFlight {
             committed: Box::pin(self.writer.submit(append)),
@@ -532,6 +539,10 @@ impl Actor {
             ErrorCode::Timeout,
             "the agent did not answer in time",
         );
+        // Those that have their answer wait for the store, not for the agent.
+        for waiting in self.calls.values_mut().filter(|waiting| waiting.deadline <= now) {
+            waiting.deadline = now + self.plan.settings.timing.call;
+        }
         self.deny_late(now);
         if let Some((_, signal)) = self.escalation.filter(|(at, _)| *at <= now) {
             self.signal(TreeSignal::Continue);
@@ -541,13 +552,14 @@ impl Actor {
                 TreeSignal::Terminate => Some(TreeSignal::Kill),
                 TreeSignal::Kill | TreeSignal::Pause | TreeSignal::Continue => None,
             };
-            self.escalation =
-                next.map(|signal| (now + self.plan.settings.timing.signal, signal));
+            self.escalation = next.map(|signal| (now + self.plan.settings.timing.signal, signal));
         }
-        let Some(process) = self.process.as_ref().filter(|process| process.exit.is_none()) else {
+        let Some(process) = self.process.as_mut().filter(|process| process.exit.is_none()) else {
             return;
         };
-        if process.stdout_is_closed() && self.escalation.is_none() {
+        let closed = process.closed.is_some_and(|closed| closed + CLOSED_GRACE <= now);
+        if closed && self.escalation.is_none() {
+            process.closed = None;
             self.core.error("agentFailed", "the agent closed its output and lives on: it is ended");
             self.escalation = Some((now, TreeSignal::Terminate));
         } else if process.heard + self.plan.settings.timing.stall <= now

@@ -1,0 +1,178 @@
+//! A gateway with the demo agent, in this process, for one test.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agentwire_protocol::event::{EventKind, RequestKind};
+use agentwire_protocol::{
+    AgentType, ApprovalMode, Command, Event, Prompt, SessionConfig, SessionSummary,
+};
+use agentwire_sessions::log::Cursor;
+use agentwire_sessions::settings::{AgentCommand, StoreKind, Timing};
+use agentwire_sessions::{Hub, NewSession, SessionHandle, Settings};
+
+/// Longer than anything here takes, even on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
+
+pub struct Gateway {
+    pub hub: Hub,
+    pub dir: tempfile::TempDir,
+}
+
+pub fn settings(data_dir: &Path) -> Settings {
+    Settings {
+        data_dir: data_dir.join("data"),
+        keeper: Some(PathBuf::from(AGENTWIRE)),
+        ..Settings::default()
+    }
+}
+
+impl Gateway {
+    pub async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut settings = settings(dir.path());
+        change(&mut settings);
+        let hub = Hub::open(settings).await.expect("a hub");
+        Self { hub, dir }
+    }
+
+    pub async fn memory() -> Self {
+        Self::with(|settings| settings.store = StoreKind::Memory).await
+    }
+
+    pub async fn timed(change: impl FnOnce(&mut Timing)) -> Self {
+        Self::with(|settings| change(&mut settings.timing)).await
+    }
+
+    /// An agent of the claude dialect that is this script.
+    pub async fn script(text: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = script(dir.path(), "agent.sh", text);
+        let mut settings = settings(dir.path());
+        let command = AgentCommand { program: Some(path), ..AgentCommand::default() };
+        settings.agents.insert("claude", command);
+        let hub = Hub::open(settings).await.expect("a hub");
+        Self { hub, dir }
+    }
+
+    pub fn config(&self) -> SessionConfig {
+        let directory = self.dir.path().join("work");
+        std::fs::create_dir_all(&directory).expect("a directory");
+        SessionConfig {
+            working_directory: Some(directory.to_string_lossy().into_owned()),
+            ..SessionConfig::default()
+        }
+    }
+
+    pub fn session(&self, agent: AgentType, prompt: &str) -> NewSession {
+        NewSession {
+            agent,
+            prompt: (!prompt.is_empty()).then(|| Prompt::text(prompt)),
+            resume: None,
+            config: self.config(),
+            key: None,
+        }
+    }
+
+    /// A session of the demo agent that asks for everything.
+    pub async fn start(&self, prompt: &str) -> SessionHandle {
+        self.hub.start(self.session(AgentType::Demo, prompt)).await.expect("a session")
+    }
+
+    /// A session of the demo agent that asks for nothing.
+    pub async fn start_free(&self, prompt: &str) -> SessionHandle {
+        let mut new = self.session(AgentType::Demo, prompt);
+        new.config.approval_mode = Some(ApprovalMode::AutoAll);
+        self.hub.start(new).await.expect("a session")
+    }
+
+    pub async fn reader(&self, session: &SessionHandle) -> Reader {
+        let cursor = self.hub.events(session.id(), 0).await.expect("a cursor");
+        Reader { cursor, ready: Default::default() }
+    }
+
+    /// Everything of a session that is over.
+    pub async fn events(&self, session: &SessionHandle) -> Vec<Event<'static>> {
+        let mut reader = self.reader(session).await;
+        let mut events = Vec::new();
+        while let Some(event) = reader.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+/// Reads events one by one.
+pub struct Reader {
+    pub cursor: Cursor,
+    ready: std::collections::VecDeque<Event<'static>>,
+}
+
+impl Reader {
+    pub async fn next(&mut self) -> Option<Event<'static>> {
+        while self.ready.is_empty() {
+            let batch = tokio::time::timeout(PATIENCE, self.cursor.next());
+            let batch = batch.await.expect("an event in time").expect("a log that reads")?;
+            self.ready.extend(batch.events().map(|(seq, line)| {
+                let line = std::str::from_utf8(line).expect("UTF-8");
+                let event = Event::from_json(line).expect("an event");
+                assert_eq!(event.seq, seq);
+                event
+            }));
+        }
+        self.ready.pop_front()
+    }
+
+    /// The next event that fits.
+    pub async fn until(&mut self, fits: impl Fn(&EventKind<'_>) -> bool) -> Event<'static> {
+        loop {
+            let event = self.next().await.expect("the event, before the session ends");
+            if fits(&event.kind) {
+                return event;
+            }
+        }
+    }
+
+    /// The id of the next request that waits for somebody.
+    pub async fn request(&mut self) -> String {
+        let event = self
+            .until(|kind| match kind {
+                EventKind::RequestRaised(request) => {
+                    matches!(request.kind, RequestKind::Permission | RequestKind::Question)
+                }
+                _ => false,
+            })
+            .await;
+        let EventKind::RequestRaised(request) = event.kind else { unreachable!() };
+        request.request_id.to_string()
+    }
+
+    pub async fn turn_end(&mut self) -> Event<'static> {
+        self.until(|kind| matches!(kind, EventKind::TurnCompleted(_) | EventKind::TurnFailed(_)))
+            .await
+    }
+}
+
+pub async fn prompt(session: &SessionHandle, text: &str) {
+    session.send(Command::Prompt(Prompt::text(text))).await.expect("a prompt that is taken");
+}
+
+pub async fn stop(session: &SessionHandle) -> SessionSummary {
+    // It may be over already.
+    let _ = session.send(Command::Stop).await;
+    tokio::time::timeout(PATIENCE, session.ended()).await.expect("an end in time")
+}
+
+pub fn script(dir: &Path, name: &str, text: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = dir.join(name);
+    std::fs::write(&path, text).expect("a script");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,216 @@
+//! L: the log and its readers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agentwire_protocol::event::EventKind;
+use agentwire_protocol::{Command, ErrorCode, Prompt};
+
+use crate::gateway::{Gateway, PATIENCE, prompt, stop};
+use crate::rounds;
+
+/// A random number that is the same in each run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below.max(1)
+    }
+}
+
+/// Readers that come and go at full speed each see every event once, in order, and the same bytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l3_churning_readers_see_every_event_once() {
+    let gateway = Arc::new(Gateway::new().await);
+    let directives = "/repeat 400 word \n/blob 300\n".repeat(rounds(25, 400));
+    let session = gateway.start_free(&directives).await;
+    let id = session.id().clone();
+    let readers = (0..200).map(|number| {
+        let (gateway, id) = (Arc::clone(&gateway), id.clone());
+        tokio::spawn(async move {
+            let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ (number + 1) * 7919);
+            let mut seen: Vec<u8> = Vec::new();
+            let mut at = 0;
+            'joined: loop {
+                let mut cursor = gateway.hub.events(&id, at).await.expect("a cursor");
+                for _ in 0..=dice.roll(6) {
+                    let batch = tokio::time::timeout(PATIENCE, cursor.next()).await;
+                    match batch.expect("in time").expect("a log that reads") {
+                        None => break 'joined,
+                        Some(batch) => {
+                            // Leaves in the middle of what it was given, too.
+                            let keep = batch.count - dice.roll(batch.count);
+                            for (seq, line) in batch.events().take(keep as usize) {
+                                assert_eq!(seq, at + 1);
+                                at = seq;
+                                seen.extend_from_slice(line);
+                                seen.push(b'\n');
+                            }
+                            if keep < batch.count {
+                                continue 'joined;
+                            }
+                        }
+                    }
+                }
+            }
+            (at, seen)
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    session.until(|summary| summary.turns == 1 && !is_busy(summary)).await;
+    let summary = stop(&session).await;
+    let mut first: Option<Vec<u8>> = None;
+    for reader in readers {
+        let (at, seen) = reader.await.expect("a reader");
+        assert_eq!(at, summary.last_seq);
+        match &first {
+            Some(first) => assert!(*first == seen, "readers saw different bytes"),
+            None => first = Some(seen),
+        }
+    }
+}
+
+fn is_busy(summary: &agentwire_protocol::SessionSummary) -> bool {
+    !matches!(summary.state, agentwire_protocol::SessionState::Idle)
+}
+
+/// A reader that stands still keeps nobody waiting, and finds everything when it goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l4_a_stalled_reader_slows_nobody() {
+    let gateway = Gateway::new().await;
+    let directives = "/blob 20000\n".repeat(rounds(400, 4000));
+    let session = gateway.start("").await;
+    let mut stalled = gateway.hub.events(session.id(), 0).await.expect("a cursor");
+    let first = stalled.next().await.expect("a log that reads").expect("the beginning");
+    prompt(&session, &directives).await;
+    let mut healthy = Vec::new();
+    for _ in 0..9 {
+        healthy.push(gateway.reader(&session).await);
+    }
+    for reader in &mut healthy {
+        reader.turn_end().await;
+    }
+    let summary = stop(&session).await;
+    let mut at = first.first + first.count - 1;
+    while let Some(batch) = stalled.next().await.expect("a log that reads") {
+        assert_eq!(batch.first, at + 1);
+        at += batch.count;
+    }
+    assert_eq!(at, summary.last_seq);
+}
+
+/// Each effect once, however often it is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l7_create_and_prompt_count_once() {
+    let gateway = Arc::new(Gateway::new().await);
+    let mut ids = std::collections::BTreeSet::new();
+    for _ in 0..5 {
+        let mut new = gateway.session(agentwire_protocol::AgentType::Demo, "");
+        new.key = Some("the same".to_owned());
+        ids.insert(gateway.hub.start(new).await.expect("a session").id().clone());
+    }
+    assert_eq!(ids.len(), 1);
+    let id = ids.pop_first().expect("an id");
+    let session = gateway.hub.session(&id).expect("the session");
+    let mut reader = gateway.reader(&session).await;
+    let taken = Arc::new(AtomicUsize::new(0));
+    for turn in 0..3 {
+        let message = uuid::Uuid::new_v4().to_string();
+        let sends = (0..5).map(|_| {
+            let (session, message) = (session.clone(), message.clone());
+            let taken = Arc::clone(&taken);
+            tokio::spawn(async move {
+                let text = format!("/say turn {turn}");
+                let prompt = Prompt { message_id: Some(message.clone()), ..Prompt::text(text) };
+                let reply = session.send(Command::Prompt(prompt)).await.expect("taken");
+                assert!(reply.get().contains(&message));
+                taken.fetch_add(1, Ordering::Relaxed);
+            })
+        });
+        for send in sends.collect::<Vec<_>>() {
+            send.await.expect("a client");
+        }
+        reader.turn_end().await;
+    }
+    assert_eq!(taken.load(Ordering::Relaxed), 15);
+    stop(&session).await;
+    let events = gateway.events(&session).await;
+    let turns = events.iter().filter(|event| matches!(event.kind, EventKind::TurnStarted(_)));
+    assert_eq!(turns.count(), 3);
+}
+
+/// The disk is full: work stops and says so, reading goes on, and it recovers by itself.
+///
+/// Runs itself again in a mount namespace of its own, with a small file system.
+#[test]
+fn l5_a_full_disk_loses_nothing() {
+    let own = std::env::current_exe().expect("this program");
+    let root = rustix::process::geteuid().is_root();
+    let mut command = std::process::Command::new("unshare");
+    command.args(if root { &["--mount"][..] } else { &["--mount", "--map-root-user"][..] });
+    command.arg(own).args([
+        "--exact",
+        "log::l5_inside_of_the_namespace",
+        "--ignored",
+        "--nocapture",
+    ]);
+    command.env("AGENTWIRE_TEST_NAMESPACE", "1");
+    let output = command.output().expect("unshare");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by l5_a_full_disk_loses_nothing in a mount namespace of its own"]
+async fn l5_inside_of_the_namespace() {
+    if std::env::var_os("AGENTWIRE_TEST_NAMESPACE").is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).expect("a directory");
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"])
+        .arg(&data)
+        .status();
+    assert!(mounted.expect("mount").success());
+    let settings = crate::gateway::settings(dir.path());
+    let hub = agentwire_sessions::Hub::open(settings).await.expect("a hub");
+    let gateway = Gateway { hub, dir };
+    let session = gateway.start_free("").await;
+    let mut reader = gateway.reader(&session).await;
+    let mut seen = Vec::new();
+    prompt(&session, &"/blob 100000\n".repeat(100)).await;
+    // Ten megabytes do not fit: at some point the store takes no more.
+    while gateway.hub.log().stuck().is_none() {
+        tokio::select! {
+            event = reader.next() => seen.push(event.expect("an event")),
+            () = tokio::time::sleep(std::time::Duration::from_millis(20)) => {}
+        }
+    }
+    let refused = session.send(Command::Prompt(Prompt::text("/say more"))).await;
+    assert_eq!(refused.expect_err("refused").code, ErrorCode::StorageFull);
+    let refused =
+        gateway.hub.start(gateway.session(agentwire_protocol::AgentType::Demo, "/say x")).await;
+    assert_eq!(refused.expect_err("refused").code, ErrorCode::StorageFull);
+    // Reading goes on.
+    let mut again = gateway.hub.events(session.id(), 0).await.expect("a cursor");
+    assert!(again.next().await.expect("a log that reads").is_some());
+    let grown =
+        std::process::Command::new("mount").args(["-o", "remount,size=200m"]).arg(&data).status();
+    assert!(grown.expect("mount").success());
+    reader.turn_end().await;
+    assert!(gateway.hub.log().stuck().is_none());
+    stop(&session).await;
+    let events = gateway.events(&session).await;
+    assert!(events.starts_with(&seen));
+    let blobs = events.iter().filter(|event| matches!(event.kind, EventKind::ToolCompleted(_)));
+    assert_eq!(blobs.count(), 100);
+    gateway.hub.shutdown().await;
+    drop(gateway.hub);
+    let _ = std::process::Command::new("umount").arg("-l").arg(&data).status();
+}
