@@ -1,7 +1,7 @@
 //! The terminal's keyboard: keys one at a time while somebody is asked, and as it was ever after.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal as _, Read as _};
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,7 +11,7 @@ use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush,
     tcgetattr, tcsetattr, ttyname,
 };
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver;
 
 use crate::view::ask::Reading;
 
@@ -20,7 +20,7 @@ const LINE_LIMIT: usize = 64 << 10;
 
 /// The keyboard. It is put back to what it was when this is dropped.
 pub(crate) struct Terminal {
-    keyboard: AsyncFd<File>,
+    keyboard: Receiver,
     before: Termios,
     reading: Option<Reading>,
     line: Vec<u8>,
@@ -50,7 +50,8 @@ impl Terminal {
             .open(std::ffi::OsStr::from_bytes(&path));
         let keyboard = open.ok()?;
         let before = tcgetattr(&keyboard).ok()?;
-        let keyboard = AsyncFd::register(keyboard).ok()?;
+        // Not a pipe, but read like one: when there is something.
+        let keyboard = Receiver::from_file_unchecked(keyboard).ok()?;
         Some(Self { keyboard, before, reading: None, line: Vec::new() })
     }
 
@@ -90,12 +91,15 @@ impl Terminal {
     pub(crate) async fn typed(&mut self) -> Typed {
         let mut buffer = [0; 4096];
         loop {
-            let Ok(mut ready) = self.keyboard.readable().await else { return Typed::Gone };
-            let read = match ready.try_io(|keyboard| keyboard.get_ref().read(&mut buffer)) {
-                Err(_) => continue,
-                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Ok(Err(_)) => return Typed::Gone,
-                Ok(Ok(read)) => buffer.get(..read).unwrap_or_default(),
+            if self.keyboard.readable().await.is_err() {
+                return Typed::Gone;
+            }
+            let read = match self.keyboard.try_read(&mut buffer) {
+                Ok(read) => buffer.get(..read).unwrap_or_default(),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => continue,
+                    _ => return Typed::Gone,
+                },
             };
             match self.reading {
                 Some(Reading::Keys) if read.is_empty() => return Typed::Gone,
