@@ -13,12 +13,13 @@ use crate::args::{Args, Verb};
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.verb {
-        Verb::Translate(args) => commands::translate::run(&args),
-        Verb::Schema(args) => commands::schema::run(&args),
-        Verb::Completions(args) => commands::completions::run(&args),
+        Verb::Translate(args) => commands::translate::run(&args).map(|()| ExitCode::SUCCESS),
+        Verb::DemoAgent(args) => commands::demo_agent::run(&args),
+        Verb::Schema(args) => commands::schema::run(&args).map(|()| ExitCode::SUCCESS),
+        Verb::Completions(args) => commands::completions::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // Whoever read our output has gone: nothing is left to say and nobody to say it to.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {

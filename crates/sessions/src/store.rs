@@ -17,12 +17,8 @@ pub trait Store: Send + Sync {
 
     /// The batches that hold the events after `after`, oldest first: at least one if there is one,
     /// and no more once `bytes` are reached. The first may begin at or before `after`.
-    fn read(
-        &self,
-        session: &SessionId,
-        after: u64,
-        bytes: usize,
-    ) -> Result<Vec<Batch>, StoreError>;
+    fn read(&self, session: &SessionId, after: u64, bytes: usize)
+    -> Result<Vec<Batch>, StoreError>;
 
     /// One session.
     fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError>;
