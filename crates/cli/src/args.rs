@@ -68,6 +68,12 @@ pub(crate) enum Verb {
     /// the `native` lines of all events, in order, are the input byte for byte.
     #[command(after_long_help = TRANSLATE_HELP)]
     Translate(Translate),
+    /// The demo agent: Claude's protocol and flags, real tools, no model
+    ///
+    /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see
+    /// docs/demo-agent.md.
+    #[command(hide = true, disable_help_flag = true)]
+    DemoAgent(DemoAgent),
     /// Print the JSON Schema of what agentwire says and takes
     Schema(Schema),
     /// Print a completion script for your shell
@@ -158,6 +164,13 @@ impl std::convert::From<ProfileArg> for Profile {
             ProfileArg::Full => Self::Full,
         }
     }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoAgent {
+    /// Claude's flags
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CLAUDE_FLAGS")]
+    pub(crate) args: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -32,16 +32,17 @@ fn main() -> ExitCode {
     }
     let args = Args::parse();
     let global = &args.global;
-    let result: Result<(), Failure> = match args.verb {
-        Verb::Run(args) => commands::run::run(global, &args),
-        Verb::Attach(args) => commands::attach::run(global, &args),
-        Verb::Logs(args) => commands::logs::run(global, &args),
-        Verb::Translate(args) => commands::translate::run(&args).map_err(Failure::from),
-        Verb::Schema(args) => commands::schema::run(&args).map_err(Failure::from),
-        Verb::Completions(args) => commands::completions::run(&args).map_err(Failure::from),
+    let result: Result<ExitCode, Failure> = match args.verb {
+        Verb::Run(args) => done(commands::run::run(global, &args)),
+        Verb::Attach(args) => done(commands::attach::run(global, &args)),
+        Verb::Logs(args) => done(commands::logs::run(global, &args)),
+        Verb::Translate(args) => done(commands::translate::run(&args)),
+        Verb::DemoAgent(args) => commands::demo_agent::run(&args).map_err(Failure::from),
+        Verb::Schema(args) => done(commands::schema::run(&args)),
+        Verb::Completions(args) => done(commands::completions::run(&args)),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // Whoever read our output has gone: nothing is left to say and nobody to say it to.
         Err(Failure::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
@@ -55,4 +56,8 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+fn done<E: Into<Failure>>(result: Result<(), E>) -> Result<ExitCode, Failure> {
+    result.map(|()| ExitCode::SUCCESS).map_err(Into::into)
 }

@@ -46,6 +46,11 @@ pub(crate) fn note(message: &str) {
     eprintln!("{message}");
 }
 
+/// A line of someone else's, as it is. Whether anyone reads it is no matter.
+pub(crate) fn aside(line: &str) {
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
 /// One line on a terminal that is written over and over; silent where nobody looks.
 pub(crate) struct Progress {
     shown: bool,

@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod completions;
+pub(crate) mod demo_agent;
 pub(crate) mod logs;
 pub(crate) mod run;
 pub(crate) mod schema;
