@@ -23,11 +23,11 @@ use self::signals::Caught;
 pub(crate) use self::signals::Signals;
 use crate::commands::logs::read;
 use crate::failure::Failure;
+use crate::print;
 use crate::screen::Screen;
 use crate::terminal::{Terminal, Typed};
 use crate::view::ask::{Ask, Reading};
 use crate::view::page::Ink;
-use crate::print;
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
@@ -41,6 +41,9 @@ const COMMANDS: usize = 16;
 /// One session on one screen.
 pub(crate) struct Drive {
     cursor: Cursor,
+    /// Up to this event all is history: what it asks was perhaps answered long ago.
+    present: u64,
+    shown: u64,
     screen: Screen,
     signals: Signals,
     /// What can be commanded; without it a session is only watched.
@@ -55,11 +58,19 @@ pub(crate) struct Drive {
     turn: Turn,
     session_failed: bool,
     interrupts: u32,
+    terminations: u32,
     is_stopping: bool,
     stop_at: Option<Instant>,
     /// Something was denied because nobody could be asked.
     denied: bool,
     is_unread: bool,
+}
+
+/// How it came out.
+pub(crate) struct Ended {
+    pub(crate) verdict: Result<(), Failure>,
+    /// Whoever was there did not want to wait for the end.
+    pub(crate) is_hasty: bool,
 }
 
 /// How the session's turn stands.
@@ -78,11 +89,13 @@ struct Reply {
 }
 
 impl Drive {
-    /// Watches a session.
-    pub(crate) fn new(cursor: Cursor, screen: Screen, signals: Signals) -> Self {
+    /// Watches a session; its event `present` is the last that there is.
+    pub(crate) fn new(cursor: Cursor, present: u64, screen: Screen, signals: Signals) -> Self {
         let (reply, replies) = mpsc::channel(COMMANDS);
         Self {
             cursor,
+            present,
+            shown: 0,
             screen,
             signals,
             session: None,
@@ -95,6 +108,7 @@ impl Drive {
             turn: Turn::None,
             session_failed: false,
             interrupts: 0,
+            terminations: 0,
             is_stopping: false,
             stop_at: None,
             denied: false,
@@ -110,21 +124,29 @@ impl Drive {
     }
 
     /// Until the session is over and all is shown.
-    pub(crate) async fn run(mut self) -> Result<(), Failure> {
+    pub(crate) async fn run(mut self) -> Ended {
+        match self.show().await {
+            Ok(is_hasty) => Ended { verdict: self.finish().await, is_hasty },
+            Err(failure) => Ended { verdict: Err(failure), is_hasty: false },
+        }
+    }
+
+    /// Whether it was left before its end.
+    async fn show(&mut self) -> Result<bool, Failure> {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let waits = self.waits_for_keys();
             tokio::select! {
                 biased;
-                caught = self.signals.next() => if self.caught(caught) { break },
+                caught = self.signals.next() => if self.caught(caught) { return Ok(true) },
                 Some(reply) = self.replies.recv() => self.replied(reply),
                 handed = self.screen.hand_over() => if handed.is_err() { self.unread() },
                 typed = typed(&mut self.terminal), if waits => self.typed(&typed),
                 batch = self.cursor.next(), if self.screen.is_idle() && !self.is_typing() => {
                     match batch {
                         Ok(Some(batch)) => self.batch(&batch).await?,
-                        Ok(None) => break,
+                        Ok(None) => return Ok(false),
                         Err(error) => {
                             let message = format!("failed to read the log: {error}");
                             return Err(GatewayError::new(ErrorCode::Internal, message).into());
@@ -137,20 +159,18 @@ impl Drive {
                 }
             }
         }
-        self.finish().await
     }
 
     async fn batch(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let mut last = 0;
         for (seq, line) in batch.events() {
             let event = read(line)?;
             self.note(&event);
             self.screen.event(line, event)?;
-            last = seq;
+            self.shown = seq;
         }
         self.ask_next();
         if self.session.is_some() && !self.is_stopping {
-            self.look_for_the_end(last).await;
+            self.look_for_the_end().await;
         }
         Ok(())
     }
@@ -204,13 +224,15 @@ impl Drive {
 
     /// Ends the session once its turn is over and no more is to come: no prompt that waits, no
     /// subagent whose end will start another turn.
-    async fn look_for_the_end(&mut self, seq: u64) {
+    async fn look_for_the_end(&mut self) {
         let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
-        let Some(session) = self.session.as_ref().filter(|_| is_over && self.stop_at.is_none()) else {
+        let Some(session) = self.session.as_ref().filter(|_| is_over && self.stop_at.is_none())
+        else {
             return;
         };
         // The summary follows the log at once, but after it.
-        let summary = session.until(|summary| summary.last_seq >= seq).await;
+        let shown = self.shown;
+        let summary = session.until(|summary| summary.last_seq >= shown).await;
         let is_idle = match summary.state {
             SessionState::Starting | SessionState::Idle | SessionState::Ended => true,
             SessionState::Working
@@ -241,9 +263,10 @@ impl Drive {
             }
             Caught::Terminate => {
                 self.interrupts += 1;
+                self.terminations += 1;
                 self.drop_question();
                 self.stop();
-                return self.session.is_none();
+                return self.session.is_none() || self.terminations > 1;
             }
             Caught::Continue => self.ask_again(),
         }

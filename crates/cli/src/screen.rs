@@ -50,6 +50,8 @@ pub(crate) struct Screen {
     frame: usize,
     quiet_since: Instant,
     pending: Chunk,
+    /// There is no reader any more.
+    is_closed: bool,
     writer: mpsc::Sender<Chunk>,
     written: oneshot::Receiver<io::Result<()>>,
 }
@@ -99,6 +101,7 @@ impl Screen {
             frame: 0,
             quiet_since: Instant::now(),
             pending: Chunk::default(),
+            is_closed: false,
             writer,
             written,
         }
@@ -141,7 +144,7 @@ impl Screen {
             (None, Some(view)) => drop(view.event(event, &mut new.err)),
             (None, None) => {}
         }
-        if !new.is_empty() {
+        if !new.is_empty() && !self.is_closed {
             self.clear();
             self.quiet_since = Instant::now();
             self.pending.out.append(&mut new.out);
@@ -155,12 +158,20 @@ impl Screen {
         self.clear();
         self.quiet_since = Instant::now();
         let (view, out) = match (&mut self.side, &mut self.main) {
+            _ if self.is_closed => return,
             (Some(view), _) => (view, &mut self.pending.err),
             (None, Some(view)) => (view, &mut self.pending.out),
             (None, None) => return,
         };
         let directory = view.directory().map(str::to_owned);
         let _ = view.aside(out, |page| say(page, directory.as_deref()));
+    }
+
+    /// What this tool wants to change has been seen.
+    pub(crate) fn saw_changes_of(&mut self, tool: &str) {
+        for view in [&mut self.main, &mut self.side].into_iter().flatten() {
+            view.saw_changes_of(tool);
+        }
     }
 
     /// Says a line beside the events.
@@ -170,16 +181,14 @@ impl Screen {
 
     /// What stands at the bottom from now on, after all else. Text that comes is put above it.
     pub(crate) fn bottom(&mut self, text: &str) {
-        self.clear();
-        if !self.is_seen {
+        if !self.is_seen || self.bottom.as_deref() == Some(text) {
             return;
         }
+        self.clear();
         self.end_line();
         let shown = if self.can_erase { fitting(text) } else { text.to_owned() };
         self.push(&shown);
-        if self.can_erase {
-            self.bottom = Some(text.to_owned());
-        }
+        self.bottom = Some(text.to_owned());
     }
 
     /// Text after which somebody types.
@@ -187,6 +196,13 @@ impl Screen {
         self.clear();
         self.end_line();
         self.push(text);
+    }
+
+    /// Tells that a key means nothing.
+    pub(crate) fn ring(&mut self) {
+        if self.can_erase {
+            self.push("\x07");
+        }
     }
 
     /// Turns the spinner.
@@ -207,7 +223,7 @@ impl Screen {
     /// Takes the bottom line away.
     pub(crate) fn clear(&mut self) {
         if self.bottom.take().is_some() {
-            self.push("\r\x1b[K");
+            self.push(if self.can_erase { "\r\x1b[K" } else { "\n" });
         }
     }
 
@@ -222,7 +238,11 @@ impl Screen {
         if self.is_idle() {
             return std::future::pending().await;
         }
-        let permit = self.writer.reserve().await.map_err(|_| ())?;
+        let Ok(permit) = self.writer.reserve().await else {
+            self.pending = Chunk::default();
+            self.is_closed = true;
+            return Err(());
+        };
         permit.send(std::mem::take(&mut self.pending));
         Ok(())
     }
@@ -256,6 +276,9 @@ impl Screen {
     }
 
     fn push(&mut self, text: &str) {
+        if self.is_closed {
+            return;
+        }
         let to = if self.bottom_is_side { &mut self.pending.err } else { &mut self.pending.out };
         to.extend_from_slice(text.as_bytes());
     }

@@ -31,6 +31,8 @@ pub(crate) struct Terminal {
 pub(crate) enum Typed {
     Key(char),
     Line(String),
+    /// Something that is no key.
+    Nothing,
     /// There is no terminal any more.
     Gone,
 }
@@ -103,11 +105,7 @@ impl Terminal {
             };
             match self.reading {
                 Some(Reading::Keys) if read.is_empty() => return Typed::Gone,
-                Some(Reading::Keys) => {
-                    if let Some(key) = key(read) {
-                        return Typed::Key(key);
-                    }
-                }
+                Some(Reading::Keys) => return key(read).map_or(Typed::Nothing, Typed::Key),
                 // The key that ends a file gives the line as far as it is.
                 Some(Reading::Line | Reading::Secret) => {
                     self.line.extend_from_slice(read);

@@ -71,6 +71,10 @@ impl View {
             }
             return self.send(out);
         }
+        if let EventKind::SessionStarted(started) = &event.kind {
+            self.started(started, &event.session_id);
+            return self.send(out);
+        }
         let parent = event.parent_agent_id.as_ref().map(ToString::to_string);
         self.show(event.kind, &agent, parent.as_deref(), now, &event.native);
         self.send(out)
@@ -88,11 +92,18 @@ impl View {
         out: &mut impl Write,
         say: impl FnOnce(&mut Page),
     ) -> io::Result<()> {
-        self.page.indent = 0;
+        let indent = std::mem::take(&mut self.page.indent);
+        self.known.block = None;
         self.page.section(Section::Work);
         say(&mut self.page);
         self.page.end_line();
+        self.page.indent = indent;
         self.send(out)
+    }
+
+    /// What this tool wants to change has been seen: it need not be shown again.
+    pub(crate) fn saw_changes_of(&mut self, tool: &str) {
+        self.known.saw(tool);
     }
 
     /// Whether the last line is not ended.
@@ -124,10 +135,9 @@ impl View {
     ) {
         let all = self.lens != Lens::Notes;
         match kind {
-            EventKind::SessionStarted(started) => self.started(&started, all),
             EventKind::SessionEnded(ended) => self.ended(&ended),
             EventKind::TurnStarted(turn) => {
-                self.known.turn_since = now;
+                self.known.begin_turn(now);
                 if let Some(prompt) = turn.prompt {
                     self.prompt(&prompt.decode());
                 }
@@ -136,15 +146,16 @@ impl View {
             EventKind::TurnFailed(turn) => self.turn_failed(&turn, now),
             EventKind::TextChunk(chunk) if all => {
                 if agent != MAIN_AGENT || self.lens == Lens::Whole {
-                    self.turn_to(agent, parent);
+                    self.known.heard(agent);
                     let block = chunk.block_id.as_ref().map(ToString::to_string);
-                    self.says(Section::Text, &chunk.content.decode(), block, chunk.is_complete);
+                    let text = chunk.content.decode();
+                    self.hear(agent, parent, Section::Text, &text, block, chunk.is_complete);
                 }
             }
             EventKind::ThinkingChunk(chunk) if all => {
-                self.turn_to(agent, parent);
                 let block = chunk.block_id.as_ref().map(ToString::to_string);
-                self.says(Section::Thinking, &chunk.content.decode(), block, chunk.is_complete);
+                let text = chunk.content.decode();
+                self.hear(agent, parent, Section::Thinking, &text, block, chunk.is_complete);
             }
             EventKind::ToolStarted(started) => self.tool_started(&started, agent, parent, now, all),
             EventKind::ToolProgress(progress) => self.known.progress(&progress),
@@ -162,7 +173,8 @@ impl View {
             EventKind::RequestSettled(settled) => self.settled(&settled, now, all),
             EventKind::StatusChanged(status) => self.status(&status, agent, all),
             EventKind::Other(_) if all => self.stderr(native),
-            EventKind::TextChunk(_)
+            EventKind::SessionStarted(_)
+            | EventKind::TextChunk(_)
             | EventKind::ThinkingChunk(_)
             | EventKind::FileChanged(_)
             | EventKind::PlanUpdated(_)
@@ -190,6 +202,22 @@ impl View {
         self.page.indent = 2 * depth;
     }
 
+    fn hear(
+        &mut self,
+        agent: &str,
+        parent: Option<&str>,
+        section: Section,
+        text: &str,
+        block: Option<String>,
+        is_complete: bool,
+    ) {
+        // The end of a block that another agent's words have ended already says nothing.
+        if !text.is_empty() || self.known.speaker == agent {
+            self.turn_to(agent, parent);
+            self.says(section, text, block, is_complete);
+        }
+    }
+
     fn says(&mut self, section: Section, text: &str, block: Option<String>, is_complete: bool) {
         if !text.is_empty() {
             self.known.last_tool = None;
@@ -214,16 +242,17 @@ impl View {
         self.page.section(Section::Work);
     }
 
-    fn started(&mut self, started: &SessionStarted<'_>, all: bool) {
+    fn started(&mut self, started: &SessionStarted<'_>, session: &str) {
         self.known.directory.clone_from(&started.config.working_directory);
-        if all {
-            let agent = started.agent_type.as_str();
-            let model = started.config.model.as_deref().map(|model| format!(" · {model}"));
-            let place = self.known.directory.as_deref().map(|place| format!(" · {place}"));
-            self.page.section(Section::Head);
-            let (model, place) = (model.unwrap_or_default(), place.unwrap_or_default());
-            self.page.line(&[(Ink::Bold, agent), (Ink::Dim, &model), (Ink::Dim, &place)]);
+        if self.lens == Lens::Notes {
+            return;
         }
+        let config = &started.config;
+        let short = session.get(..8).unwrap_or(session);
+        let about = [config.model.as_deref(), config.working_directory.as_deref(), Some(short)];
+        let about: String = about.into_iter().flatten().map(|word| format!(" · {word}")).collect();
+        self.page.section(Section::Head);
+        self.page.line(&[(Ink::Bold, started.agent_type.as_str()), (Ink::Dim, &about)]);
     }
 
     fn prompt(&mut self, prompt: &str) {
@@ -232,7 +261,7 @@ impl View {
         }
         prompt.clone_into(&mut self.known.prompt);
         self.turn_to(MAIN_AGENT, None);
-        self.page.section(Section::End);
+        self.page.paragraph(Section::Head);
         self.page.marked(Ink::Bold, prompt.trim_end(), Some("> "));
         self.page.end_line();
     }
@@ -245,7 +274,7 @@ impl View {
             SessionEndReason::Timeout => "the session ran out of time",
         };
         if self.known.is_news(&error) {
-            self.close(&[(Ink::Red, "✗ "), (Ink::Red, how)], &error);
+            self.close(Ink::Red, "✗ ", how, "", &error);
         }
     }
 
@@ -253,34 +282,41 @@ impl View {
         let duration = turn.duration_ms.or_else(|| self.known.turn_took(now));
         if all {
             let figures = figures(duration, Some(&turn.usage), turn.cost_usd);
-            self.close(&[(Ink::Green, "✓ "), (Ink::Dim, &figures)], "");
+            self.close(Ink::Green, "✓ ", "", &figures, "");
         }
     }
 
     fn turn_failed(&mut self, turn: &TurnFailed<'_>, now: Option<Timestamp>) {
         let how = match turn.reason {
-            TurnFailure::Error => "failed",
+            TurnFailure::Error => "the turn failed",
             TurnFailure::Interrupted => "interrupted",
-            TurnFailure::MaxTurns => "stopped after as many steps as it may take",
-            TurnFailure::Budget => "stopped after spending as much as it may",
-            TurnFailure::Refused => "refused",
-            TurnFailure::Died => "failed: the agent ended",
+            TurnFailure::MaxTurns => "the turn took as many steps as it may",
+            TurnFailure::Budget => "the turn cost as much as it may",
+            TurnFailure::Refused => "the model refused",
+            TurnFailure::Died => "the agent ended in mid-turn",
         };
         let duration = turn.duration_ms.or_else(|| self.known.turn_took(now));
         let figures = figures(duration, turn.usage.as_ref(), turn.cost_usd);
-        let figures = if figures.is_empty() { figures } else { format!(" · {figures}") };
         let error = turn.error.decode();
         let is_news = turn.reason != TurnFailure::Interrupted && self.known.is_news(&error);
         let error = if is_news { &*error } else { "" };
-        self.close(&[(Ink::Red, "✗ "), (Ink::Red, how), (Ink::Dim, &figures)], error);
+        self.close(Ink::Red, "✗ ", how, &figures, error);
     }
 
     /// The last lines of a turn.
-    fn close(&mut self, line: &[(Ink, &str)], error: &str) {
+    fn close(&mut self, ink: Ink, mark: &str, how: &str, figures: &str, error: &str) {
+        if self.lens == Lens::Notes {
+            return self.note(&if error.is_empty() {
+                how.to_owned()
+            } else {
+                format!("{how}: {error}")
+            });
+        }
         self.turn_to(MAIN_AGENT, None);
         self.known.block = None;
         self.page.section(Section::End);
-        self.page.line(line);
+        let between = if how.is_empty() || figures.is_empty() { "" } else { " · " };
+        self.page.line(&[(ink, mark), (ink, how), (Ink::Dim, between), (Ink::Dim, figures)]);
         if !error.is_empty() {
             self.page.marked(Ink::Red, error.trim_end(), Some("  "));
             self.page.end_line();
@@ -290,6 +326,9 @@ impl View {
     fn error(&mut self, error: &ErrorEvent<'_>) {
         let message = error.message.decode();
         if self.known.is_news(&message) {
+            if self.lens == Lens::Notes {
+                return self.note(&message);
+            }
             self.work();
             let retries = if error.will_retry == Some(true) { " (it tries again)" } else { "" };
             self.page.line(&[(Ink::Red, "! "), (Ink::Red, &message), (Ink::Dim, retries)]);
@@ -350,8 +389,16 @@ impl View {
             | Status::Account
             | Status::Suggestion => return,
         };
+        if self.lens == Lens::Notes {
+            return self.note(&message);
+        }
         self.work();
         self.page.line(&[(ink, mark), (ink, message.trim_end())]);
+    }
+
+    /// A line among others' on stderr says whose it is.
+    fn note(&mut self, text: &str) {
+        self.page.line(&[(Ink::Plain, "agentwire: "), (Ink::Plain, text)]);
     }
 
     fn stderr(&mut self, native: &[Native<'_>]) {

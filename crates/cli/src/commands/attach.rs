@@ -11,12 +11,13 @@ use crate::screen::{Screen, Shape};
 pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
     engine::reading(global, async |hub| {
         let id = hub.find(&args.session).await?;
-        let runs = hub.summary(&id).await?.state != SessionState::Ended;
+        let session = hub.summary(&id).await?;
+        let runs = session.state != SessionState::Ended;
         let mut screen = Screen::new(Shape::Story);
         if runs && screen.is_seen() {
             screen.remark("this session runs in another process: watch it here, answer it there");
         }
         let cursor = hub.log().cursor(&id, 0);
-        Drive::new(cursor, screen, Signals::new()?).run().await
+        Drive::new(cursor, session.last_seq, screen, Signals::new()?).run().await.verdict
     })
 }

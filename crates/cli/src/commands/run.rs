@@ -10,7 +10,7 @@ use agentwire_sessions::process::resolve;
 use agentwire_sessions::{Hub, NewSession};
 
 use crate::args::{Format, Global, Run};
-use crate::drive::{Drive, Signals};
+use crate::drive::{Drive, Ended, Signals};
 use crate::failure::Failure;
 use crate::screen::{Screen, Shape};
 use crate::terminal::Terminal;
@@ -22,16 +22,19 @@ pub(crate) fn run(global: &Global, args: &Run) -> Result<(), Failure> {
     let runtime = engine::runtime()?;
     let result = runtime.block_on(async {
         let hub = engine::hub(loaded).await?;
-        let result = talk(&hub, args, named).await;
-        hub.shutdown().await;
-        result
+        let ended = talk(&hub, args, named).await;
+        // What a hasty end leaves running ends with this process.
+        if !ended.as_ref().is_ok_and(|ended| ended.is_hasty) {
+            hub.shutdown().await;
+        }
+        ended?.verdict
     });
     // A thread that waits for a reader must not keep the program from ending.
     runtime.shutdown_background();
     result
 }
 
-async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<(), Failure> {
+async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<Ended, Failure> {
     let (resume, agent, after) = match &args.resume {
         Some(prefix) => {
             let session = hub.summary(&hub.find(prefix).await?).await?;
@@ -50,7 +53,7 @@ async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<(), Fai
     let signals = Signals::new()?;
     let session = start(hub, agent, resume, text, config(args, terminal.is_some())).await?;
     let cursor = hub.log().cursor(session.id(), after);
-    Drive::new(cursor, screen, signals).of(session, terminal).run().await
+    Ok(Drive::new(cursor, after, screen, signals).of(session, terminal).run().await)
 }
 
 async fn start(

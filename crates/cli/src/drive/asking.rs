@@ -39,6 +39,9 @@ impl Drive {
         while let Some(open) = self.open.iter_mut().find(|open| !open.is_answered) {
             let (id, about) = (open.id.clone(), open.agent.clone());
             if self.session.is_none() {
+                if self.shown < self.present {
+                    return;
+                }
                 open.is_answered = true;
                 self.say_that_it_waits(&id);
             } else if self.terminal.is_none() {
@@ -69,6 +72,9 @@ impl Drive {
                 page.line(&[(Ink::Dim, &format!("  ({others} more after this)"))]);
             }
         });
+        if let Some(tool) = ask.tool() {
+            self.screen.saw_changes_of(&tool);
+        }
         self.show_prompt();
     }
 
@@ -79,6 +85,7 @@ impl Drive {
         let step = match typed {
             Typed::Key(key) => ask.key(*key),
             Typed::Line(line) => ask.line(line),
+            Typed::Nothing => Step::Same,
             Typed::Gone => {
                 self.asking = None;
                 self.terminal = None;
@@ -86,7 +93,7 @@ impl Drive {
             }
         };
         match step {
-            Step::Same if before == Reading::Keys => {}
+            Step::Same if before == Reading::Keys => self.screen.ring(),
             Step::Same => self.show_prompt(),
             Step::Next => {
                 let now = ask.reading();
@@ -188,7 +195,11 @@ impl Drive {
         let Some(open) = self.open.iter().find(|open| open.id == id) else { return };
         self.screen.aside(|page, directory| {
             let about = crate::view::about(&open.request, directory);
-            page.line(&[(Ink::Yellow, "? "), (Ink::Plain, &about), (Ink::Dim, "  waits for an answer")]);
+            page.line(&[
+                (Ink::Yellow, "? "),
+                (Ink::Plain, &about),
+                (Ink::Dim, "  waits for an answer"),
+            ]);
         });
     }
 }

@@ -7,8 +7,8 @@ use agentwire_protocol::command::Remember;
 use agentwire_protocol::event::{Question, RequestKind, RequestOptionKind, RequestRaised};
 use agentwire_protocol::{Json, Settlement};
 
-use super::page::{Ink, Page};
 use super::input;
+use super::page::{Ink, Page};
 
 /// The most options that a key can choose from.
 const KEYS: usize = 9;
@@ -79,27 +79,40 @@ impl Ask {
         self.request.request_id.to_string()
     }
 
+    /// The tool call that it is about.
+    pub(crate) fn tool(&self) -> Option<String> {
+        self.request.tool_use_id.as_ref().map(ToString::to_string)
+    }
+
     pub(crate) fn reading(&self) -> Reading {
         match self.stage {
             Stage::Permission | Stage::Choice(_) => Reading::Keys,
             Stage::Reason => Reading::Line,
-            Stage::Words(at) => match self.question(at).is_some_and(|question| question.is_secret) {
-                true => Reading::Secret,
-                false => Reading::Line,
-            },
+            Stage::Words(at) => {
+                match self.question(at).is_some_and(|question| question.is_secret) {
+                    true => Reading::Secret,
+                    false => Reading::Line,
+                }
+            }
         }
     }
 
     /// Shows all that must be known to answer.
     pub(crate) fn show(&self, page: &mut Page, directory: Option<&str>) {
         let request = &self.request;
-        let text = |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
+        let text =
+            |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
         if request.questions.is_empty() {
             let name = text(&request.tool_name).or(text(&request.title)).or(text(&request.name));
             let name = name.unwrap_or_else(|| "The agent".to_owned());
             let of = self.agent.as_ref().map(|agent| format!("  ({agent})")).unwrap_or_default();
             let asks = if request.tool_name.is_some() { " asks for permission" } else { "" };
-            page.line(&[(Ink::Yellow, "? "), (Ink::Bold, &name), (Ink::Plain, asks), (Ink::Dim, &of)]);
+            page.line(&[
+                (Ink::Yellow, "? "),
+                (Ink::Bold, &name),
+                (Ink::Plain, asks),
+                (Ink::Dim, &of),
+            ]);
             page.indent += 2;
             if let Some(input) = &request.input {
                 input::show(page, input, directory);
@@ -120,6 +133,9 @@ impl Ask {
             Stage::Reason => {}
             Stage::Choice(at) | Stage::Words(at) => {
                 let Some(question) = self.question(at) else { return };
+                if matches!(self.stage, Stage::Words(_)) && has_keys(question) {
+                    return;
+                }
                 let header = question.header.as_ref().map(|header| format!("{header}: "));
                 let of = match self.request.questions.len() {
                     1 => String::new(),

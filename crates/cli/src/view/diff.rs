@@ -37,7 +37,8 @@ pub(crate) fn size(diff: &str) -> (usize, usize) {
 /// Shows at most so many lines of a diff.
 pub(crate) fn show(page: &mut Page, diff: &str, limit: usize) {
     let rows = rows(diff);
-    let width = rows.iter().filter_map(|row| row.number).max().map_or(0, |most| most.to_string().len());
+    let width =
+        rows.iter().filter_map(|row| row.number).max().map_or(0, |most| most.to_string().len());
     for row in rows.iter().take(limit) {
         let number = match (row.number, width) {
             (_, 0) => String::new(),
@@ -53,7 +54,7 @@ pub(crate) fn show(page: &mut Page, diff: &str, limit: usize) {
         page.line(&[(Ink::Dim, &number), (ink, text.trim_end())]);
     }
     if let Some(more) = rows.len().checked_sub(limit).filter(|more| *more > 0) {
-        page.line(&[(Ink::Dim, &format!("… {} more", words::lines(more)))]);
+        page.line(&[(Ink::Dim, &words::more(more))]);
     }
 }
 

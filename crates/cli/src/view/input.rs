@@ -62,7 +62,9 @@ fn changes(page: &mut Page, fields: &mut Map<String, Value>, directory: Option<&
         edits.is_some_and(|edits| edits.iter().all(|edit| edit_of(edit).is_some()))
     };
     for name in ["edits", "changes", "content"] {
-        let Some(value) = fields.get(name).filter(|value| is_edits(value)).cloned() else { continue };
+        let Some(value) = fields.get(name).filter(|value| is_edits(value)).cloned() else {
+            continue;
+        };
         fields.remove(name);
         for (path, diff) in value.as_array().into_iter().flatten().filter_map(edit_of) {
             if let Some(path) = path {
@@ -104,6 +106,6 @@ fn lines(page: &mut Page, ink: Ink, text: &str) {
         page.line(&[(ink, line)]);
     }
     if let Some(more) = all.len().checked_sub(LINES).filter(|more| *more > 0) {
-        page.line(&[(Ink::Dim, &format!("… {} more", words::lines(more)))]);
+        page.line(&[(Ink::Dim, &words::more(more))]);
     }
 }

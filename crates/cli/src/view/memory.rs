@@ -1,6 +1,6 @@
 //! What the view remembers of a session to show the next event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agentwire_protocol::MAIN_AGENT;
 use agentwire_protocol::event::{RequestRaised, ToolKind, ToolProgress};
@@ -15,7 +15,7 @@ const LIMIT: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) directory: Option<String>,
-    pub(super) turn_since: Option<Timestamp>,
+    turn_since: Option<Timestamp>,
     /// Whose words were shown last.
     pub(super) speaker: String,
     /// The block of text that is being written.
@@ -27,6 +27,8 @@ pub(super) struct Memory {
     pub(super) agents: BTreeMap<String, Agent>,
     pub(super) tools: BTreeMap<String, Tool>,
     requests: BTreeMap<String, Request>,
+    /// Tools of this turn whose changes were shown before they were made.
+    seen: BTreeSet<String>,
     /// The last error that was shown: agents say them several times.
     error: String,
 }
@@ -36,6 +38,8 @@ pub(super) struct Agent {
     pub(super) depth: usize,
     pub(super) name: String,
     pub(super) since: Option<Timestamp>,
+    /// It said something that was shown.
+    pub(super) spoke: bool,
 }
 
 #[derive(Debug)]
@@ -46,6 +50,8 @@ pub(super) struct Tool {
     pub(super) since: Option<Timestamp>,
     /// Its line was shown.
     pub(super) is_shown: bool,
+    /// It started a subagent, which is shown by itself.
+    pub(super) is_spawner: bool,
     /// That it was denied was shown.
     pub(super) is_denied: bool,
     /// The last it said.
@@ -74,14 +80,21 @@ impl Default for Memory {
             agents: BTreeMap::new(),
             tools: BTreeMap::new(),
             requests: BTreeMap::new(),
+            seen: BTreeSet::new(),
             error: String::new(),
         }
     }
 }
 
 impl Tool {
-    pub(super) fn new(name: String, summary: String, kind: ToolKind, since: Option<Timestamp>) -> Self {
-        Self { name, summary, kind, since, is_shown: false, is_denied: false, doing: None }
+    pub(super) fn new(
+        name: String,
+        summary: String,
+        kind: ToolKind,
+        since: Option<Timestamp>,
+    ) -> Self {
+        let (is_shown, is_spawner, is_denied) = (false, false, false);
+        Self { name, summary, kind, since, is_shown, is_spawner, is_denied, doing: None }
     }
 }
 
@@ -94,11 +107,34 @@ impl Memory {
         if let Some(agent) = self.agents.get(id) {
             return (agent.depth, agent.name.clone());
         }
-        let depth = 1 + parent.and_then(|parent| self.agents.get(parent)).map_or(0, |agent| agent.depth);
+        let depth =
+            1 + parent.and_then(|parent| self.agents.get(parent)).map_or(0, |agent| agent.depth);
         (depth, "subagent".to_owned())
     }
 
+    pub(super) fn begin_turn(&mut self, now: Option<Timestamp>) {
+        self.turn_since = now;
+        self.seen.clear();
+    }
+
+    pub(super) fn saw(&mut self, tool: &str) {
+        self.seen.insert(tool.to_owned());
+    }
+
+    pub(super) fn has_seen(&self, tool: &str) -> bool {
+        self.seen.contains(tool)
+    }
+
+    pub(super) fn heard(&mut self, agent: &str) {
+        if let Some(agent) = self.agents.get_mut(agent) {
+            agent.spoke = true;
+        }
+    }
+
     pub(super) fn open_agent(&mut self, id: &str, agent: Agent) {
+        if let Some(tool) = self.tools.get_mut(id) {
+            tool.is_spawner = true;
+        }
         if self.agents.len() < LIMIT {
             self.agents.insert(id.to_owned(), agent);
         }
@@ -114,13 +150,19 @@ impl Memory {
         let Some(tool) = self.tools.get_mut(&*progress.tool_id.decode()) else { return };
         let text = progress.message.as_ref().or(progress.output.as_ref());
         let text = text.map(|text| text.decode());
-        let last = text.as_deref().and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
+        let last =
+            text.as_deref().and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
         if let Some(last) = last {
             tool.doing = Some(words::cut(last.trim(), 200).into_owned());
         }
     }
 
-    pub(super) fn raised(&mut self, request: &RequestRaised<'_>, agent: &str, parent: Option<&str>) {
+    pub(super) fn raised(
+        &mut self,
+        request: &RequestRaised<'_>,
+        agent: &str,
+        parent: Option<&str>,
+    ) {
         if self.requests.len() >= LIMIT {
             return;
         }

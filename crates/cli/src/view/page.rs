@@ -97,12 +97,7 @@ impl Page {
         }
     }
 
-    /// Text that may have several lines and end within one.
-    pub(crate) fn write(&mut self, ink: Ink, text: &str) {
-        self.marked(ink, text, None);
-    }
-
-    /// The same, with a mark before each line.
+    /// Text that may have several lines and end within one, with a mark before each line.
     pub(crate) fn marked(&mut self, ink: Ink, text: &str, mark: Option<&str>) {
         for piece in text.split_inclusive('\n') {
             let (piece, ends) = match piece.strip_suffix('\n') {
@@ -207,7 +202,10 @@ mod tests {
     #[test]
     fn nothing_drives_the_terminal() {
         let hostile = "a\x1b[31mb\x07\u{9b}0m\u{202e}c\u{2066}d\re\tf\u{200b}";
-        assert_eq!(clean(hostile), r"a\x1b[31mb\x07\x9b0m\u{202e}c\u{2066}d\re".to_owned() + "\tf\\u{200b}");
+        assert_eq!(
+            clean(hostile),
+            r"a\x1b[31mb\x07\x9b0m\u{202e}c\u{2066}d\re".to_owned() + "\tf\\u{200b}"
+        );
         assert_eq!(on_one_line("a\nb\tc"), "a\\nb c");
         let plain = "héllo 👩‍👩‍👧 שלום";
         assert!(matches!(clean(plain), Cow::Borrowed(_)));
@@ -217,8 +215,8 @@ mod tests {
     fn indentation_stands_before_every_line_but_blank_ones() {
         let mut page = Page::new(Style::default());
         page.indent = 2;
-        page.write(Ink::Plain, "a\r\n\nb");
-        page.write(Ink::Plain, "c");
+        page.marked(Ink::Plain, "a\r\n\nb", None);
+        page.marked(Ink::Plain, "c", Some("> "));
         page.end_line();
         assert_eq!(page.take(), "  a\n\n  bc\n");
     }

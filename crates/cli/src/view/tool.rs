@@ -64,7 +64,8 @@ pub(crate) fn text(value: &Value) -> Option<String> {
 
 fn changed_paths(arguments: &Value, directory: Option<&str>) -> Option<String> {
     let changes = arguments.get("changes")?.as_array()?;
-    let path = |change: &Value| change.get("path")?.as_str().map(|path| near(path, directory).to_owned());
+    let path =
+        |change: &Value| change.get("path")?.as_str().map(|path| near(path, directory).to_owned());
     let paths: Vec<String> = changes.iter().filter_map(path).collect();
     (!paths.is_empty()).then(|| paths.join(", "))
 }
@@ -81,7 +82,7 @@ fn first_line(text: &str) -> String {
     let first = words::cut(first, SUMMARY_LIMIT);
     match rest.lines().count() {
         0 => first.into_owned(),
-        more => format!("{first}  … {} more", words::lines(more)),
+        more => format!("{first}  {}", words::more(more)),
     }
 }
 
@@ -89,9 +90,7 @@ fn first_line(text: &str) -> String {
 pub(crate) fn result(result: &Json<'_>) -> String {
     match result.read::<Value>() {
         Ok(Value::String(text)) => text,
-        Ok(Value::Array(blocks)) => {
-            blocks.iter().map(block).collect::<Vec<_>>().join("\n")
-        }
+        Ok(Value::Array(blocks)) => blocks.iter().map(block).collect::<Vec<_>>().join("\n"),
         Ok(Value::Object(fields)) => {
             let telling = ["output", "stdout", "text", "content", "message"];
             let telling = telling.iter().find_map(|name| fields.get(*name)?.as_str());

@@ -41,6 +41,11 @@ pub(crate) fn lines(count: usize) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
+/// `… 3 more lines`.
+pub(crate) fn more(count: usize) -> String {
+    if count == 1 { "… 1 more line".to_owned() } else { format!("… {count} more lines") }
+}
+
 /// The first so many characters.
 pub(crate) fn cut(text: &str, limit: usize) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(limit) {

@@ -37,8 +37,22 @@ impl View {
             None => started.tool_name.to_string(),
         };
         self.known.open_tool(&id, Tool::new(name, summary, started.kind, now));
-        // A subagent is shown when it begins.
-        if all && started.kind != ToolKind::Agent {
+        // A subagent is shown when it begins, a plan when it changes.
+        let is_shown = match started.kind {
+            ToolKind::Agent | ToolKind::Think => false,
+            ToolKind::Read
+            | ToolKind::Edit
+            | ToolKind::Delete
+            | ToolKind::Move
+            | ToolKind::Search
+            | ToolKind::Execute
+            | ToolKind::Fetch
+            | ToolKind::Question
+            | ToolKind::Mcp
+            | ToolKind::SwitchMode
+            | ToolKind::Other => true,
+        };
+        if all && is_shown {
             self.turn_to(agent, parent);
             self.tool_line(&id);
         }
@@ -53,11 +67,10 @@ impl View {
         all: bool,
     ) {
         let id = done.tool_id.decode();
-        let was_spawned = self.known.agents.contains_key(&*id);
         let Some(tool) = self.known.tools.get(&*id).filter(|_| all) else { return };
         let kind = tool.kind;
         let took = done.duration_ms.or_else(|| since(tool.since, now)).map(words::duration);
-        if was_spawned && done.success {
+        if done.success && (tool.is_spawner || kind == ToolKind::Think) {
             self.known.tools.remove(&*id);
             return;
         }
@@ -76,6 +89,7 @@ impl View {
             match kind {
                 // What changed is shown by itself.
                 ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Think => {}
+                ToolKind::Read if result.is_empty() => {}
                 ToolKind::Read => {
                     let count = words::lines(result.lines().count());
                     self.page.line(&[(Ink::Dim, "    "), (Ink::Dim, &count)]);
@@ -103,6 +117,11 @@ impl View {
     ) {
         let id = failed.tool_id.decode();
         let was_told = self.known.tools.get(&*id).is_none_or(|tool| tool.is_denied);
+        if !all && !was_told && failed.reason == ToolFailure::Denied {
+            let tool = self.known.tools.get(&*id);
+            let about = tool.map(|tool| format!("{}  {}", tool.name, tool.summary));
+            self.note(&format!("denied: {}: {}", about.unwrap_or_default(), failed.error));
+        }
         if all && !was_told {
             self.turn_to(agent, parent);
             self.under_its_line(&id);
@@ -125,8 +144,13 @@ impl View {
         self.work();
         if let Some(tool) = self.known.tools.get_mut(id) {
             tool.is_shown = true;
-            let name = format!("{}  ", tool.name);
-            self.page.line(&[(Ink::Cyan, "● "), (Ink::Bold, name.trim_end()), (Ink::Plain, "  "), (Ink::Plain, &tool.summary)]);
+            let gap = if tool.summary.is_empty() { "" } else { "  " };
+            self.page.line(&[
+                (Ink::Cyan, "● "),
+                (Ink::Bold, &tool.name),
+                (Ink::Plain, gap),
+                (Ink::Plain, &tool.summary),
+            ]);
             self.known.last_tool = Some(id.to_owned());
         }
     }
@@ -160,25 +184,31 @@ impl View {
             }
         }
         if let Some(more) = lines.len().checked_sub(limit).filter(|more| *more > 0) {
-            let more = format!("    … {} more", words::lines(more));
-            self.page.line(&[(Ink::Dim, &more)]);
+            self.page.line(&[(Ink::Dim, "    "), (Ink::Dim, &words::more(more))]);
         }
     }
 
-    pub(super) fn file_changed(&mut self, change: &FileChanged<'_>, agent: &str, parent: Option<&str>) {
+    pub(super) fn file_changed(
+        &mut self,
+        change: &FileChanged<'_>,
+        agent: &str,
+        parent: Option<&str>,
+    ) {
         self.turn_to(agent, parent);
         self.work();
         self.known.last_tool = None;
         let path = change.file_path.decode();
         let near = tool::near(&path, self.known.directory.as_deref());
-        let text = |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
-        let diff = text(&change.diff).or_else(|| match (text(&change.before), text(&change.after)) {
-            (None, None) => None,
-            (before, after) => {
-                let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-                Some(diff::of_texts(&before, &after, false))
-            }
-        });
+        let text =
+            |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
+        let diff =
+            text(&change.diff).or_else(|| match (text(&change.before), text(&change.after)) {
+                (None, None) => None,
+                (before, after) => {
+                    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+                    Some(diff::of_texts(&before, &after, false))
+                }
+            });
         let verb = match change.change_type {
             FileChangeType::Created => "created ",
             FileChangeType::Modified => "changed ",
@@ -194,7 +224,8 @@ impl View {
             (Ink::Bold, &moved),
             (Ink::Dim, &size),
         ]);
-        if let Some(diff) = diff {
+        let was_seen = change.tool_id.as_ref().is_some_and(|id| self.known.has_seen(&id.decode()));
+        if let Some(diff) = diff.filter(|_| !was_seen) {
             let indent = self.page.indent;
             self.page.indent += 4;
             diff::show(&mut self.page, &diff, DIFF_LINES);
@@ -211,11 +242,13 @@ impl View {
         all: bool,
     ) {
         let (depth, _) = self.known.agent(agent, parent);
-        let text = |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
+        let text =
+            |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
         let name = text(&spawned.name).unwrap_or_else(|| "subagent".to_owned());
-        let about = text(&spawned.description).or_else(|| text(&spawned.prompt)).unwrap_or_default();
+        let about =
+            text(&spawned.description).or_else(|| text(&spawned.prompt)).unwrap_or_default();
         let about = words::cut(about.lines().next().unwrap_or_default(), LINE_LIMIT).into_owned();
-        let known = Agent { depth: depth.max(1), name: name.clone(), since: now };
+        let known = Agent { depth: depth.max(1), name: name.clone(), since: now, spoke: false };
         let depth = known.depth;
         self.known.open_agent(agent, known);
         if all {
@@ -223,7 +256,12 @@ impl View {
             self.known.last_tool = None;
             self.known.speaker = agent.to_owned();
             self.page.indent = 2 * (depth - 1);
-            self.page.line(&[(Ink::Cyan, "▸ "), (Ink::Bold, &name), (Ink::Plain, "  "), (Ink::Plain, &about)]);
+            self.page.line(&[
+                (Ink::Cyan, "▸ "),
+                (Ink::Bold, &name),
+                (Ink::Plain, "  "),
+                (Ink::Plain, &about),
+            ]);
             self.page.indent = 2 * depth;
         }
     }
@@ -255,12 +293,17 @@ impl View {
         };
         let name = format!("{}  ", known.name);
         self.page.line(&[(ink, mark), (Ink::Bold, &name), (Ink::Dim, &told.join(" · "))]);
-        if let Some(result) = &done.result {
+        if let Some(result) = done.result.as_ref().filter(|_| !known.spoke) {
             self.result(&result.decode());
         }
     }
 
-    pub(super) fn settled(&mut self, settled: &RequestSettled<'_>, now: Option<Timestamp>, all: bool) {
+    pub(super) fn settled(
+        &mut self,
+        settled: &RequestSettled<'_>,
+        now: Option<Timestamp>,
+        all: bool,
+    ) {
         let Some(request) = self.known.settled(&settled.request_id.decode()) else { return };
         let tool = request.tool.as_deref().and_then(|id| self.known.tools.get_mut(id));
         if let Some(tool) = tool {
@@ -274,15 +317,14 @@ impl View {
             (RequestOutcome::Allowed, _) if all => (Ink::Dim, "  → allowed"),
             (RequestOutcome::Answered, _) if all => (Ink::Dim, "  → answered"),
             (RequestOutcome::Withdrawn, _) if all => (Ink::Dim, "  → no longer asked"),
-            (
-                RequestOutcome::Allowed | RequestOutcome::Answered | RequestOutcome::Withdrawn,
-                _,
-            ) => return,
+            (RequestOutcome::Allowed | RequestOutcome::Answered | RequestOutcome::Withdrawn, _) => {
+                return;
+            }
         };
-        let reason = settled.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let reason =
+            settled.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         if self.lens == Lens::Notes {
-            let line = format!("denied: {}{reason}", request.about);
-            return self.page.line(&[(Ink::Plain, "agentwire: "), (Ink::Plain, &line)]);
+            return self.note(&format!("denied: {}{reason}", request.about));
         }
         self.turn_to(&request.agent, request.parent.as_deref());
         match &request.tool {

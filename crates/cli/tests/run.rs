@@ -1,0 +1,16 @@
+//! `agentwire run`, `attach` and `logs`: the program itself, with the demo agent, over pipes and on a
+//! pseudo-terminal.
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+#[path = "run/home.rs"]
+mod home;
+#[path = "run/pipes.rs"]
+mod pipes;
+#[path = "run/pty.rs"]
+mod pty;
+#[path = "run/reading.rs"]
+mod reading;
+#[path = "run/signals.rs"]
+mod signals;
+#[path = "run/terminal.rs"]
+mod terminal;
