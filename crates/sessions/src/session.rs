@@ -1,0 +1,3 @@
+//! One session.
+
+pub mod policy;
