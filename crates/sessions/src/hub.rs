@@ -139,6 +139,7 @@ impl Hub {
         {
             return self.session(&SessionId::from(id));
         }
+        let wanted = key.clone();
         let (record, resume) = match &new.resume {
             Some(id) => self.resumed(id, &new).await?,
             None => (self.created(&new)?, None),
@@ -197,8 +198,17 @@ impl Hub {
             }
             shared.live.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         });
-        start.await.map_err(lost)??;
-        Ok(handle)
+        match (start.await.map_err(lost)?, wanted) {
+            (Ok(()), _) => Ok(handle),
+            (Err(error), None) => Err(error),
+            // Somebody else was first with that key.
+            (Err(error), Some(key)) => match self.remembered(key).await? {
+                Some(id) if error.code == ErrorCode::Conflict => {
+                    self.session(&SessionId::from(id))
+                }
+                Some(_) | None => Err(error),
+            },
+        }
     }
 
     /// A session that runs here.
