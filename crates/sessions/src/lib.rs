@@ -3,5 +3,6 @@
 //! Knows no listener and no front. An agent's bytes come in, events become durable, cursors read
 //! them; commands go the other way.
 
+pub mod log;
 pub mod owner;
 pub mod store;

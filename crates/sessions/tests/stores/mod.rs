@@ -1,6 +1,8 @@
 //! What the tests of stores and of the log share: records, batches, chance.
 #![expect(dead_code, reason = "each test file uses what it needs, none uses all")]
 
+pub(crate) mod gate;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
