@@ -300,6 +300,29 @@ async fn cursors_end_with_the_session_and_go_on_when_it_is_opened_again() {
 }
 
 #[tokio::test]
+async fn the_last_events_come_before_the_end() {
+    let gate = Gate::new(Arc::new(Memory::new()));
+    let log = EventLog::new(gate.clone());
+    let (a, b) = (log.open(id("a"), 0), log.open(id("b"), 0));
+    let mut cursor = log.cursor(&id("b"), 0);
+    gate.stop_at(&[Stop::Before]);
+    let first = a.submit(append("a", 1, 1));
+    gate.stopped(Stop::Before).await;
+    // These and the end of their session gather.
+    drop(b.submit(append("b", 1, 2)));
+    drop(b);
+    assert_eq!(glance(&mut cursor).await, None);
+    gate.stop_at(&[Stop::After]);
+    gate.stopped(Stop::After).await;
+    gate.stop_at(&[Stop::Before]);
+    first.await.unwrap();
+    gate.stopped(Stop::Before).await;
+    assert_eq!(glance(&mut cursor).await, None);
+    gate.stop_at(&[]);
+    assert_eq!(read_out(&mut cursor, "b").await, 2);
+}
+
+#[tokio::test]
 async fn a_deleted_session_ends_its_cursors() {
     let (store, _directory) = sqlite();
     let log = EventLog::new(store);
