@@ -3,4 +3,5 @@
 //! Knows no listener and no front. An agent's bytes come in, events become durable, cursors read
 //! them; commands go the other way.
 
+pub mod process;
 pub mod store;
