@@ -6,11 +6,22 @@ mod print;
 
 use std::process::ExitCode;
 
+use agentwire_sessions::process::keeper;
 use clap::Parser;
 
 use crate::args::{Args, Verb};
 
 fn main() -> ExitCode {
+    // There is a keeper for every agent: it is to be small, so it comes before all else.
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == keeper::VERB) {
+        return match keeper::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                print::error(&error.to_string());
+                ExitCode::from(keeper::NO_GATEWAY)
+            }
+        };
+    }
     let args = Args::parse();
     let result = match args.verb {
         Verb::Translate(args) => commands::translate::run(&args),
