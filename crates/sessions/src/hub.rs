@@ -203,9 +203,7 @@ impl Hub {
             (Err(error), None) => Err(error),
             // Somebody else was first with that key.
             (Err(error), Some(key)) => match self.remembered(key).await? {
-                Some(id) if error.code == ErrorCode::Conflict => {
-                    self.session(&SessionId::from(id))
-                }
+                Some(id) if error.code == ErrorCode::Conflict => self.session(&SessionId::from(id)),
                 Some(_) | None => Err(error),
             },
         }

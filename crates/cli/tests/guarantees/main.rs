@@ -15,6 +15,6 @@ mod restart;
 mod sessions;
 
 /// How many rounds: a few in the normal run, many when it is to be long.
-pub fn rounds(quick: usize, long: usize) -> usize {
+pub(crate) fn rounds(quick: usize, long: usize) -> usize {
     if std::env::var_os("AGENTWIRE_SOAK").is_some() { long } else { quick }
 }

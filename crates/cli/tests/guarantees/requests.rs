@@ -203,6 +203,12 @@ async fn r5_requests_of_nested_subagents_name_their_agent() {
     stop(&session).await;
 }
 
+fn is_limit(kind: &EventKind<'_>) -> bool {
+    matches!(kind, EventKind::RequestRaised(request) if request.name.as_ref().is_some_and(|name| {
+        ["maxTurns", "maxBudgetUsd"].contains(&&*name.decode())
+    }))
+}
+
 /// At a limit the agent waits, and only somebody can let it go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_pause_and_ask() {
@@ -223,7 +229,7 @@ async fn limits_pause_and_ask() {
         } else {
             prompt(&session, "/bash true\n/bash true\n/say more").await;
         }
-        let raised = reader.until(|kind| matches!(kind, EventKind::RequestRaised(_))).await;
+        let raised = reader.until(is_limit).await;
         let EventKind::RequestRaised(raised) = raised.kind else { panic!("another kind") };
         // Even where everything is allowed.
         let waits =
@@ -237,12 +243,11 @@ async fn limits_pause_and_ask() {
                 session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("taken");
                 let next = reader
                     .until(|kind| {
-                        matches!(
-                            kind,
-                            EventKind::RequestRaised(_)
-                                | EventKind::TurnCompleted(_)
-                                | EventKind::TurnFailed(_)
-                        )
+                        is_limit(kind)
+                            || matches!(
+                                kind,
+                                EventKind::TurnCompleted(_) | EventKind::TurnFailed(_)
+                            )
                     })
                     .await;
                 match next.kind {

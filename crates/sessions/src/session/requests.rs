@@ -151,11 +151,11 @@ impl Actor {
         let seconds = self.plan.settings.timing.request.unwrap_or_default().as_secs();
         for id in late {
             self.deadlines.remove(&id);
-            self.deny(&id, &format!("nobody answered within {seconds} s"));
+            self.deny(&id, &format!("nobody answered within {seconds} s"), false);
         }
     }
 
-    /// Denies everything that waits for somebody.
+    /// Denies everything that waits for somebody; the turn ends with it.
     pub(super) fn deny_all(&mut self, reason: &str) {
         let waits = |raised: &&Raised| {
             matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
@@ -168,10 +168,10 @@ impl Actor {
             .filter(waits)
             .map(|raised| raised.id.clone())
             .collect();
-        open.iter().for_each(|id| self.deny(id, reason));
+        open.iter().for_each(|id| self.deny(id, reason, true));
     }
 
-    fn deny(&mut self, id: &str, reason: &str) {
+    fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
         let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
         if raised.is_ours {
             let _ = self.limit_answered(
@@ -179,7 +179,8 @@ impl Actor {
                 &Answer::Deny { message: None, interrupt: false, always: false },
             );
         } else {
-            let settlement = Settlement::deny(id, reason);
+            let settlement =
+                Settlement { interrupt: Some(ends_turn), ..Settlement::deny(id, reason) };
             // An agent that is gone cannot be told; the request is over all the same.
             let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
         }
