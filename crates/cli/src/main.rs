@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.verb {
         Verb::Translate(args) => commands::translate::run(&args).map(|()| ExitCode::SUCCESS),
+        Verb::Play(args) => commands::play::run(&args),
         Verb::DemoAgent(args) => commands::demo_agent::run(&args),
         Verb::Schema(args) => commands::schema::run(&args).map(|()| ExitCode::SUCCESS),
         Verb::Completions(args) => commands::completions::run(&args).map(|()| ExitCode::SUCCESS),
