@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result: Result<ExitCode, Failure> = match args.verb {
         Verb::Translate(args) => done(commands::translate::run(&args)),
+        Verb::Play(args) => commands::play::run(&args).map_err(Failure::from),
         Verb::DemoAgent(args) => commands::demo_agent::run(&args).map_err(Failure::from),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),

@@ -204,7 +204,7 @@ impl Actor {
                 // Nobody is left to ask anything of the session; it goes on all the same.
                 None => self.abandoned(),
             },
-            () = until(deadline) => self.deadline_passed(),
+            () = until(deadline) => self.deadline_passed().await,
             result = committed(&mut self.in_flight) => self.committed(result),
             room = room.acquire_owned(), if wants_large => self.large = room.ok(),
             happening = next(&mut self.process, may_read) => self.happened(happening).await,
@@ -513,6 +513,7 @@ impl Actor {
 
     fn deadline(&self) -> Option<Instant> {
         let timing = &self.plan.settings.timing;
+        let left = self.process.as_ref().and_then(|process| process.left_until);
         let process = self.process.as_ref().filter(|process| process.exit.is_none());
         let stall = process
             .filter(|_| self.reached.is_none() && self.core.book.may_stall())
@@ -525,15 +526,26 @@ impl Actor {
             self.escalation.map(|(at, _)| at),
             stall,
             closed,
+            left,
         ]
         .into_iter()
         .flatten()
         .min()
     }
 
-    fn deadline_passed(&mut self) {
+    async fn deadline_passed(&mut self) {
         let now = Instant::now();
         self.core.journal.tick();
+        if let Some(process) = &mut self.process
+            && process.left_until.is_some_and(|left| left <= now)
+        {
+            self.core
+                .error("processLeft", "the agent left processes that cannot be ended from here");
+            process.gone();
+            if process.is_over() {
+                self.process_over().await;
+            }
+        }
         self.fail_calls(
             |waiting| waiting.deadline <= now,
             ErrorCode::Timeout,

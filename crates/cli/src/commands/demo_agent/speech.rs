@@ -140,7 +140,7 @@ const SIGNATURE: &str = "ZGVtbw==";
 impl Agent {
     /// Says or thinks a text.
     pub(super) fn speak(&mut self, voice: Voice, text: &str) -> Result<(), Halt> {
-        if text.is_empty() || !self.is_heard() {
+        if text.is_empty() {
             return Ok(());
         }
         self.begin_block(voice)?;
@@ -161,7 +161,7 @@ impl Agent {
 
     /// A block that comes whole.
     pub(super) fn pad(&mut self, bytes: usize) -> Result<(), Halt> {
-        if bytes == 0 || !self.is_heard() {
+        if bytes == 0 {
             return Ok(());
         }
         self.begin_block(Voice::Text)?;
@@ -171,7 +171,7 @@ impl Agent {
 
     /// The same piece over and over.
     pub(super) fn repeat(&mut self, count: u64, piece: &str) -> Result<(), Halt> {
-        if count == 0 || piece.is_empty() || !self.is_heard() {
+        if count == 0 || piece.is_empty() {
             return Ok(());
         }
         let streams = self.streams();
@@ -326,8 +326,10 @@ impl Agent {
             let event = json!({ "type": "content_block_delta", "index": index, "delta": delta });
             self.stream_event(&id, &event)?;
         }
-        let message = self.message(&id, &json!([content]), usage);
-        self.emit_said(json!({ "type": "assistant", "message": message }))?;
+        if self.is_heard() {
+            let message = self.message(&id, &json!([content]), usage);
+            self.emit_said(json!({ "type": "assistant", "message": message }))?;
+        }
         if self.streams() {
             self.stream_event(&id, &json!({ "type": "content_block_stop", "index": index }))?;
         }
