@@ -13,6 +13,7 @@ use agentwire_protocol::{
     SessionState, SessionSummary,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::clock;
@@ -271,17 +272,14 @@ impl Hub {
 
     /// Ends all sessions, and comes back when they are over and durable, or after a while.
     pub async fn shutdown(&self) {
-        let sessions = self.running();
-        let stops = sessions.iter().map(|session| async {
-            let _ = session.send(Command::Stop).await;
-            session.ended().await;
-        });
-        let all = async {
-            for stop in stops.map(|stop| Box::pin(stop)).collect::<Vec<_>>() {
-                stop.await;
-            }
-        };
-        let _ = tokio::time::timeout(FAREWELL, all).await;
+        let mut stops = JoinSet::new();
+        for session in self.running() {
+            stops.spawn(async move {
+                let _ = session.send(Command::Stop).await;
+                session.ended().await;
+            });
+        }
+        let _ = tokio::time::timeout(FAREWELL, stops.join_all()).await;
         self.shared.log.shutdown().await;
     }
 
