@@ -1,7 +1,6 @@
 //! A recording takes the agent's place.
 #![expect(
     clippy::expect_used,
-    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test that meets what it does not expect shall fail"
 )]

@@ -127,7 +127,7 @@ fn a_hook_stops_the_turn() {
     let lines = demo.turn_with("/bash echo hi\n/say never", when("PostToolUse", stop));
     assert_eq!(text(&lines), "");
     assert_eq!(result(&lines)["terminal_reason"], "hook_stopped");
-    assert_eq!(blocks(&lines, "tool_result").len(), 1, "no call stays open");
+    assert_eq!(blocks(&lines, "tool_result")[0]["content"], "hi", "what was done is told");
 }
 
 #[test]

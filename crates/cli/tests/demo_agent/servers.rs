@@ -21,9 +21,7 @@ fn reply(message: &Value) -> Option<Value> {
         "tools/list" if message["params"]["cursor"].is_null() => {
             json!({ "tools": [{ "name": "add", "inputSchema": { "type": "object" } }], "nextCursor": "2" })
         }
-        "tools/list" => {
-            json!({ "tools": [{ "name": "boom", "inputSchema": { "type": "object" } }] })
-        }
+        "tools/list" => json!({ "tools": [{ "name": "boom" }, { "name": "hang" }] }),
         "tools/call" if message["params"]["name"] == "add" => {
             let sum = arguments["a"].as_i64()? + arguments["b"].as_i64()?;
             json!({ "content": [{ "type": "text", "text": sum.to_string() }] })
@@ -42,6 +40,7 @@ fn serve() {
     for line in std::io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
         if message["params"]["name"] == "hang" {
+            std::fs::write(format!("{directory}/called"), "yes\n").unwrap();
             continue;
         }
         if let Some(reply) = reply(&message) {
@@ -99,13 +98,13 @@ fn a_server_of_the_session_is_started_called_and_ended() {
 fn a_call_that_hangs_can_be_interrupted() {
     let place = Place::new();
     let mut demo = place.start(&["--mcp-config", &config(&place), "--allowedTools=mcp__calc"]);
-    demo.turn("/say ready");
-    // The tool is not listed: to call it all the same the server would have to offer it.
-    let lines = demo.turn("/tool mcp__calc__hang {}");
-    assert!(blocks(&lines, "tool_result")[0]["content"].as_str().unwrap().contains("No such tool"));
-    assert!(
-        requests(&demo.turn("/tool mcp__calc__add {\"a\":1,\"b\":1}"), "can_use_tool").is_empty()
-    );
+    demo.prompt("/tool mcp__calc__hang {}");
+    await_file(&place.work().join("called"));
+    demo.request("int", json!({ "subtype": "interrupt" }));
+    assert_eq!(demo.until_result()["terminal_reason"], "aborted_tools");
+    let lines = demo.turn("/tool mcp__calc__add {\"a\":1,\"b\":1}\n/say {result}");
+    assert_eq!(text(&lines), "2");
+    assert!(requests(&lines, "can_use_tool").is_empty(), "a rule names the server");
 }
 
 /// Serves the client's own server through a turn.
