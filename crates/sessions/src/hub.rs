@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::log::{Cursor, EventLog};
-use crate::owner::Owner;
+use crate::owner::{self, Owner};
 use crate::process::Contain;
 use crate::session::policy::Policy;
 use crate::session::{
@@ -250,13 +250,27 @@ impl Hub {
         }
     }
 
-    /// Forgets sessions that are over.
-    pub async fn forget(&self, sessions: Vec<SessionId>) -> Result<(), GatewayError> {
-        if let Some(id) = sessions.iter().find(|id| self.live().contains_key(*id)) {
-            let message = format!("session {id} runs; stop it first");
-            return Err(GatewayError::new(ErrorCode::Conflict, message));
-        }
-        self.ask(move |store| store.delete(&sessions)).await
+    /// Forgets sessions that are over, and gives those that are gone: one that runs, or that somebody
+    /// has just resumed, stays.
+    pub async fn forget(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>, GatewayError> {
+        let own = self.owner_name();
+        let data_dir = self.shared.settings.data_dir.clone();
+        self.ask(move |store| {
+            let mut gone = Vec::new();
+            for id in sessions {
+                let Some(record) = store.session(&id)? else { continue };
+                let owner = record.owner.as_deref();
+                let is_free = record.summary.state == SessionState::Ended
+                    && !owner.is_some_and(|owner| owner::is_alive(&data_dir, owner));
+                // Ours from here on: nobody can resume it.
+                if is_free && store.claim(&id, owner, own.as_deref())? {
+                    gone.push(id);
+                }
+            }
+            store.delete(&gone)?;
+            Ok(gone)
+        })
+        .await
     }
 
     /// Ends all sessions, and comes back when they are over and durable, or after a while.
@@ -280,6 +294,7 @@ impl Hub {
         let command = self.command(new.agent);
         config.model = config.model.or(command.model);
         config.driver = config.driver.or(command.driver);
+        self.shared.settings.defaults.apply(&mut config);
         config.working_directory = Some(directory(config.working_directory.as_deref())?);
         let dialect = driver(new.agent, config.driver.as_deref())?;
         let now = clock::now();
@@ -332,6 +347,7 @@ impl Hub {
             ));
         };
         merge(&mut record.config, &new.config);
+        self.shared.settings.defaults.apply(&mut record.config);
         record.config.working_directory =
             Some(directory(record.config.working_directory.as_deref())?);
         let owner = self.owner_name();
@@ -364,7 +380,8 @@ impl Hub {
         command
     }
 
-    async fn record(&self, id: &SessionId) -> Result<Record, GatewayError> {
+    /// All that is kept of a session beside its events.
+    pub async fn record(&self, id: &SessionId) -> Result<Record, GatewayError> {
         let wanted = id.clone();
         let found = self.ask(move |store| store.session(&wanted)).await?;
         found.ok_or_else(|| {

@@ -1,5 +1,12 @@
 //! The verbs, one file each.
 
+pub(crate) mod agents;
 pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod ls;
+pub(crate) mod prune;
 pub(crate) mod schema;
+pub(crate) mod show;
 pub(crate) mod translate;
+pub(crate) mod wait;
