@@ -30,15 +30,35 @@ pub(crate) struct Args {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Global {
     /// Where sessions are kept [default: ~/.local/share/agentwire]
-    #[arg(long, global = true, value_name = "DIR", env = "AGENTWIRE_DATA_DIR", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "AGENTWIRE_DATA_DIR",
+        hide_env_values = true
+    )]
     pub(crate) data_dir: Option<PathBuf>,
 
     /// The settings to read [default: ~/.config/agentwire/config.toml]
-    #[arg(long, global = true, value_name = "FILE", env = "AGENTWIRE_CONFIG", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "AGENTWIRE_CONFIG",
+        hide_env_values = true
+    )]
     pub(crate) config: Option<PathBuf>,
 
     /// How much to tell on stderr of what goes on
-    #[arg(long, global = true, value_enum, value_name = "LEVEL", env = "AGENTWIRE_LOG", hide_env_values = true, default_value_t)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "LEVEL",
+        env = "AGENTWIRE_LOG",
+        hide_env_values = true,
+        default_value_t
+    )]
     pub(crate) log_level: LogLevel,
 }
 
@@ -83,6 +103,12 @@ pub(crate) enum Verb {
     /// Check the set-up, and say how to mend what is wrong
     #[command(after_long_help = DOCTOR_HELP)]
     Doctor(Doctor),
+    /// The demo agent: Claude's protocol and flags, real tools, no model
+    ///
+    /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see
+    /// docs/demo-agent.md.
+    #[command(hide = true, disable_help_flag = true)]
+    DemoAgent(DemoAgent),
     /// Print the JSON Schema of what agentwire says and takes
     Schema(Schema),
     /// Print a completion script for your shell
@@ -173,6 +199,13 @@ impl std::convert::From<ProfileArg> for Profile {
             ProfileArg::Full => Self::Full,
         }
     }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoAgent {
+    /// Claude's flags
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CLAUDE_FLAGS")]
+    pub(crate) args: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -176,8 +176,10 @@ fn numbers(version: &str) -> Option<[u64; 3]> {
 fn standing(tested: &[&str], version: Option<&str>) -> Standing {
     let Some(version) = version.and_then(numbers) else { return Standing::Unknown };
     let orders = || tested.iter().filter_map(|tested| Some(version.cmp(&numbers(tested)?)));
-    let (older, newer) =
-        (orders().all(|order| order == Ordering::Less), orders().all(|order| order == Ordering::Greater));
+    let (older, newer) = (
+        orders().all(|order| order == Ordering::Less),
+        orders().all(|order| order == Ordering::Greater),
+    );
     if orders().next().is_none() {
         Standing::Unknown
     } else if orders().any(|order| order == Ordering::Equal) {
@@ -245,7 +247,10 @@ mod tests {
     fn drivers_that_are_listed_are_taken() {
         for agent in AGENTS {
             for driver in drivers(agent) {
-                assert!(agentwire_dialects::driver(agent, Some(driver)).is_ok(), "{agent:?} {driver}");
+                assert!(
+                    agentwire_dialects::driver(agent, Some(driver)).is_ok(),
+                    "{agent:?} {driver}"
+                );
             }
         }
     }

@@ -62,6 +62,11 @@ pub(crate) fn log(level: LogLevel) {
     let _ = told.try_init();
 }
 
+/// A line of someone else's, as it is. Whether anyone reads it is no matter.
+pub(crate) fn aside(line: &str) {
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
 /// One line on a terminal that is written over and over; silent where nobody looks.
 pub(crate) struct Progress {
     shown: bool,

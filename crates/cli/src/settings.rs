@@ -20,13 +20,8 @@ use self::value::{PositiveSeconds, Program, Seconds, StoreName};
 use crate::args::Global;
 
 /// Every agent, in the order in which one is chosen.
-pub(crate) const AGENTS: [AgentType; 5] = [
-    AgentType::Claude,
-    AgentType::Codex,
-    AgentType::Gemini,
-    AgentType::Acp,
-    AgentType::Demo,
-];
+pub(crate) const AGENTS: [AgentType; 5] =
+    [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp, AgentType::Demo];
 
 /// What a verb runs with.
 #[derive(Debug)]
@@ -71,10 +66,12 @@ pub(crate) fn program_variable(agent: AgentType) -> Option<&'static str> {
 }
 
 /// The file that is named, which must be there, or the usual one, which need not.
-fn read(global: &Global, environment: Environment) -> Result<(File, Option<PathBuf>), GatewayError> {
-    let usual = || {
-        Some(base("XDG_CONFIG_HOME", ".config", environment)?.join("agentwire/config.toml"))
-    };
+fn read(
+    global: &Global,
+    environment: Environment,
+) -> Result<(File, Option<PathBuf>), GatewayError> {
+    let usual =
+        || Some(base("XDG_CONFIG_HOME", ".config", environment)?.join("agentwire/config.toml"));
     let Some(path) = global.config.clone().or_else(usual) else {
         return Ok((File::default(), None));
     };
@@ -95,16 +92,25 @@ fn read(global: &Global, environment: Environment) -> Result<(File, Option<PathB
 }
 
 /// What the file says, what the environment says instead, and what flags say instead of both.
-fn resolve(file: File, path: Option<PathBuf>, global: &Global, environment: Environment) -> Result<Loaded, GatewayError> {
+fn resolve(
+    file: File,
+    path: Option<PathBuf>,
+    global: &Global,
+    environment: Environment,
+) -> Result<Loaded, GatewayError> {
     let data_dir = match &global.data_dir {
         Some(directory) => absolute(directory)?,
         None => base("XDG_DATA_HOME", ".local/share", environment)
-            .ok_or_else(|| invalid("there is no home directory; set AGENTWIRE_DATA_DIR".to_owned()))?
+            .ok_or_else(|| {
+                invalid("there is no home directory; set AGENTWIRE_DATA_DIR".to_owned())
+            })?
             .join("agentwire"),
     };
     let store = variable("AGENTWIRE_STORE", environment, StoreName::new)?.or(file.store.kind);
     let request = variable("AGENTWIRE_REQUEST_TIMEOUT", environment, |text| {
-        text.parse().map_err(|_| format!("`{text}` is not a number of seconds")).and_then(Seconds::new)
+        text.parse()
+            .map_err(|_| format!("`{text}` is not a number of seconds"))
+            .and_then(Seconds::new)
     })?;
     let usual = Timing::default();
     let limits = file.limits;
@@ -149,7 +155,10 @@ fn commands(
         let name = agent.as_str();
         if let Some(driver) = &given.driver {
             agentwire_dialects::driver(agent, Some(driver)).map_err(|error| {
-                invalid(format!("failed to use the setting agents.{name}.driver: {}", error.message))
+                invalid(format!(
+                    "failed to use the setting agents.{name}.driver: {}",
+                    error.message
+                ))
             })?;
         }
         let named = match program_variable(agent) {
@@ -165,7 +174,13 @@ fn commands(
         let args = first.into_iter().chain(given.args).collect();
         commands.insert(
             name,
-            AgentCommand { program, args, env: given.env, driver: given.driver, model: given.model },
+            AgentCommand {
+                program,
+                args,
+                env: given.env,
+                driver: given.driver,
+                model: given.model,
+            },
         );
     }
     Ok(commands)

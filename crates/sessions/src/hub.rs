@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::log::{Cursor, EventLog};
-use crate::owner::{self, Owner};
+use crate::owner::Owner;
 use crate::process::Contain;
 use crate::session::policy::Policy;
 use crate::session::{
@@ -97,7 +97,7 @@ impl Hub {
                 sweep::sweep(&*store, &settings.data_dir, owner.name())
                     .map_err(|error| storage(&error))?;
             }
-            Ok((settings, store, owner))
+            Ok::<_, GatewayError>((settings, store, owner))
         });
         let (settings, store, owner) = opened.await.map_err(lost)??;
         let contain = Contain::probe(settings.keeper.clone()).await;
@@ -131,6 +131,7 @@ impl Hub {
     /// Starts a session, or goes on with one that is over. It is durable when this returns.
     pub async fn start(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
         if let Some(error) = self.shared.log.stuck() {
+            tracing::warn!(%error, "the store takes no events");
             return Err(storage(&error));
         }
         let key = new.key.as_ref().map(|key| format!("create/{key}"));
@@ -161,10 +162,13 @@ impl Hub {
             settings: Arc::clone(&self.shared.settings),
             room: Arc::clone(&self.shared.room),
         };
-        let policy = Policy::new(agent, &config)?;
+        let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?;
         // What cannot be started is refused before anything is kept.
         let launch = plan.launch(&config, resume.as_deref(), Some(id.as_str()), Some(""))?;
         plan.program(&launch)?;
+        if new.resume.is_some() {
+            self.claim(&id).await?;
+        }
         let parts = Parts {
             tape: tape(dialect, &config, resume.as_deref(), &id),
             core: Core::new(
@@ -195,6 +199,7 @@ impl Hub {
             shared.live.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         });
         start.await.map_err(lost)??;
+        tracing::info!(session = handle.id().as_str(), agent = agent.as_str(), "session started");
         Ok(handle)
     }
 
@@ -236,9 +241,8 @@ impl Hub {
             return Ok(SessionId::from(prefix));
         }
         let all = self.sessions(Filter::default()).await?;
-        let mut fitting = all.iter().filter(|found| {
-            prefix.len() >= 4 && found.id.as_str().starts_with(prefix)
-        });
+        let mut fitting =
+            all.iter().filter(|found| prefix.len() >= 4 && found.id.as_str().starts_with(prefix));
         match (fitting.next(), fitting.next()) {
             (Some(found), None) => Ok(found.id.clone()),
             (Some(_), Some(_)) => {
@@ -252,18 +256,21 @@ impl Hub {
 
     /// Forgets sessions that are over, and gives those that are gone: one that runs, or that somebody
     /// has just resumed, stays.
-    pub async fn forget(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>, GatewayError> {
-        let own = self.owner_name();
-        let data_dir = self.shared.settings.data_dir.clone();
+    pub async fn forget(
+        &self,
+        mut sessions: Vec<SessionId>,
+    ) -> Result<Vec<SessionId>, GatewayError> {
+        sessions.retain(|id| !self.live().contains_key(id));
+        let own = self.owner_name().unwrap_or_default();
         self.ask(move |store| {
             let mut gone = Vec::new();
             for id in sessions {
                 let Some(record) = store.session(&id)? else { continue };
                 let owner = record.owner.as_deref();
                 let is_free = record.summary.state == SessionState::Ended
-                    && !owner.is_some_and(|owner| owner::is_alive(&data_dir, owner));
+                    && !owner.is_some_and(|owner| store.is_alive(owner));
                 // Ours from here on: nobody can resume it.
-                if is_free && store.claim(&id, owner, own.as_deref())? {
+                if is_free && store.claim(&id, owner, &own)? {
                     gone.push(id);
                 }
             }
@@ -350,14 +357,7 @@ impl Hub {
         self.shared.settings.defaults.apply(&mut record.config);
         record.config.working_directory =
             Some(directory(record.config.working_directory.as_deref())?);
-        let owner = self.owner_name();
-        let (session, wanted) = (id.clone(), owner.clone());
-        let claimed =
-            self.ask(move |store| store.claim(&session, None, wanted.as_deref())).await?;
-        if !claimed {
-            return conflict(format!("session {id} was just taken by another process"));
-        }
-        record.owner = owner;
+        record.owner = self.owner_name();
         let summary = &mut record.summary;
         summary.state = SessionState::Starting;
         summary.reason = None;
@@ -365,6 +365,19 @@ impl Hub {
         summary.model = record.config.model.clone().or(summary.model.take());
         summary.approval_mode = Some(record.config.approval_mode.unwrap_or_default());
         Ok((record, Some(native)))
+    }
+
+    /// Makes this process the owner of a session that is over.
+    async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
+        let Some(owner) = self.owner_name() else { return Ok(()) };
+        let session = id.clone();
+        match self.ask(move |store| store.claim(&session, None, &owner)).await? {
+            true => Ok(()),
+            false => {
+                let message = format!("session {id} was just taken by another process");
+                Err(GatewayError::new(ErrorCode::Conflict, message))
+            }
+        }
     }
 
     fn command(&self, agent: AgentType) -> crate::settings::AgentCommand {
@@ -385,8 +398,7 @@ impl Hub {
         let wanted = id.clone();
         let found = self.ask(move |store| store.session(&wanted)).await?;
         found.ok_or_else(|| {
-            let message =
-                format!("there is no session {id}; `agentwire ls` lists those there are");
+            let message = format!("there is no session {id}; `agentwire ls` lists those there are");
             GatewayError::new(ErrorCode::SessionNotFound, message)
         })
     }
@@ -424,7 +436,9 @@ impl Shared {
     /// Closes the log of a session whose actor is gone.
     async fn abandon(&self, id: &SessionId) {
         let id = id.clone();
-        let _ = self.ask(move |store| sweep::close(store, &id, "agentwire failed in this session")).await;
+        let _ = self
+            .ask(move |store| sweep::close(store, &id, "agentwire failed in this session"))
+            .await;
     }
 }
 

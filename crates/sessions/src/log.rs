@@ -1,7 +1,157 @@
-//! stub
-use std::sync::Arc;use std::pin::Pin;use std::task::{Context,Poll};use agentwire_protocol::SessionId;use crate::store::*;
-#[derive(Clone)] pub struct EventLog(Arc<dyn Store>);
-impl EventLog{pub fn new(s:Arc<dyn Store>)->Self{Self(s)} pub fn store(&self)->&Arc<dyn Store>{&self.0} pub fn open(&self,_s:SessionId,_l:u64)->LogWriter{LogWriter} pub fn cursor(&self,_s:&SessionId,_a:u64)->Cursor{Cursor} pub async fn shutdown(&self){} pub fn stuck(&self)->Option<StoreError>{None}}
-pub struct LogWriter; impl LogWriter{pub fn submit(&self,_a:Append)->Committed{Committed}}
-pub struct Committed; impl Future for Committed{type Output=Result<(),StoreError>;fn poll(self:Pin<&mut Self>,_c:&mut Context<'_>)->Poll<Self::Output>{Poll::Ready(Ok(()))}}
-pub struct Cursor;
+//! The log: what sessions add becomes durable, then visible, and is read with cursors.
+
+mod cursor;
+mod live;
+mod writer;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::thread;
+
+use agentwire_protocol::SessionId;
+use tokio::sync::oneshot;
+
+pub use self::cursor::Cursor;
+use self::live::Live;
+use self::writer::{Job, Pending, Shared};
+use crate::store::{Append, Store, StoreError};
+
+/// The log of all sessions of this process; clones are the same log.
+///
+/// One thread writes. It takes what all sessions have handed over since its last commit, keeps it
+/// in one transaction and only then shows it to cursors. Nothing here grows without bound: a
+/// session hands over one append at a time and waits for it, so that the queue holds at most one
+/// for each session; a transaction takes 64 MiB of them; and of what is durable 256 KiB for each
+/// session and 32 MiB in all stay in memory for readers that keep up.
+#[derive(Clone)]
+pub struct EventLog {
+    shared: Arc<Shared>,
+    /// The thread ends when the last of these is dropped.
+    _used: Arc<Used>,
+}
+
+struct Used(Arc<Shared>);
+
+/// Adds to the log of one session, which is live here until this is dropped.
+pub struct LogWriter {
+    log: EventLog,
+    live: Arc<Live>,
+}
+
+/// Resolves when what was handed over is durable and visible.
+///
+/// While the store has no room or is busy this waits; see [`EventLog::stuck`]. Dropping it takes
+/// nothing back.
+#[derive(Debug)]
+#[must_use = "an append is not durable before this resolves"]
+pub struct Committed(oneshot::Receiver<Result<(), StoreError>>);
+
+impl EventLog {
+    /// A log that is kept in that store. Starts the thread that writes.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        let shared = Arc::new(Shared::new(store));
+        let log = Self { _used: Arc::new(Used(Arc::clone(&shared))), shared };
+        let shared = Arc::clone(&log.shared);
+        let started =
+            thread::Builder::new().name("log".to_owned()).spawn(move || writer::run(&shared));
+        match started {
+            Ok(thread) => log.shared.started(thread),
+            Err(_) => log.shared.end(),
+        }
+        log
+    }
+
+    /// Where it is kept.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
+    }
+
+    /// Why the store takes no appends now, if it does not. What was handed over is kept and tried
+    /// again until it does.
+    pub fn stuck(&self) -> Option<StoreError> {
+        self.shared.stuck()
+    }
+
+    /// Makes a session live here; `last` is its last event so far. This process must own it.
+    pub fn open(&self, session: SessionId, last: u64) -> LogWriter {
+        let live = Arc::new(Live::new(session, last));
+        self.shared.open(&live);
+        LogWriter { log: self.clone(), live }
+    }
+
+    /// Reads a session's events after `after`: one that is live here, one that another process
+    /// runs, or one that has ended.
+    pub fn cursor(&self, session: &SessionId, after: u64) -> Cursor {
+        Cursor::new(self.clone(), session.clone(), after)
+    }
+
+    /// Takes no more appends, and returns when those handed over are durable and the thread has
+    /// ended. If the store takes none they are tried once more and then given up with its error.
+    pub async fn shutdown(&self) {
+        self.shared.close();
+        self.shared.ended().await;
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl LogWriter {
+    /// Hands over the next events. A session has one append under way at a time: a second one is
+    /// refused.
+    pub fn submit(&self, append: Append) -> Committed {
+        let (done, committed) = oneshot::channel();
+        let refused = |why| {
+            StoreError::Failed(format!("failed to append to session {}: {why}", self.live.session))
+        };
+        if append.record.summary.id != self.live.session {
+            let _ = done.send(Err(refused("the record is another session's")));
+        } else if self.live.under_way.swap(true, Ordering::AcqRel) {
+            let _ = done.send(Err(refused("its last append is not durable yet")));
+        } else {
+            // A job that is refused is dropped, and its future with it.
+            self.log.shared.hand_over(Job::Append(Box::new(Pending {
+                live: Arc::clone(&self.live),
+                append,
+                done,
+            })));
+        }
+        Committed(committed)
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        self.log.shared.hand_over(Job::Close(Arc::clone(&self.live)));
+    }
+}
+
+impl Future for Committed {
+    type Output = Result<(), StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map(|answer| {
+            answer.unwrap_or_else(|_| {
+                Err(StoreError::Failed("failed to append: the log was shut down".to_owned()))
+            })
+        })
+    }
+}
+
+impl fmt::Debug for EventLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLog").field("stuck", &self.stuck()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LogWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogWriter").field("session", &self.live.session).finish_non_exhaustive()
+    }
+}

@@ -1,4 +1,88 @@
-//! stub
-use std::path::Path;
-pub struct Owner; impl Owner{pub fn claim(_p:&Path)->std::io::Result<Owner>{Ok(Owner)} pub fn name(&self)->&str{""}}
-pub fn is_alive(_p:&Path,_n:&str)->bool{true}
+//! Which processes run sessions: each holds a lock that ends with it, however it ends.
+//!
+//! A pid would not do: it may belong to another program by the time somebody asks.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use uuid::Uuid;
+
+/// This process as the owner of sessions in a data directory, until it is dropped.
+#[derive(Debug)]
+pub struct Owner {
+    name: String,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Owner {
+    /// Makes this process an owner, under a name nobody else has had.
+    pub fn claim(data_dir: &Path) -> io::Result<Self> {
+        let directory = data_dir.join("owners");
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        remove_stale(&directory);
+        let name = Uuid::new_v4().to_string();
+        // It gets its name when it is locked: no one may find it unlocked and think us dead.
+        let unlocked = directory.join(format!("{name}.new"));
+        let path = path(data_dir, &name);
+        let mut lock =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked)?;
+        lock.lock()?;
+        writeln!(lock, "{}", process::id())?;
+        fs::rename(&unlocked, &path)?;
+        Ok(Self { name, path, _lock: lock })
+    }
+
+    /// The name, as it stands in the records of its sessions.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Whether the process of that name still runs. Where that cannot be told it is taken to run: its
+/// sessions are left alone.
+pub fn is_alive(data_dir: &Path, name: &str) -> bool {
+    // The name comes from a record; it must not lead anywhere else.
+    Uuid::try_parse(name).is_ok_and(|_| is_locked(&path(data_dir, name)))
+}
+
+fn path(data_dir: &Path, name: &str) -> PathBuf {
+    data_dir.join("owners").join(format!("{name}.lock"))
+}
+
+/// Whether somebody holds the lock; the file is removed if nobody does.
+fn is_locked(path: &Path) -> bool {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) => return error.kind() != ErrorKind::NotFound,
+    };
+    // Shared, so that two who ask at once do not take each other for the owner.
+    match file.try_lock_shared() {
+        Ok(()) => {
+            let _ = fs::remove_file(path);
+            false
+        }
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
+    }
+}
+
+fn remove_stale(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "lock") {
+            is_locked(&path);
+        }
+    }
+}

@@ -1,9 +1,197 @@
-//! stub
-use std::path::*;use std::ffi::*;use agentwire_dialects::agent::{Exit,Launch};use tokio::net::unix::pipe;
-pub struct Contain; impl Contain{pub async fn probe(_k:Option<PathBuf>)->Contain{Contain} pub async fn spawn(&self,_s:Spawn)->Result<Process,std::io::Error>{Err(std::io::Error::other(""))}}
-pub struct Spawn{pub stdin:StdinPlan} pub enum StdinPlan{Pipe,Null}
-pub struct Process{pub stdin:Option<pipe::Sender>,pub stdout:pipe::Receiver,pub stderr:pipe::Receiver,pub control:Control}
-pub struct Control; impl Control{pub fn signal(&self,_s:TreeSignal){} pub async fn exited(&mut self)->Exit{Exit::Unknown} pub async fn gone(&mut self){}}
-#[derive(Clone,Copy,Debug)] pub enum TreeSignal{Interrupt,Terminate,Kill,Pause,Continue}
-pub struct LaunchFiles; pub fn prepare(_l:Launch,_p:PathBuf,_r:&Path)->std::io::Result<(Spawn,LaunchFiles)>{Err(std::io::Error::other(""))}
-pub fn resolve(_p:&str,_e:Option<&OsStr>,_d:&Path)->Result<PathBuf,std::io::Error>{Err(std::io::Error::other(""))}
+//! Agent processes: each under a keeper that ends the whole tree with the session or the gateway.
+//!
+//! What is promised and what is not:
+//! - However the agent, its session or the gateway ends, everything the agent started ends too.
+//!   The keeper is a child subreaper, so that no descendant can leave its tree, and it sees the
+//!   gateway's death as the end of a socket.
+//! - An agent runs as the same user as its keeper and can kill it. The gateway then ends what is
+//!   left if it is a subreaper itself ([`become_subreaper`]), and reports [`Exit::Unknown`]. An
+//!   agent that kills its keeper *and* the gateway gets away: only another user, a pid namespace or
+//!   a cgroup could hold that.
+//! - A descendant that became another user (`sudo`) cannot be killed. Its session ends all the same;
+//!   only [`Control::gone`] waits for it.
+
+mod contain;
+mod error;
+mod group;
+pub mod keeper;
+mod launch;
+mod output;
+mod resolve;
+mod strays;
+mod tree;
+mod wire;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use agentwire_dialects::agent::Exit;
+use rustix::process::{DumpableBehavior, Pid, Signal};
+use tokio::net::unix::{OwnedWriteHalf, pipe};
+use tokio::sync::watch;
+
+pub use contain::{Contain, Containment};
+pub use error::SpawnError;
+pub use launch::{LaunchFiles, environment, prepare};
+pub use output::Output;
+pub use resolve::{ResolveError, resolve};
+
+/// A process that is wanted.
+#[derive(Clone, Debug)]
+pub struct Spawn {
+    /// The program, by absolute path.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where it works.
+    pub directory: PathBuf,
+    /// What its stdin is.
+    pub stdin: StdinPlan,
+}
+
+/// What the stdin of a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StdinPlan {
+    /// A pipe that we write.
+    Pipe,
+    /// Nothing to read.
+    Null,
+}
+
+/// A process that was started.
+#[derive(Debug)]
+pub struct Process {
+    /// Its stdin, if it is a pipe. Dropping it is the end of the input.
+    pub stdin: Option<pipe::Sender>,
+    /// What it prints.
+    pub stdout: Output,
+    /// What it complains.
+    pub stderr: Output,
+    /// The hold on it.
+    pub control: Control,
+}
+
+/// The hold on a process and on all that it started. Dropping it kills them all.
+#[derive(Debug)]
+pub struct Control {
+    pid: u32,
+    reach: Reach,
+    state: watch::Receiver<State>,
+}
+
+/// What a whole tree can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeSignal {
+    /// Stop what you do.
+    Interrupt,
+    /// End yourselves.
+    Terminate,
+    /// End.
+    Kill,
+    /// Stand still.
+    Pause,
+    /// Go on.
+    Continue,
+}
+
+#[derive(Debug)]
+enum Reach {
+    /// Its keeper: the socket, and a handle that no reuse of its pid can mislead.
+    Keeper { commands: OwnedWriteHalf, keeper: Option<OwnedFd> },
+    /// Its process group.
+    Group(Pid),
+}
+
+/// How far a process has come. Each step is final.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    exit: Option<Exit>,
+    /// Nothing more is waited for on its pipes.
+    silent: bool,
+    gone: bool,
+}
+
+impl Control {
+    /// The agent's process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Tells the whole tree. A paused one takes anything but `Kill` only when it goes on.
+    pub fn signal(&self, signal: TreeSignal) {
+        match &self.reach {
+            Reach::Keeper { commands, keeper } => {
+                wake(keeper.as_ref());
+                wire::command(commands.as_ref(), signal);
+            }
+            Reach::Group(group) => {
+                if self.state.borrow().exit.is_none() {
+                    group::signal(*group, signal.number());
+                }
+            }
+        }
+    }
+
+    /// How the agent's own process ended, as soon as it has: whoever still holds its pipes.
+    /// [`Exit::Unknown`] if its keeper was killed. Safe to cancel and to call again.
+    pub async fn exited(&mut self) -> Exit {
+        match self.state.wait_for(|state| state.exit.is_some()).await {
+            Ok(state) => state.exit.unwrap_or(Exit::Unknown),
+            Err(_) => Exit::Unknown,
+        }
+    }
+
+    /// Returns when nothing is left of the whole tree. Safe to cancel and to call again.
+    pub async fn gone(&mut self) {
+        // An error says that the runtime ends; the keeper sees that as the end of its gateway.
+        let _ = self.state.wait_for(|state| state.gone).await;
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        match &self.reach {
+            // The socket's end says the rest.
+            Reach::Keeper { keeper, .. } => wake(keeper.as_ref()),
+            Reach::Group(_) => self.signal(TreeSignal::Kill),
+        }
+    }
+}
+
+impl TreeSignal {
+    fn number(self) -> Signal {
+        match self {
+            Self::Interrupt => Signal::INT,
+            Self::Terminate => Signal::TERM,
+            Self::Kill => Signal::KILL,
+            Self::Pause => Signal::STOP,
+            Self::Continue => Signal::CONT,
+        }
+    }
+}
+
+/// Makes this process the parent of whatever a killed keeper leaves, so that it can be ended too.
+///
+/// For a program, not for a library: from then on, when a keeper is lost, every child of this
+/// process that is in another session (`setsid`) and is no keeper of ours is taken for the lost
+/// keeper's and killed.
+pub fn become_subreaper() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Keeps other processes of this user, agents above all, from reading this one's memory and
+/// environment.
+pub fn hide_memory() -> io::Result<()> {
+    Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// An agent can stop its keeper; a stopped keeper hears nothing.
+fn wake(keeper: Option<&OwnedFd>) {
+    if let Some(keeper) = keeper {
+        let _ = rustix::process::pidfd_send_signal(keeper, Signal::CONT);
+    }
+}

@@ -1,6 +1,8 @@
 //! Where a log is kept. A store is blocking and knows nothing of agents: it keeps batches of event
 //! lines, one record for each session, and the keys of calls that must count once.
 
+mod append;
+mod batch;
 pub mod memory;
 pub mod sqlite;
 
@@ -13,36 +15,41 @@ use serde::{Deserialize, Serialize};
 /// Keeps logs. All methods block; the log calls them from threads of its own.
 pub trait Store: Send + Sync {
     /// Keeps all of these or none, durably: after this returns a power cut takes nothing back.
+    ///
+    /// A session that is not known yet begins with it. It is a conflict if a batch does not begin
+    /// one after the last event kept, if another process owns the session, if the session was
+    /// deleted, or if a key was kept before.
     fn append(&self, appends: &[&Append]) -> Result<(), StoreError>;
 
     /// The batches that hold the events after `after`, oldest first: at least one if there is one,
-    /// and no more once `bytes` are reached. The first may begin at or before `after`.
-    fn read(
-        &self,
-        session: &SessionId,
-        after: u64,
-        bytes: usize,
-    ) -> Result<Vec<Batch>, StoreError>;
+    /// and no more once `bytes` are reached. The first may begin at or before `after`. None if
+    /// the session is not known.
+    fn read(&self, session: &SessionId, after: u64, bytes: usize)
+    -> Result<Vec<Batch>, StoreError>;
 
     /// One session.
     fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError>;
 
-    /// Sessions, newest first.
+    /// Sessions, newest first; none if `before` is not known.
     fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError>;
 
     /// What a call with that key was answered, if there was one.
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError>;
 
-    /// Forgets sessions and all that is theirs.
-    fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
-
-    /// Makes `owner` the session's owner if its owner now is `expected`: of several who try, one.
+    /// Makes `owner` the owner of a session if it is `expected`'s now, and says whether it did: of
+    /// several that try at once exactly one takes over.
     fn claim(
         &self,
         session: &SessionId,
         expected: Option<&str>,
-        owner: Option<&str>,
+        owner: &str,
     ) -> Result<bool, StoreError>;
+
+    /// Whether an owner of that name still runs, in another process or in this one.
+    fn is_alive(&self, owner: &str) -> bool;
+
+    /// Forgets sessions and all that is theirs; those that are not known are passed over.
+    fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
 
     /// Changes whenever another process may have added events; `None` where there is no other.
     fn version(&self) -> Result<Option<u64>, StoreError>;
@@ -130,7 +137,7 @@ pub enum StoreError {
     Full(String),
     /// Somebody else holds it; it may be tried again.
     Busy(String),
-    /// The batch does not follow what was kept: another process owns the session.
+    /// It does not follow what was kept: another process owns the session, or has used the key.
     Conflict(String),
     /// Anything else.
     Failed(String),

@@ -19,7 +19,7 @@ pub(crate) fn sweep(store: &dyn Store, data_dir: &Path, owner: &str) -> Result<(
     for record in store.sessions(&Filter { live: true, ..Filter::default() })? {
         let is_alive = record.owner.as_deref().is_some_and(|name| owner::is_alive(data_dir, name));
         let id = &record.summary.id;
-        if !is_alive && store.claim(id, record.owner.as_deref(), Some(owner))? {
+        if !is_alive && store.claim(id, record.owner.as_deref(), owner)? {
             close(store, id, "agentwire ended while the session ran")?;
         }
     }
@@ -95,8 +95,5 @@ fn closing(record: Record, reason: &str) -> Append {
 }
 
 fn agent(by: &OpenBy) -> Agent<'_> {
-    Agent {
-        id: Text::from(by.agent.as_str()),
-        parent: by.parent.as_deref().map(Text::from),
-    }
+    Agent { id: Text::from(by.agent.as_str()), parent: by.parent.as_deref().map(Text::from) }
 }

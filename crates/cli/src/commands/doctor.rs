@@ -138,11 +138,9 @@ fn installation(agent: &Installed, wanted: Option<AgentType>) -> Check {
         Standing::Unknown if name == AgentType::Acp.as_str() => {
             Check::ok(name, format!("{version} at {}", path.display()))
         }
-        Standing::Unknown => Check::warn(
-            name,
-            message,
-            format!("see what `{} --version` says", path.display()),
-        ),
+        Standing::Unknown => {
+            Check::warn(name, message, format!("see what `{} --version` says", path.display()))
+        }
         Standing::Newer => Check::warn(
             name,
             message,
@@ -170,7 +168,9 @@ fn write(out: &mut impl Write, checks: &[Check], paint: Paint) -> io::Result<()>
     let number = |verdict| checks.iter().filter(|check| check.status == verdict).count();
     let told = match (number(Verdict::Fail), number(Verdict::Warn)) {
         (0, 0) => "all is well".to_owned(),
-        (0, warned) => format!("it works; {} could be better", shown::count(warned as u64, "thing")),
+        (0, warned) => {
+            format!("it works; {} could be better", shown::count(warned as u64, "thing"))
+        }
         (failed, _) => format!("{} must be mended", shown::count(failed as u64, "thing")),
     };
     writeln!(out, "\n{told}")

@@ -55,17 +55,14 @@ async fn write(
             Some(transcript) => {
                 for (_, line) in batch.events() {
                     let text = std::str::from_utf8(line).map_err(io::Error::other)?;
-                    transcript.event(&Event::from_json(text).map_err(io::Error::other)?, &mut out)?;
+                    transcript
+                        .event(&Event::from_json(text).map_err(io::Error::other)?, &mut out)?;
                 }
             }
         }
         last = batch.first + batch.count - 1;
         bytes += batch.lines.len() as u64;
-        progress.show(&format!(
-            "{last} of {} events, {}",
-            summary.last_seq,
-            shown::bytes(bytes)
-        ));
+        progress.show(&format!("{last} of {} events, {}", summary.last_seq, shown::bytes(bytes)));
     }
     progress.clear();
     if let Some(transcript) = &mut transcript {

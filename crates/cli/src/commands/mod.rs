@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod completions;
+pub(crate) mod demo_agent;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod ls;

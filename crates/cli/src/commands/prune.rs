@@ -32,7 +32,8 @@ pub(crate) fn run(global: &Global, args: &Prune) -> Result<(), Failure> {
             (false, false) => {
                 let asked = print::ask(&format!("forget {total}, {room}?"))?;
                 asked.ok_or_else(|| {
-                    let message = "nobody is there to be asked; add --yes to forget them, or --dry-run";
+                    let message =
+                        "nobody is there to be asked; add --yes to forget them, or --dry-run";
                     GatewayError::new(ErrorCode::InvalidMessage, message)
                 })?
             }

@@ -47,7 +47,9 @@ async fn look(hub: &Hub, session: &str) -> Result<(Record, Vec<Json<'static>>), 
     seqs.sort_unstable();
     let mut raised = Vec::new();
     for seq in seqs {
-        let Some(batch) = hub.events(&id, seq.saturating_sub(1)).await?.next().await? else { break };
+        let Some(batch) = hub.events(&id, seq.saturating_sub(1)).await?.next().await? else {
+            break;
+        };
         let line = batch.events().find(|(at, _)| *at == seq).map(|(_, line)| line);
         let text = line.and_then(|line| std::str::from_utf8(line).ok());
         raised.extend(text.and_then(|text| Json::parse(text).ok()).map(Json::into_owned));
@@ -116,11 +118,8 @@ fn write_request(
     let kind = Json::of(&request.kind);
     let what = [&request.tool_name, &request.name, &request.title];
     let what = what.into_iter().flatten().next().map(|text| shown::line(&text.decode()));
-    let heading = format!(
-        "waits: {} {}",
-        kind.get().trim_matches('"'),
-        what.as_deref().unwrap_or_default()
-    );
+    let heading =
+        format!("waits: {} {}", kind.get().trim_matches('"'), what.as_deref().unwrap_or_default());
     let id = shown::line(&request.request_id.decode());
     writeln!(out, "{}  {}", paint.yellow(heading.trim_end()), paint.dim(&id))?;
     if let Some(message) = &request.message {
@@ -150,7 +149,9 @@ fn indented(text: &str) -> String {
 fn next(session: &SessionSummary) -> String {
     let id = shown::short(session.id.as_str());
     match (session.state, &session.native_session_id) {
-        (SessionState::Ended, Some(_)) => format!("go on with it: agentwire run --resume {id} PROMPT"),
+        (SessionState::Ended, Some(_)) => {
+            format!("go on with it: agentwire run --resume {id} PROMPT")
+        }
         (SessionState::Ended, None) => {
             "it cannot be resumed: its agent never told its own id of it".to_owned()
         }

@@ -21,9 +21,9 @@ fn place(text: &str, span: &Range<usize>) -> String {
 /// Serde says: unknown field `X`, expected one of `A`, `B`. Anything else is passed on as it is.
 fn explain(message: &str) -> String {
     let unknown = [("unknown field ", "key"), ("unknown variant ", "value")];
-    let found = unknown
-        .iter()
-        .find_map(|(start, what)| Some((message.strip_prefix(start)?.split_once("expected")?, *what)));
+    let found = unknown.iter().find_map(|(start, what)| {
+        Some((message.strip_prefix(start)?.split_once("expected")?, *what))
+    });
     let Some(((given, known), what)) = found else {
         return message.trim_end().replace('\n', "; ");
     };

@@ -156,19 +156,43 @@ fn mistakes_are_named_with_their_place_and_what_was_meant() {
     let cases = [
         ("agnet = 'x'", "line 1, column 1: unknown key `agnet`; did you mean `agent`?"),
         ("\n[agents.codx]", "line 2, column 9: unknown key `codx`; did you mean `codex`?"),
-        ("[limits]\n  stal_after = 1", "line 2, column 3: unknown key `stal_after`; did you mean `stall_after`?"),
-        ("zebra = 1", "line 1, column 1: unknown key `zebra`; known here: agent, agents, limits, policy, store, prices, projects"),
+        (
+            "[limits]\n  stal_after = 1",
+            "line 2, column 3: unknown key `stal_after`; did you mean `stall_after`?",
+        ),
+        (
+            "zebra = 1",
+            "line 1, column 1: unknown key `zebra`; known here: agent, agents, limits, policy, store, prices, projects",
+        ),
         ("agent = 'claud'", "line 1, column 9: unknown value `claud`; did you mean `claude`?"),
-        ("policy.approval = 'autoedit'", "line 1, column 19: unknown value `autoedit`; did you mean `autoEdit`?"),
-        ("limits.stop_grace = 'soon'", "line 1, column 21: invalid type: string \"soon\", expected a number"),
-        ("limits.stop_grace = -1", "line 1, column 21: -1 is not a number of seconds from 0 to 1000000000"),
-        ("limits.stop_grace = nan", "line 1, column 21: NaN is not a number of seconds from 0 to 1000000000"),
+        (
+            "policy.approval = 'autoedit'",
+            "line 1, column 19: unknown value `autoedit`; did you mean `autoEdit`?",
+        ),
+        (
+            "limits.stop_grace = 'soon'",
+            "line 1, column 21: invalid type: string \"soon\", expected a number",
+        ),
+        (
+            "limits.stop_grace = -1",
+            "line 1, column 21: -1 is not a number of seconds from 0 to 1000000000",
+        ),
+        (
+            "limits.stop_grace = nan",
+            "line 1, column 21: NaN is not a number of seconds from 0 to 1000000000",
+        ),
         ("limits.call_timeout = 0", "line 1, column 23: it must be more than 0 seconds"),
         ("agents.acp.command = []", "line 1, column 22: the list names no program"),
-        ("agents.acp.command = 5", "line 1, column 22: invalid type: integer `5`, expected a program, or a list of a program and its arguments"),
+        (
+            "agents.acp.command = 5",
+            "line 1, column 22: invalid type: integer `5`, expected a program, or a list of a program and its arguments",
+        ),
         ("projects.x = 'here'", "line 1, column 14: here must begin with `/` or `~/`"),
         ("prices.m = { input = inf, output = 1 }", "line 1, column 22: inf is not a price"),
-        ("store.kind = 'postgres://me:secret@host'", "line 1, column 14: this version of agentwire has no PostgreSQL store; use `sqlite` or `memory`"),
+        (
+            "store.kind = 'postgres://me:secret@host'",
+            "line 1, column 14: this version of agentwire has no PostgreSQL store; use `sqlite` or `memory`",
+        ),
     ];
     for (text, expected) in cases {
         let error = toml::from_str::<File>(text).expect_err(text);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use agentwire_sessions::settings::StoreKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
 /// About 31 years: sums with the clock's time cannot overflow.
 const MOST_SECONDS: f64 = 1e9;

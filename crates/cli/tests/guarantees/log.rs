@@ -151,7 +151,12 @@ fn l5_a_full_disk_loses_nothing() {
     let root = rustix::process::geteuid().is_root();
     let mut command = std::process::Command::new("unshare");
     command.args(if root { &["--mount"][..] } else { &["--mount", "--map-root-user"][..] });
-    command.arg(own).args(["--exact", "log::l5_inside_of_the_namespace", "--ignored", "--nocapture"]);
+    command.arg(own).args([
+        "--exact",
+        "log::l5_inside_of_the_namespace",
+        "--ignored",
+        "--nocapture",
+    ]);
     command.env("AGENTWIRE_TEST_NAMESPACE", "1");
     let output = command.output().expect("unshare");
     let said = String::from_utf8_lossy(&output.stdout).into_owned()
@@ -195,10 +200,8 @@ async fn l5_inside_of_the_namespace() {
     // Reading goes on.
     let mut again = gateway.hub.events(session.id(), 0).await.expect("a cursor");
     assert!(again.next().await.expect("a log that reads").is_some());
-    let grown = std::process::Command::new("mount")
-        .args(["-o", "remount,size=200m"])
-        .arg(&data)
-        .status();
+    let grown =
+        std::process::Command::new("mount").args(["-o", "remount,size=200m"]).arg(&data).status();
     assert!(grown.expect("mount").success());
     reader.turn_end().await;
     assert!(gateway.hub.log().stuck().is_none());

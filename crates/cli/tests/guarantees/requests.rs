@@ -32,11 +32,8 @@ async fn r1_the_first_answer_wins() {
         );
         let program = script(&parent, "agent.sh", &text);
         let state = format!("--state-dir={}/demo", parent.display());
-        let command = AgentCommand {
-            program: Some(program),
-            args: vec![state],
-            ..AgentCommand::default()
-        };
+        let command =
+            AgentCommand { program: Some(program), args: vec![state], ..AgentCommand::default() };
         settings.agents.insert("claude", command);
     })
     .await;
@@ -229,10 +226,8 @@ async fn limits_pause_and_ask() {
         let raised = reader.until(|kind| matches!(kind, EventKind::RequestRaised(_))).await;
         let EventKind::RequestRaised(raised) = raised.kind else { panic!("another kind") };
         // Even where everything is allowed.
-        let waits = tokio::time::timeout(
-            PATIENCE,
-            session.until(|summary| summary.open_requests == 1),
-        );
+        let waits =
+            tokio::time::timeout(PATIENCE, session.until(|summary| summary.open_requests == 1));
         waits.await.expect("a session that waits");
         let id = raised.request_id.to_string();
         if allow {

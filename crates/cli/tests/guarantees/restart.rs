@@ -50,7 +50,8 @@ fn l1_nothing_seen_is_lost_when_the_gateway_is_killed() {
         child.wait().expect("an end");
         let whole = seen.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         seen.truncate(whole);
-        if let Some(line) = seen.split(|byte| *byte == b'\n').next().filter(|line| !line.is_empty()) {
+        if let Some(line) = seen.split(|byte| *byte == b'\n').next().filter(|line| !line.is_empty())
+        {
             let event = Event::from_json(std::str::from_utf8(line).expect("UTF-8")).expect("JSON");
             sessions.insert(event.session_id.into_owned(), seen);
         }
@@ -171,9 +172,7 @@ async fn l6_a_restart_closes_what_was_open() {
     assert_eq!(resumed.id(), &id);
     let mut reader = gateway.reader(&resumed).await;
     let said = reader
-        .until(|kind| {
-            matches!(kind, EventKind::TurnCompleted(turn) if turn.turn_number == 2)
-        })
+        .until(|kind| matches!(kind, EventKind::TurnCompleted(turn) if turn.turn_number == 2))
         .await;
     let EventKind::TurnCompleted(turn) = said.kind else { panic!("another kind") };
     assert_eq!(turn.result.expect("an answer").to_string(), "turns 2");

@@ -59,7 +59,9 @@ async fn p4_an_agent_that_ignores_everything_is_ended() {
     let session = gateway.hub.start(gateway.session(AgentType::Claude, "hello")).await;
     let session = session.expect("a session");
     let mut reader = gateway.reader(&session).await;
-    reader.until(|kind| matches!(kind, EventKind::StatusChanged(_) | EventKind::TurnStarted(_))).await;
+    reader
+        .until(|kind| matches!(kind, EventKind::StatusChanged(_) | EventKind::TurnStarted(_)))
+        .await;
     session.send(Command::Interrupt).await.expect("taken");
     let summary = tokio::time::timeout(PATIENCE, session.ended()).await.expect("an end in time");
     assert_eq!(summary.state, SessionState::Ended);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::Exit;
-use agentwire_dialects::tape::{Signal, Tape};
+use agentwire_dialects::tape::{Signal, Sink as _, Tape};
 use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, SessionEnded, SessionStarted, Status, StatusChanged,
 };
@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::Message;
-use super::agent::{Happening, Plan, Running};
+use super::agent::{Happening, Plan, Running, SCRATCH};
 use super::core::{Core, Effect, ended};
 use super::limits::{Limits, Reached};
 use super::policy::Policy;
@@ -30,19 +30,11 @@ use crate::store::{Append, StoreError};
 /// How much may gather while a commit runs; beyond it the agent waits.
 const GATHER_LIMIT: usize = 1 << 20;
 
-/// How much is read at once.
-const READ_LIMIT: usize = 128 << 10;
-
 /// A line that is longer needs leave: how many sessions hold such lines at once is bounded.
 const LARGE_LINE: usize = 1 << 20;
 
 /// How long an agent may live on after it closed its output.
 const CLOSED_GRACE: Duration = Duration::from_secs(2);
-
-std::thread_local! {
-    /// One buffer for all sessions of a thread: nothing is awaited while it is used.
-    static SCRATCH: std::cell::RefCell<Vec<u8>> = std::cell::RefCell::new(vec![0; READ_LIMIT]);
-}
 
 /// What an actor is made of.
 pub(crate) struct Parts {
@@ -256,28 +248,30 @@ impl Actor {
         self.core.journal.tick();
         match happening {
             Happening::Writable => process.flush(),
-            Happening::Stdout => SCRATCH.with_borrow_mut(|buffer| {
-                if let Some(bytes) = process.read_stdout(buffer) {
-                    self.core.book.silent(false);
-                    self.tape.feed(bytes, &mut self.core);
-                }
-            }),
-            Happening::Stderr => SCRATCH.with_borrow_mut(|buffer| {
+            Happening::Stdout(count) => {
+                process.heard(count);
+                self.core.book.silent(false);
+                SCRATCH.with_borrow(|buffer| {
+                    self.tape.feed(buffer.get(..count).unwrap_or_default(), &mut self.core);
+                });
+            }
+            Happening::Stderr(count) => {
                 let dialect = self.plan.dialect.name();
                 let core = &mut self.core;
                 let each = &mut |line: &[u8], unterminated: bool| {
-                    use agentwire_dialects::tape::Sink as _;
                     core.event(stderr::draft(dialect, line, unterminated));
                 };
-                match process.read_stderr(buffer) {
-                    Some(bytes) => process.said.feed(bytes, each),
-                    None if process.stderr_is_closed() => process.said.end(each),
-                    None => {}
+                if count == 0 {
+                    process.close_stderr();
+                    process.said.end(each);
+                } else {
+                    SCRATCH.with_borrow(|buffer| {
+                        process.said.feed(buffer.get(..count).unwrap_or_default(), each);
+                    });
                 }
-            }),
+            }
             Happening::Exited(exit) => process.exited(exit),
             Happening::Gone => process.gone(),
-            Happening::Drained => process.drained(),
         }
         self.verify_resume();
         if self.process.as_ref().is_some_and(Running::is_over) {
@@ -301,7 +295,9 @@ impl Actor {
         let session = self.core.book.record.summary.id.as_str().to_owned();
         let resume = self.resume.as_deref();
         let launch = self.plan.launch(&self.config, resume, Some(&session), prompt)?;
-        self.process = Some(self.plan.start(launch).await?);
+        let process = self.plan.start(launch).await?;
+        tracing::debug!(session, pid = process.control.pid(), "agent process started");
+        self.process = Some(process);
         self.tape.start(&mut self.core);
         Ok(())
     }
@@ -310,6 +306,8 @@ impl Actor {
     async fn process_over(&mut self) {
         let Some(process) = self.process.take() else { return };
         let exit = process.exit.unwrap_or(Exit::Unknown);
+        let session = self.core.book.record.summary.id.as_str();
+        tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
         let was_busy = self.core.book.is_busy();
         let lost = process.said.lost();
         if lost > 0 {
@@ -370,8 +368,9 @@ impl Actor {
             self.unverified = None;
             return;
         }
-        let message =
-            format!("the agent opened its session {told} in place of {asked}, which was to be resumed");
+        let message = format!(
+            "the agent opened its session {told} in place of {asked}, which was to be resumed"
+        );
         summary.native_session_id = self.unverified.take();
         self.core.error("resumeFailed", message.clone());
         self.ending = Some((SessionEndReason::Failed, Some(message)));
@@ -389,6 +388,7 @@ impl Actor {
         // An id that was not told again is still the one to resume by.
         summary.native_session_id =
             summary.native_session_id.take().or(self.unverified.take()).or(self.resume.take());
+        tracing::info!(session = summary.id.as_str(), ?reason, error, "session ended");
         self.core.emit(SessionEnded { reason, error: error.map(Text::from) });
         self.core.book.record.owner = None;
         self.fail_calls(|_| true, ErrorCode::Conflict, "the session ended");
@@ -409,8 +409,7 @@ impl Actor {
         record.summary.last_seq = self.core.journal.last();
         record.summary.updated_at = self.core.journal.timestamp().to_owned();
         let summary = record.summary.clone();
-        let append =
-            Append { batch, record: record.clone(), keys: std::mem::take(&mut self.keys) };
+        let append = Append { batch, record: record.clone(), keys: std::mem::take(&mut self.keys) };
         self.core.book.changed = false;
         self.in_flight = Some(InFlight {
             committed: Box::pin(self.writer.submit(append)),
@@ -448,6 +447,8 @@ impl Actor {
             }
             // The log is no longer ours, or cannot be written at all: nothing may go on unseen.
             Err(error) => {
+                let session = self.core.book.record.summary.id.as_str();
+                tracing::error!(session, %error, "session lost: its log cannot be written");
                 self.is_over = true;
                 self.process = None;
                 let error = storage(&error);
@@ -558,8 +559,7 @@ impl Actor {
                 TreeSignal::Terminate => Some(TreeSignal::Kill),
                 TreeSignal::Kill | TreeSignal::Pause | TreeSignal::Continue => None,
             };
-            self.escalation =
-                next.map(|signal| (now + self.plan.settings.timing.signal, signal));
+            self.escalation = next.map(|signal| (now + self.plan.settings.timing.signal, signal));
         }
         let Some(process) = self.process.as_mut().filter(|process| process.exit.is_none()) else {
             return;

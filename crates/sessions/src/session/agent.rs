@@ -1,23 +1,25 @@
 //! The agent's process: how it is started, and its three pipes.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Launch, Start, Stdin};
 use agentwire_protocol::session::OnLimit;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SessionConfig};
+use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::stderr::Stderr;
-use crate::process::{Contain, Control, LaunchFiles, StdinPlan, prepare, resolve};
+use crate::process::{Contain, Control, LaunchFiles, Output, StdinPlan, prepare, resolve};
 use crate::settings::{AgentCommand, Settings};
 
-/// How long a pipe may stay open after all who should hold it are gone.
-const STRANGER: Duration = Duration::from_secs(1);
+/// How much is read at once.
+const READ_LIMIT: usize = 128 << 10;
 
 /// How the processes of a session are started.
 #[derive(Clone)]
@@ -104,7 +106,7 @@ impl Plan {
         let closes = launch.stdin != Stdin::Open;
         let runtime = self.settings.data_dir.join("run");
         let (mut spawn, files) =
-            prepare(launch, program.clone(), &runtime).map_err(|error| failed(&error))?;
+            prepare(&launch, program.clone(), &runtime).map_err(|error| failed(&error))?;
         if closes && text.is_none() {
             spawn.stdin = StdinPlan::Null;
         }
@@ -134,8 +136,8 @@ pub(super) struct Running {
     written: usize,
     /// stdin is closed once all is written.
     closes: bool,
-    stdout: Option<pipe::Receiver>,
-    stderr: Option<pipe::Receiver>,
+    stdout: Option<Output>,
+    stderr: Option<Output>,
     pub(super) control: Control,
     pub(super) said: Stderr,
     pub(super) exit: Option<Exit>,
@@ -152,20 +154,16 @@ pub(super) struct Running {
 pub(super) enum Happening {
     Exited(Exit),
     Gone,
-    Stdout,
-    Stderr,
+    /// So many bytes are in [`SCRATCH`]; none is the end.
+    Stdout(usize),
+    Stderr(usize),
     Writable,
-    Drained,
 }
 
 impl Running {
     /// The next that happens. Cancelling it loses nothing.
     pub(super) async fn next(&mut self, may_read: bool) -> Happening {
         let is_writing = self.written < self.outgoing.len();
-        let readable = async |receiver: &Option<pipe::Receiver>| match receiver {
-            Some(receiver) => drop(receiver.readable().await),
-            None => std::future::pending().await,
-        };
         let writable = async |sender: &Option<pipe::Sender>| match sender {
             Some(sender) => drop(sender.writable().await),
             None => std::future::pending().await,
@@ -183,11 +181,9 @@ impl Running {
         // In no order: none of these may keep another waiting, however fast it comes.
         tokio::select! {
             () = writable(&self.stdin), if is_writing => Happening::Writable,
-            () = readable(&self.stdout), if may_read => Happening::Stdout,
-            () = readable(&self.stderr), if may_read => Happening::Stderr,
+            count = read(&mut self.stdout), if may_read => Happening::Stdout(count),
+            count = read(&mut self.stderr), if may_read => Happening::Stderr(count),
             end = end, if !self.is_gone => end,
-            // Nobody of the tree is left to write: the pipes end, unless a stranger holds them.
-            () = tokio::time::sleep(STRANGER), if self.is_gone && may_read => Happening::Drained,
         }
     }
 
@@ -200,12 +196,6 @@ impl Running {
     /// The whole tree is gone: what is in the pipes is all that will be.
     pub(super) fn gone(&mut self) {
         self.is_gone = true;
-    }
-
-    /// Somebody outside of the tree holds a pipe open: it counts as closed.
-    pub(super) fn drained(&mut self) {
-        self.stdout = None;
-        self.stderr = None;
     }
 
     /// Whether there is nothing left to read or to wait for.
@@ -254,37 +244,36 @@ impl Running {
         }
     }
 
-    /// Reads what stdout has into `buffer`: the bytes, or nothing if there is nothing now.
-    pub(super) fn read_stdout<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let read = read(&mut self.stdout, buffer);
-        let now = Instant::now();
-        if self.stdout.is_none() {
-            self.closed = Some(now);
+    /// stdout has said something, or is at its end.
+    pub(super) fn heard(&mut self, count: usize) {
+        self.heard = Instant::now();
+        if count == 0 {
+            self.stdout = None;
+            self.closed = Some(self.heard);
         }
-        if read.is_some() {
-            self.heard = now;
-        }
-        read
     }
 
-    /// Reads what stderr has.
-    pub(super) fn read_stderr<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        read(&mut self.stderr, buffer)
-    }
-
-    /// Whether stderr is at its end.
-    pub(super) fn stderr_is_closed(&self) -> bool {
-        self.stderr.is_none()
+    /// stderr is at its end.
+    pub(super) fn close_stderr(&mut self) {
+        self.stderr = None;
     }
 }
 
-fn read<'b>(receiver: &mut Option<pipe::Receiver>, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-    match receiver.as_ref()?.try_read(buffer) {
-        Ok(0) => *receiver = None,
-        Ok(count) => return buffer.get(..count),
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-        Err(_) => *receiver = None,
-    }
-    None
+std::thread_local! {
+    /// One buffer for all sessions of a thread. It is filled and emptied without anything being awaited
+    /// in between: what completes a `select!` runs on in the same poll.
+    pub(super) static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_LIMIT]);
+}
+
+/// Reads into [`SCRATCH`]. An error is an end.
+async fn read(output: &mut Option<Output>) -> usize {
+    let Some(output) = output else { return std::future::pending().await };
+    std::future::poll_fn(|context| {
+        SCRATCH.with_borrow_mut(|buffer| {
+            let mut buffer = ReadBuf::new(buffer);
+            let read = Pin::new(&mut *output).poll_read(context, &mut buffer);
+            read.map(|result| result.map_or(0, |()| buffer.filled().len()))
+        })
+    })
+    .await
 }

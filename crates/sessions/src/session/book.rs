@@ -119,9 +119,7 @@ impl Book {
         let waits = |request: &Raised| {
             matches!(request.kind, RequestKind::Permission | RequestKind::Question)
         };
-        self.record.open.turn.is_some()
-            && !self.is_silent
-            && !self.requests.values().any(waits)
+        self.record.open.turn.is_some() && !self.is_silent && !self.requests.values().any(waits)
     }
 
     /// The agent has said nothing for long, or speaks again.
@@ -310,12 +308,13 @@ impl Book {
 
     fn info(&mut self, info: &AgentInfo<'_>) {
         let summary = &mut self.record.summary;
-        let mut put = |field: fn(&mut agentwire_protocol::SessionSummary) -> &mut Option<String>,
-                       text: &Option<Text<'_>>| {
-            if let Some(text) = text {
-                *field(summary) = Some(text.to_string());
-            }
-        };
+        let mut put =
+            |field: fn(&mut agentwire_protocol::SessionSummary) -> &mut Option<String>,
+             text: &Option<Text<'_>>| {
+                if let Some(text) = text {
+                    *field(summary) = Some(text.to_string());
+                }
+            };
         put(|summary| &mut summary.native_session_id, &info.native_session_id);
         put(|summary| &mut summary.model, &info.model);
         put(|summary| &mut summary.agent_version, &info.agent_version);

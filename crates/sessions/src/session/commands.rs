@@ -4,7 +4,7 @@ use agentwire_dialects::agent::Exit;
 use agentwire_protocol::event::{SessionEndReason, Status, StatusChanged};
 use agentwire_protocol::session::PROMPT_LIMIT;
 use agentwire_protocol::{
-    Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, Text,
+    ApprovalMode, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, Text,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -68,9 +68,11 @@ impl Actor {
             Some(_) => {}
             None => prompt.message_id = Some(Uuid::new_v4().to_string()),
         }
-        if let Some(reached) = self.limits.reached(&self.core.book).filter(|_| {
-            self.core.book.record.open.turn.is_none() && !self.core.book.is_busy()
-        }) {
+        if let Some(reached) = self
+            .limits
+            .reached(&self.core.book)
+            .filter(|_| self.core.book.record.open.turn.is_none() && !self.core.book.is_busy())
+        {
             return self.hold(call, prompt, reached);
         }
         self.deliver(call, prompt)
@@ -171,6 +173,10 @@ impl Actor {
             self.policy.set_mode(mode);
             self.config.approval_mode = Some(mode);
         }
+        if change.permission_mode.is_some() {
+            // The agent's own mode wins: then what it still asks about is for the user.
+            self.policy.set_mode(ApprovalMode::Ask);
+        }
         if change.permission_mode.is_some() || change.approval_mode.is_some() {
             self.config.permission_mode.clone_from(&change.permission_mode);
         }
@@ -200,7 +206,6 @@ impl Actor {
             )),
         }
     }
-
 }
 
 /// The reply to a prompt names its message.

@@ -43,14 +43,7 @@ struct Delta {
 impl Journal {
     /// Goes on after the event of that number.
     pub(crate) fn new(session: SessionId, last: u64) -> Self {
-        Self {
-            session,
-            last,
-            lines: Vec::new(),
-            count: 0,
-            timestamp: clock::now(),
-            delta: None,
-        }
+        Self { session, last, lines: Vec::new(), count: 0, timestamp: clock::now(), delta: None }
     }
 
     /// Events from here on happened now.

@@ -10,8 +10,7 @@ use crate::settings::Price;
 
 /// The insights specification's rates, in dollars for a million tokens, for an agent that tells no
 /// cost and has no price set: input, output, cache read, cache write.
-const DEFAULT_PRICE: Price =
-    Price { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
+const DEFAULT_PRICE: Price = Price { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
 
 /// What a session may take.
 #[derive(Clone, Debug)]

@@ -2,11 +2,10 @@
 //! only ever denies.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
 
 use agentwire_protocol::event::{
-    RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnOrigin,
-    TurnStarted, input_digest,
+    RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnOrigin, TurnStarted,
+    input_digest,
 };
 use agentwire_protocol::{
     Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, Settlement, Text,
@@ -17,7 +16,7 @@ use super::actor::{Actor, NOBODY};
 use super::book::Raised;
 use super::core::Effect;
 use super::limits::Reached;
-use super::policy::{Asked, Verdict};
+use super::policy::{Asked, Verdict, on_disk};
 use crate::process::TreeSignal;
 
 /// How many settled requests are remembered, to tell who comes late.
@@ -33,7 +32,7 @@ impl Actor {
                     continue;
                 }
                 let verdict = match raised.kind {
-                    RequestKind::Permission => self.policy.decide(&asked(&raised), &real_path),
+                    RequestKind::Permission => self.policy.decide(&asked(&raised), &on_disk),
                     RequestKind::Question
                     | RequestKind::Hook
                     | RequestKind::Mcp
@@ -61,8 +60,7 @@ impl Actor {
         };
         match self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core) {
             Ok(()) => {
-                let outcome =
-                    if allow { RequestOutcome::Allowed } else { RequestOutcome::Denied };
+                let outcome = if allow { RequestOutcome::Allowed } else { RequestOutcome::Denied };
                 self.close(raised, outcome, SettledBy::Policy, Some(&rule), None);
             }
             Err(error) => {
@@ -320,24 +318,6 @@ impl Actor {
                 denials: None,
             });
             self.core.book.own_turn_over();
-        }
-    }
-}
-
-/// The path with the links of the part of it that exists followed.
-fn real_path(path: &Path) -> PathBuf {
-    let mut rest = PathBuf::new();
-    let mut part = path;
-    loop {
-        if let Ok(real) = part.canonicalize() {
-            return real.join(rest);
-        }
-        match (part.parent(), part.file_name()) {
-            (Some(parent), Some(name)) => {
-                rest = Path::new(name).join(rest);
-                part = parent;
-            }
-            (Some(_) | None, _) => return path.to_path_buf(),
         }
     }
 }

@@ -79,11 +79,7 @@ impl Stderr {
 }
 
 /// The event of a line.
-pub(super) fn draft<'a>(
-    dialect: &'static str,
-    line: &'a [u8],
-    unterminated: bool,
-) -> Draft<'a> {
+pub(super) fn draft<'a>(dialect: &'static str, line: &'a [u8], unterminated: bool) -> Draft<'a> {
     let line = match std::str::from_utf8(line) {
         Ok(text) => NativeLine::Text(Cow::Borrowed(text)),
         Err(_) => NativeLine::Bytes(Cow::Borrowed(line)),

@@ -1,3 +1,185 @@
-//! stub
-#[derive(Default)] pub struct Memory; use super::*; use agentwire_protocol::SessionId;
-impl Store for Memory{ fn append(&self,_a:&[&Append])->Result<(),StoreError>{Ok(())} fn read(&self,_s:&SessionId,_a:u64,_b:usize)->Result<Vec<Batch>,StoreError>{Ok(vec![])} fn session(&self,_i:&SessionId)->Result<Option<Record>,StoreError>{Ok(None)} fn sessions(&self,_f:&Filter)->Result<Vec<Record>,StoreError>{Ok(vec![])} fn remembered(&self,_k:&str)->Result<Option<String>,StoreError>{Ok(None)} fn delete(&self,_s:&[SessionId])->Result<(),StoreError>{Ok(())} fn version(&self)->Result<Option<u64>,StoreError>{Ok(None)} fn claim(&self,_s:&SessionId,_e:Option<&str>,_n:Option<&str>)->Result<bool,StoreError>{Ok(true)}}
+//! A store that lives as long as the process: for tests, and for those who want no traces.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use agentwire_protocol::{SessionId, SessionState};
+
+use super::{Append, Batch, Filter, Record, Store, StoreError};
+
+/// Keeps logs in memory.
+#[derive(Debug, Default)]
+pub struct Memory {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// By the order in which they began.
+    sessions: BTreeMap<u64, Session>,
+    orders: HashMap<SessionId, u64>,
+    begun: u64,
+    /// The session and the answer of each key.
+    keys: HashMap<String, (u64, String)>,
+}
+
+#[derive(Debug)]
+struct Session {
+    record: Record,
+    batches: Vec<Batch>,
+}
+
+impl Memory {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Memory {
+    fn append(&self, appends: &[&Append]) -> Result<(), StoreError> {
+        let mut kept = self.kept();
+        kept.check(appends)?;
+        for append in appends {
+            kept.keep(append);
+        }
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        bytes: usize,
+    ) -> Result<Vec<Batch>, StoreError> {
+        let kept = self.kept();
+        let Some(session) = kept.session(session) else {
+            return Ok(Vec::new());
+        };
+        let start = session.batches.partition_point(|batch| batch.last() <= after);
+        let mut total = 0;
+        let wanted = session.batches.iter().skip(start).take_while(|batch| {
+            let room = total == 0 || total < bytes;
+            total += batch.lines.len();
+            room
+        });
+        Ok(wanted.cloned().collect())
+    }
+
+    fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError> {
+        Ok(self.kept().session(id).map(|session| session.record.clone()))
+    }
+
+    fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError> {
+        let kept = self.kept();
+        let before = match &filter.before {
+            Some(id) => kept.orders.get(id).copied().unwrap_or(0),
+            None => u64::MAX,
+        };
+        Ok(kept
+            .sessions
+            .range(..before)
+            .rev()
+            .map(|(_, session)| &session.record)
+            .filter(|record| !filter.live || record.summary.state != SessionState::Ended)
+            .take(filter.limit.unwrap_or(usize::MAX))
+            .cloned()
+            .collect())
+    }
+
+    fn remembered(&self, key: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.kept().keys.get(key).map(|(_, answer)| answer.clone()))
+    }
+
+    fn claim(
+        &self,
+        session: &SessionId,
+        expected: Option<&str>,
+        owner: &str,
+    ) -> Result<bool, StoreError> {
+        let mut kept = self.kept();
+        let Some(session) = kept.session_mut(session) else {
+            return Ok(false);
+        };
+        let free = session.record.owner.as_deref() == expected;
+        if free {
+            session.record.owner = Some(owner.to_owned());
+        }
+        Ok(free)
+    }
+
+    /// No other process can see this store, and what this one runs its log knows.
+    fn is_alive(&self, _owner: &str) -> bool {
+        false
+    }
+
+    fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
+        let mut kept = self.kept();
+        let gone: HashSet<u64> = sessions.iter().filter_map(|id| kept.orders.remove(id)).collect();
+        kept.sessions.retain(|order, _| !gone.contains(order));
+        kept.keys.retain(|_, (order, _)| !gone.contains(order));
+        Ok(())
+    }
+
+    fn version(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+}
+
+impl Session {
+    fn last(&self) -> u64 {
+        self.batches.last().map_or(0, Batch::last)
+    }
+}
+
+impl Kept {
+    fn session(&self, id: &SessionId) -> Option<&Session> {
+        self.sessions.get(self.orders.get(id)?)
+    }
+
+    fn session_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
+        self.sessions.get_mut(self.orders.get(id)?)
+    }
+
+    /// Whether all can be kept, one after the other; nothing is changed.
+    fn check(&self, appends: &[&Append]) -> Result<(), StoreError> {
+        let mut ends: HashMap<&SessionId, (u64, Option<&str>)> = HashMap::new();
+        let mut keys = HashSet::new();
+        for append in appends {
+            let id = &append.record.summary.id;
+            let known = ends.get(id).copied().or_else(|| {
+                let session = self.session(id)?;
+                Some((session.last(), session.record.owner.as_deref()))
+            });
+            let last = append.check(known)?;
+            ends.insert(id, (last, append.record.owner.as_deref()));
+            for (key, _) in &append.keys {
+                if self.keys.contains_key(key) || !keys.insert(key) {
+                    return Err(StoreError::used(key));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, append: &Append) {
+        let id = &append.record.summary.id;
+        let order = *self.orders.entry(id.clone()).or_insert_with(|| {
+            self.begun += 1;
+            self.begun
+        });
+        let session = self
+            .sessions
+            .entry(order)
+            .or_insert_with(|| Session { record: append.record.clone(), batches: Vec::new() });
+        session.record = append.record.clone();
+        session.batches.extend(append.batch.clone());
+        for (key, answer) in &append.keys {
+            self.keys.insert(key.clone(), (order, answer.clone()));
+        }
+    }
+}

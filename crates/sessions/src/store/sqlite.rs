@@ -1,2 +1,230 @@
-//! stub
-pub struct Sqlite; impl Sqlite{pub fn open(_p:&std::path::Path)->Result<super::memory::Memory,super::StoreError>{Ok(super::memory::Memory)}}
+//! A store in one SQLite file, shared by all processes of a data directory.
+
+mod connect;
+mod error;
+mod readers;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use agentwire_protocol::SessionId;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use self::error::failed;
+use self::readers::Readers;
+use super::{Append, Batch, Filter, Record, Store, StoreError};
+use crate::owner;
+
+/// SQLite copies the log back into the database by itself (every 1,000 pages), but can begin it
+/// anew only at a moment when nobody reads. Where readers leave no such moment, one is made when
+/// the log is this long.
+const LOG_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// How long appends stand still for that.
+const LOG_WAIT: Duration = Duration::from_millis(100);
+
+/// Keeps logs in `agentwire.db` in a data directory.
+///
+/// What deleted sessions took is used again by later events; the file does not shrink.
+#[derive(Debug)]
+pub struct Sqlite {
+    directory: PathBuf,
+    path: PathBuf,
+    writer: Mutex<Writer>,
+    readers: Readers,
+    /// `PRAGMA data_version` compares with what the same connection saw before.
+    watcher: Mutex<Option<Connection>>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    connection: Connection,
+    log: PathBuf,
+    /// The length of the log at which it is next begun anew.
+    log_limit: u64,
+}
+
+/// How a database is set up and how large it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The file.
+    pub path: PathBuf,
+    /// SQLite's version.
+    pub sqlite: &'static str,
+    /// The version of the tables.
+    pub schema: u32,
+    /// `wal`.
+    pub journal_mode: String,
+    /// 2 is `FULL`.
+    pub synchronous: u32,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Bytes of the file that are free for new events.
+    pub free_bytes: u64,
+    /// Bytes of the write-ahead log.
+    pub log_bytes: u64,
+}
+
+impl Sqlite {
+    /// Opens the store of a data directory, and makes both if there is none.
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        let (directory, path, connection) = connect::open(directory)?;
+        Ok(Self {
+            writer: Mutex::new(Writer {
+                connection,
+                log: connect::log_path(&path),
+                log_limit: LOG_LIMIT,
+            }),
+            readers: Readers::new(path.clone()),
+            watcher: Mutex::new(None),
+            directory,
+            path,
+        })
+    }
+
+    /// How it is set up, for those who ask what is wrong.
+    pub fn status(&self) -> Result<Status, StoreError> {
+        // `synchronous` is a setting of the connection that writes.
+        rows::status(&self.writer().connection, &self.path)
+            .map_err(failed("read the state of the store"))
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Sqlite {
+    fn append(&self, appends: &[&Append]) -> Result<(), StoreError> {
+        let records = appends
+            .iter()
+            .map(|append| rows::record_text(&append.record))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut writer = self.writer();
+        writer.change("append", |transaction| {
+            for (append, record) in appends.iter().zip(&records) {
+                rows::append(transaction, append, record)?;
+            }
+            Ok(())
+        })?;
+        writer.limit_log();
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        bytes: usize,
+    ) -> Result<Vec<Batch>, StoreError> {
+        self.readers
+            .with(|connection| rows::read(connection, session, after, bytes))
+            .map_err(failed("read events"))
+    }
+
+    fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError> {
+        self.readers
+            .with(|connection| rows::session(connection, id))
+            .map_err(failed("read a session"))
+    }
+
+    fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError> {
+        self.readers
+            .with(|connection| rows::sessions(connection, filter))
+            .map_err(failed("list sessions"))
+    }
+
+    fn remembered(&self, key: &str) -> Result<Option<String>, StoreError> {
+        self.readers
+            .with(|connection| rows::remembered(connection, key))
+            .map_err(failed("look for a key"))
+    }
+
+    fn claim(
+        &self,
+        session: &SessionId,
+        expected: Option<&str>,
+        owner: &str,
+    ) -> Result<bool, StoreError> {
+        self.writer().change("claim a session", |transaction| {
+            Ok(rows::claim(transaction, session, expected, owner)?)
+        })
+    }
+
+    fn is_alive(&self, owner: &str) -> bool {
+        owner::is_alive(&self.directory, owner)
+    }
+
+    /// Sessions are gone at once; their events are removed in steps, so that appends of others go
+    /// on between. Steps that a crash cut off are done by the next call.
+    fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
+        self.writer().change("delete sessions", |transaction| {
+            for session in sessions {
+                rows::doom(transaction, session)?;
+            }
+            Ok(())
+        })?;
+        while self
+            .writer()
+            .change("delete events", |transaction| Ok(rows::delete_some(transaction)?))?
+        {
+            thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn version(&self) -> Result<Option<u64>, StoreError> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match watcher.take() {
+            Some(connection) => connection,
+            None => connect::reader(&self.path).map_err(failed("open the store"))?,
+        };
+        let version = connection
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .map_err(failed("read the version of the store"));
+        *watcher = Some(connection);
+        version.map(Some)
+    }
+}
+
+impl Writer {
+    /// One transaction: all of it or nothing.
+    fn change<T>(
+        &mut self,
+        what: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, rows::Refusal>,
+    ) -> Result<T, StoreError> {
+        let error = failed(what);
+        // Immediate: a transaction that began as a reader could not wait for another writer.
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&error)?;
+        let done = work(&transaction).map_err(|refusal| match refusal {
+            rows::Refusal::Store(refusal) => refusal,
+            rows::Refusal::Sqlite(cause) => error(cause),
+        })?;
+        transaction.commit().map_err(&error)?;
+        Ok(done)
+    }
+
+    /// Failing here is harmless: the events are durable, and it is tried again.
+    fn limit_log(&mut self) {
+        let length = connect::length(&self.log);
+        if length < self.log_limit {
+            return;
+        }
+        let _ = self.connection.busy_timeout(LOG_WAIT);
+        let busy = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(RESTART)", (), |row| row.get::<_, bool>(0))
+            .unwrap_or(true);
+        let _ = self.connection.busy_timeout(connect::BUSY_TIMEOUT);
+        self.log_limit = if busy { length + LOG_LIMIT } else { LOG_LIMIT };
+    }
+}

@@ -132,8 +132,7 @@ fn owners(data_dir: &Path) -> (usize, usize) {
         let is_lock = path.extension().is_some_and(|extension| extension == "lock");
         path.file_stem().filter(|_| is_lock)?.to_str().map(str::to_owned)
     });
-    let (alive, stale): (Vec<_>, Vec<_>) =
-        names.partition(|name| owner::is_alive(data_dir, name));
+    let (alive, stale): (Vec<_>, Vec<_>) = names.partition(|name| owner::is_alive(data_dir, name));
     (alive.len(), stale.len())
 }
 

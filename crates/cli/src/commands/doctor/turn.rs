@@ -49,10 +49,8 @@ async fn turn(loaded: &Loaded) -> Result<String, String> {
 }
 
 async fn speak(hub: &Hub, directory: &str) -> Result<String, String> {
-    let config = SessionConfig {
-        working_directory: Some(directory.to_owned()),
-        ..SessionConfig::default()
-    };
+    let config =
+        SessionConfig { working_directory: Some(directory.to_owned()), ..SessionConfig::default() };
     let session = hub.start(NewSession {
         agent: AgentType::Demo,
         prompt: Some(Prompt::text(format!("/say {WORD}"))),

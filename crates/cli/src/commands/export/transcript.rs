@@ -317,7 +317,13 @@ impl Transcript {
         self.part(agent, &lines.join("\n"), out)
     }
 
-    fn code(&self, agent: &str, language: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+    fn code(
+        &self,
+        agent: &str,
+        language: &str,
+        text: &str,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let text = text.trim_end();
         if text.is_empty() {
             return Ok(());

@@ -1,0 +1,199 @@
+//! Bash: a real command in the session's directory, in a process group of its own.
+
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+
+use super::agent::{Agent, Halt};
+use super::input::{Happened, Input, spawn};
+use super::json::Look as _;
+use super::tools::Outcome;
+
+/// How much of each output is kept, as Claude keeps it.
+const KEPT: usize = 30_000;
+
+/// How long a command may take if it does not say.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long the outputs of a command that has ended are waited for: something that it left behind
+/// may hold them open.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// A command that runs. Dropped, it is killed, and all of its group that is left.
+pub(super) struct Running {
+    number: u64,
+    group: Option<Pid>,
+    exited: Option<io::Result<ExitStatus>>,
+    closed: u8,
+    stdout: Arc<Mutex<Kept>>,
+    stderr: Arc<Mutex<Kept>>,
+}
+
+/// The beginning of an output, and how much more there was.
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    more: u64,
+}
+
+impl Kept {
+    fn text(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes).trim_end().to_owned();
+        match self.more {
+            0 => text,
+            more => format!("{text}\n\n... [{more} bytes truncated] ..."),
+        }
+    }
+}
+
+impl Running {
+    pub(super) fn note(&mut self, number: u64, happened: Happened) {
+        if number != self.number {
+            return;
+        }
+        match happened {
+            Happened::Exited(status) => self.exited = Some(status),
+            Happened::Closed => self.closed += 1,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let (None, Some(group)) = (&self.exited, self.group) {
+            // It may be gone already.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+impl Agent {
+    pub(super) fn bash(&mut self, input: &Value) -> Result<Outcome, Halt> {
+        if input.at("run_in_background") == true {
+            return Ok(Outcome::failed("the demo agent runs commands in the foreground only"));
+        }
+        let command = input.at("command").as_str().unwrap_or_default();
+        let patience = input.at("timeout").as_u64().map_or(PATIENCE, Duration::from_millis);
+        match self.start(command) {
+            Ok(running) => self.command = Some(running),
+            Err(error) => return Ok(Outcome::failed(&format!("failed to run bash: {error}"))),
+        }
+        // Whatever ends the wait, the command ends with it.
+        let ended = self.await_command(patience);
+        let running = self.command.take();
+        ended?;
+        Ok(running.map_or_else(
+            || Outcome::failed("the command is gone"),
+            |running| outcome(&running, patience),
+        ))
+    }
+
+    fn start(&mut self, command: &str) -> io::Result<Running> {
+        self.commands += 1;
+        let number = self.commands;
+        let mut child = Command::new("bash")
+            .arg("-c")
+            .arg(command)
+            .current_dir(&self.session.directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let running = Running {
+            number,
+            group: i32::try_from(child.id()).ok().and_then(Pid::from_raw),
+            exited: None,
+            closed: 0,
+            stdout: keep(child.stdout.take(), number, &self.post)?,
+            stderr: keep(child.stderr.take(), number, &self.post)?,
+        };
+        let post = self.post.clone();
+        spawn("command", move || {
+            let _ = post.send(Input::Command(number, Happened::Exited(child.wait())));
+        })?;
+        Ok(running)
+    }
+
+    fn await_command(&mut self, patience: Duration) -> Result<(), Halt> {
+        let until = Instant::now().checked_add(patience);
+        while self.command.as_ref().is_some_and(|running| running.exited.is_none()) {
+            if !self.wait(until)? {
+                return Ok(());
+            }
+        }
+        let until = Instant::now().checked_add(LINGER);
+        while self.command.as_ref().is_some_and(|running| running.closed < 2) {
+            if !self.wait(until)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn outcome(running: &Running, patience: Duration) -> Outcome {
+    let text = |kept: &Mutex<Kept>| kept.lock().unwrap_or_else(PoisonError::into_inner).text();
+    let (stdout, stderr) = (text(&running.stdout), text(&running.stderr));
+    let shown: Vec<&str> =
+        [stdout.as_str(), stderr.as_str()].into_iter().filter(|text| !text.is_empty()).collect();
+    let shown = shown.join("\n");
+    let code = match &running.exited {
+        Some(Ok(status)) => status.code().or(status.signal().map(|signal| 128 + signal)),
+        Some(Err(error)) => return Outcome::failed(&format!("failed to wait for bash: {error}")),
+        None => {
+            let seconds = patience.as_secs_f64();
+            return Outcome::failed(&format!("Command timed out after {seconds} s\n{shown}"));
+        }
+    };
+    if code != Some(0) {
+        let code = code.unwrap_or(1);
+        return Outcome::failed(format!("Exit code {code}\n{shown}").trim_end());
+    }
+    let content =
+        if shown.is_empty() { "(Bash completed with no output)".to_owned() } else { shown };
+    let told = json!({
+        "stdout": stdout,
+        "stderr": stderr,
+        "interrupted": false,
+        "isImage": false,
+        "noOutputExpected": false,
+    });
+    Outcome::done(content, told)
+}
+
+/// Reads an output to its end and keeps the beginning of it.
+fn keep(
+    output: Option<impl Read + Send + 'static>,
+    number: u64,
+    post: &SyncSender<Input>,
+) -> io::Result<Arc<Mutex<Kept>>> {
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    let (reader, post) = (Arc::clone(&kept), post.clone());
+    spawn("output", move || {
+        let mut chunk = [0; 8 << 10];
+        if let Some(mut output) = output {
+            loop {
+                let read = match output.read(&mut chunk) {
+                    Ok(0) => break,
+                    Ok(read) => chunk.get(..read).unwrap_or_default(),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(_) => break,
+                };
+                let mut kept = reader.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = KEPT.saturating_sub(kept.bytes.len()).min(read.len());
+                let (shown, dropped) = read.split_at(room);
+                kept.bytes.extend_from_slice(shown);
+                kept.more += dropped.len() as u64;
+            }
+        }
+        let _ = post.send(Input::Command(number, Happened::Closed));
+    })?;
+    Ok(kept)
+}

@@ -1,0 +1,274 @@
+//! Hooks of the client: who wants to be called, and what they answer.
+
+use std::time::{Duration, Instant};
+
+use regex_lite::Regex;
+use serde_json::{Value, json};
+
+use super::agent::{Agent, Halt};
+use super::json::Look as _;
+use super::requests::{Answer, Asker};
+
+/// How long the end of the session waits for its hook.
+const LAST_HOOK: Duration = Duration::from_secs(1);
+
+/// The callbacks that were registered by `initialize`.
+#[derive(Default)]
+pub(super) struct Hooks(Vec<Hook>);
+
+#[derive(Clone)]
+struct Hook {
+    event: String,
+    matcher: Matcher,
+    callback: String,
+    timeout: Option<Duration>,
+    /// No answer counts as a refusal.
+    strict: bool,
+}
+
+#[derive(Clone)]
+enum Matcher {
+    All,
+    Names(Vec<String>),
+    Pattern(Regex),
+    Nothing,
+}
+
+impl Matcher {
+    /// Letters and bars are a choice of names; anything else is a pattern that may match anywhere.
+    fn read(text: Option<&str>) -> Self {
+        match text {
+            None | Some("" | "*") => Self::All,
+            Some(text) if text.chars().all(|c| c.is_alphanumeric() || "_-|".contains(c)) => {
+                Self::Names(text.split('|').map(str::to_owned).collect())
+            }
+            Some(text) => Regex::new(text).map_or(Self::Nothing, Self::Pattern),
+        }
+    }
+
+    fn fits(&self, subject: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Names(names) => names.iter().any(|name| name == subject),
+            Self::Pattern(pattern) => pattern.is_match(subject),
+            Self::Nothing => false,
+        }
+    }
+}
+
+impl Hooks {
+    /// `{"PreToolUse": [{"matcher", "hookCallbackIds", "timeout", "onFailure"}]}`
+    pub(super) fn read(hooks: &Value) -> Self {
+        let mut all = Vec::new();
+        for (event, entries) in hooks.as_object().into_iter().flatten() {
+            for entry in entries.as_array().into_iter().flatten() {
+                let matcher = Matcher::read(entry.at("matcher").as_str());
+                let seconds = entry.at("timeout").as_f64();
+                let callbacks = entry.at("hookCallbackIds").as_array().into_iter().flatten();
+                all.extend(callbacks.filter_map(Value::as_str).map(|callback| Hook {
+                    event: event.clone(),
+                    matcher: matcher.clone(),
+                    callback: callback.to_owned(),
+                    timeout: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+                    strict: entry.at("onFailure") == "block",
+                }));
+            }
+        }
+        Self(all)
+    }
+
+    fn matching(&self, event: &str, subject: &str) -> Vec<Hook> {
+        let fits = |hook: &&Hook| hook.event == event && hook.matcher.fits(subject);
+        self.0.iter().filter(fits).cloned().collect()
+    }
+}
+
+/// What happened, for hooks.
+pub(super) struct Occasion<'o> {
+    pub(super) event: &'static str,
+    /// What matchers look at: a tool, a source, a kind of subagent.
+    pub(super) subject: &'o str,
+    pub(super) tool_use_id: Option<&'o str>,
+    pub(super) fields: Value,
+}
+
+/// What hooks want of a tool call.
+#[derive(Default)]
+pub(super) struct Verdict {
+    pub(super) decision: Option<Decision>,
+    pub(super) reason: String,
+    pub(super) input: Option<Value>,
+    /// The turn is to end.
+    pub(super) stop: Option<String>,
+}
+
+/// The strongest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Decision {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl Verdict {
+    pub(super) fn of(outputs: &[Value]) -> Self {
+        let mut verdict = Self { stop: stopped(outputs), ..Self::default() };
+        for output in outputs {
+            let specific = &output.at("hookSpecificOutput");
+            let word =
+                specific.at("permissionDecision").as_str().or(output.at("decision").as_str());
+            let decision = match word {
+                Some("allow" | "approve") => Some(Decision::Allow),
+                Some("ask") => Some(Decision::Ask),
+                Some("deny" | "block") => Some(Decision::Deny),
+                _ => None,
+            };
+            if decision > verdict.decision {
+                verdict.decision = decision;
+                let reason = specific.at("permissionDecisionReason").as_str();
+                verdict.reason = reason.unwrap_or(reason_of(output)).to_owned();
+            }
+            let input = specific.get("updatedInput").filter(|input| input.is_object());
+            verdict.input = input.cloned().or(verdict.input);
+        }
+        verdict
+    }
+}
+
+/// Why a hook blocked, if one did.
+pub(super) fn blocked(outputs: &[Value]) -> Option<String> {
+    let block = outputs.iter().find(|output| output.at("decision") == "block");
+    block.map(|output| reason_of(output).to_owned()).or_else(|| stopped(outputs))
+}
+
+/// Why a hook wants no more, if one does.
+pub(super) fn stopped(outputs: &[Value]) -> Option<String> {
+    let stop = outputs.iter().find(|output| output.at("continue") == false)?;
+    Some(stop.at("stopReason").as_str().unwrap_or(reason_of(stop)).to_owned())
+}
+
+fn reason_of(output: &Value) -> &str {
+    output.at("reason").as_str().unwrap_or("Blocked by hook")
+}
+
+impl Agent {
+    /// Calls the hooks of this event, one after the other; what they answered.
+    pub(super) fn raise(&mut self, occasion: &Occasion<'_>) -> Result<Vec<Value>, Halt> {
+        self.raise_within(occasion, None)
+    }
+
+    fn raise_within(
+        &mut self,
+        occasion: &Occasion<'_>,
+        limit: Option<Duration>,
+    ) -> Result<Vec<Value>, Halt> {
+        let mut outputs = Vec::new();
+        for hook in self.hooks.matching(occasion.event, occasion.subject) {
+            let id = self.call_hook(&hook, occasion)?;
+            let patience = hook.timeout.or(limit);
+            let until = patience.and_then(|patience| Instant::now().checked_add(patience));
+            let answer = self.answer(std::slice::from_ref(&id), until)?;
+            if answer.is_none() {
+                self.withdraw(&id)?;
+            }
+            outputs.extend(self.hook_output(&hook, answer.map(|(_, answer)| answer))?);
+        }
+        Ok(outputs)
+    }
+
+    /// Calls the hooks that may decide a permission, all at once, and does not wait for them: whoever
+    /// answers first decides.
+    pub(super) fn raise_together(&mut self, occasion: &Occasion<'_>) -> Result<Vec<String>, Halt> {
+        let hooks = self.hooks.matching(occasion.event, occasion.subject);
+        hooks.iter().map(|hook| self.call_hook(hook, occasion)).collect()
+    }
+
+    fn call_hook(&mut self, hook: &Hook, occasion: &Occasion<'_>) -> Result<String, Halt> {
+        let mut input = json!({
+            "session_id": self.session.id,
+            "transcript_path": self.memory.path(),
+            "cwd": self.session.directory,
+            "permission_mode": self.permissions.mode.name(),
+            "hook_event_name": occasion.event,
+        });
+        if let Some(fields) = input.as_object_mut() {
+            fields.extend(self.turn.iter().map(|turn| ("prompt_id".to_owned(), json!(turn.id))));
+            if let Some(spawned) = self.speakers.current().spawned.as_ref() {
+                fields.insert("agent_id".to_owned(), json!(spawned.agent_id));
+                fields.insert("agent_type".to_owned(), json!(spawned.kind));
+            }
+            fields.extend(occasion.fields.as_object().cloned().unwrap_or_default());
+        }
+        let tool_use_id = match occasion.tool_use_id {
+            Some(id) => id.to_owned(),
+            None => self.session.ids.uuid().to_string(),
+        };
+        self.request(
+            Asker::Turn,
+            &json!({
+                "subtype": "hook_callback",
+                "callback_id": hook.callback,
+                "input": input,
+                "tool_use_id": tool_use_id,
+            }),
+        )
+    }
+
+    fn hook_output(&mut self, hook: &Hook, answer: Option<Answer>) -> Result<Option<Value>, Halt> {
+        match answer {
+            Some(Answer::Given(output)) if output.is_object() => return Ok(Some(output)),
+            // Nobody is there who could mind.
+            Some(Answer::Closed) if !hook.strict => return Ok(None),
+            Some(Answer::Given(_) | Answer::Failed(_) | Answer::Closed) | None => {}
+        }
+        let name = &hook.callback;
+        let what = "the SDK host replied with an error or an invalid answer";
+        let treated = if hook.strict { "as a block" } else { "as empty" };
+        self.inform(
+            &format!(
+                "{}: Hook callback {name} failed: {what}. Its answer was treated {treated}.",
+                hook.event
+            ),
+            "hook_callback_failed",
+        )?;
+        let block =
+            json!({ "decision": "block", "reason": format!("hook callback {name} failed") });
+        Ok(hook.strict.then_some(block))
+    }
+
+    /// Says something to the user that is no part of the conversation.
+    pub(super) fn inform(&mut self, content: &str, tag: &str) -> Result<(), Halt> {
+        self.emit(json!({
+            "type": "system",
+            "subtype": "informational",
+            "content": content,
+            "level": "warning",
+            "tag": tag,
+        }))
+    }
+
+    pub(super) fn session_start(&mut self) -> Result<(), Halt> {
+        let source = if self.session.resumed { "resume" } else { "startup" };
+        self.raise(&Occasion {
+            event: "SessionStart",
+            subject: source,
+            tool_use_id: None,
+            fields: json!({ "source": source, "model": self.model }),
+        })
+        .map(drop)
+    }
+
+    pub(super) fn session_end(&mut self) -> Result<(), Halt> {
+        let occasion = Occasion {
+            event: "SessionEnd",
+            subject: "other",
+            tool_use_id: None,
+            fields: json!({ "reason": "other" }),
+        };
+        match self.raise_within(&occasion, Some(LAST_HOOK)) {
+            // It ends already.
+            Ok(_) | Err(Halt::Interrupted(_)) => Ok(()),
+            Err(halt) => Err(halt),
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Whether a tool may run: hooks first, then rules and the mode, then whoever is there to ask.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::agent::{Agent, Halt};
+use super::flags::Flags;
+use super::hooks::{Decision, Occasion, Verdict};
+use super::json::Look as _;
+use super::requests::{Answer, Asker};
+use super::rules::{Mode, Rule};
+use super::tools::Call;
+
+/// What holds for the session.
+pub(super) struct Permissions {
+    pub(super) mode: Mode,
+    pub(super) allow: Vec<Rule>,
+    pub(super) deny: Vec<Rule>,
+    /// Where files may be edited without asking, if the mode says so.
+    directories: Vec<PathBuf>,
+}
+
+/// What a tool needs before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    Nothing,
+    /// It changes this file.
+    Edit(PathBuf),
+    /// It does what a rule or a user must allow.
+    Leave,
+    /// It is a question itself.
+    Talk,
+}
+
+pub(super) enum Permit {
+    /// It may run, with this input; `how` tells who said so.
+    Yes {
+        input: Value,
+        how: Value,
+    },
+    No(Refusal),
+}
+
+/// Why a tool does not run.
+pub(super) struct Refusal {
+    pub(super) message: String,
+    pub(super) meta: Value,
+    /// The turn is to end.
+    pub(super) interrupt: bool,
+}
+
+impl Refusal {
+    fn new(message: String, source: &str) -> Self {
+        let meta = json!({
+            "non_execution_kind": "permission-rule",
+            "permission_decision": { "decision": "reject", "source": source },
+        });
+        Self { message, meta, interrupt: false }
+    }
+}
+
+fn accepted(input: &Value, source: &str) -> Permit {
+    let how = json!({ "decision": "accept", "source": source });
+    Permit::Yes { input: input.clone(), how }
+}
+
+impl Permissions {
+    pub(super) fn new(flags: &Flags, directory: &Path) -> Self {
+        let added = flags.directories.iter().map(|added| directory.join(added));
+        Self {
+            mode: flags.mode,
+            allow: flags.allowed.clone(),
+            deny: flags.disallowed.clone(),
+            directories: std::iter::once(directory.to_owned()).chain(added).collect(),
+        }
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        let climbs = path.components().any(|part| part == std::path::Component::ParentDir);
+        !climbs && self.directories.iter().any(|directory| path.starts_with(directory))
+    }
+
+    fn has(rules: &[Rule], call: &Call<'_>, directory: &Path) -> bool {
+        rules.iter().any(|rule| rule.covers(call.name, call.input, directory))
+    }
+}
+
+impl Agent {
+    pub(super) fn permit(&mut self, call: &Call<'_>, need: &Need) -> Result<Permit, Halt> {
+        let name = call.name;
+        let outputs = self.raise(&Occasion {
+            event: "PreToolUse",
+            subject: name,
+            tool_use_id: Some(call.id),
+            fields: json!({ "tool_name": name, "tool_input": call.input, "tool_use_id": call.id }),
+        })?;
+        let verdict = Verdict::of(&outputs);
+        if let Some(reason) = verdict.stop {
+            return Err(Halt::Hook(reason));
+        }
+        if verdict.decision == Some(Decision::Deny) {
+            let message = format!("PreToolUse:{name} hook error: {}", verdict.reason);
+            return Ok(Permit::No(Refusal::new(message, "hook")));
+        }
+        let changed = verdict.input;
+        let input = changed.as_ref().unwrap_or(call.input);
+        let call = &Call { input, ..*call };
+        let directory = &self.session.directory;
+        let permissions = &self.permissions;
+        if Permissions::has(&permissions.deny, call, directory) {
+            let message = format!("Permission to use {name} with this input has been denied.");
+            return self.refused_unasked(call, message);
+        }
+        match (verdict.decision, need, permissions.mode) {
+            (Some(Decision::Allow), ..) => return Ok(accepted(input, "hook")),
+            (Some(Decision::Ask), ..) => return self.ask_permission(call, need),
+            (_, Need::Nothing, _) => return Ok(accepted(input, "config")),
+            (_, Need::Talk, Mode::DontAsk) | (_, Need::Edit(_) | Need::Leave, _) => {}
+            (_, Need::Talk, _) => return self.ask_permission(call, need),
+        }
+        let edits = |path| permissions.mode == Mode::AcceptEdits && permissions.is_inside(path);
+        let by_mode =
+            permissions.mode == Mode::Bypass || matches!(need, Need::Edit(path) if edits(path));
+        if by_mode {
+            return Ok(accepted(input, "config"));
+        }
+        if *need != Need::Talk && Permissions::has(&permissions.allow, call, directory) {
+            return Ok(accepted(input, "user_permanent"));
+        }
+        let refusing = match permissions.mode {
+            Mode::Plan => Some("plan mode"),
+            Mode::DontAsk => Some("don't ask mode"),
+            Mode::Default | Mode::AcceptEdits | Mode::Bypass | Mode::Auto => None,
+        };
+        match refusing {
+            Some(mode) => {
+                let message = format!(
+                    "Permission to use {name} has been denied because the agent is running in {mode}."
+                );
+                self.refused_unasked(call, message)
+            }
+            None => self.ask_permission(call, need),
+        }
+    }
+
+    /// Whoever watches is told, for nobody was asked.
+    fn refused_unasked(&mut self, call: &Call<'_>, message: String) -> Result<Permit, Halt> {
+        self.emit(json!({
+            "type": "system",
+            "subtype": "permission_denied",
+            "tool_name": call.name,
+            "tool_use_id": call.id,
+            "message": message,
+        }))?;
+        Ok(Permit::No(Refusal::new(message, "config")))
+    }
+
+    /// The client and its hooks are asked at once; the first that decides, decides.
+    fn ask_permission(&mut self, call: &Call<'_>, need: &Need) -> Result<Permit, Halt> {
+        let suggestions = self.suggestions(call, need);
+        let mut open = Vec::new();
+        let mut question = None;
+        if self.flags.asks_on_stdio {
+            let request = self.question(call, need, &suggestions);
+            let id = self.request(Asker::Turn, &request)?;
+            open.push(id.clone());
+            question = Some(id);
+        }
+        open.extend(self.raise_together(&Occasion {
+            event: "PermissionRequest",
+            subject: call.name,
+            tool_use_id: Some(call.id),
+            fields: json!({
+                "tool_name": call.name,
+                "tool_input": call.input,
+                "permission_suggestions": suggestions,
+            }),
+        })?);
+        while !open.is_empty() {
+            let Some((id, answer)) = self.answer(&open, None)? else { break };
+            open.retain(|other| *other != id);
+            let permit = if question.as_ref() == Some(&id) {
+                Some(self.answered(call, answer)?)
+            } else {
+                self.hook_answered(call, answer)?
+            };
+            if let Some(permit) = permit {
+                open.iter().try_for_each(|other| self.withdraw(other))?;
+                return Ok(permit);
+            }
+        }
+        let message = format!("{} needs approval, and nobody is there to give it.", call.name);
+        self.refused_unasked(call, message)
+    }
+
+    fn question(&self, call: &Call<'_>, need: &Need, suggestions: &Value) -> Value {
+        let input = call.input;
+        let path = |path: &Path| {
+            let short = path.strip_prefix(&self.session.directory).unwrap_or(path);
+            short.display().to_string()
+        };
+        let mut request = json!({
+            "subtype": "can_use_tool",
+            "tool_name": call.name,
+            "display_name": call.name,
+            "input": input,
+            "tool_use_id": call.id,
+        });
+        let mut put = |key: &str, value: Value| {
+            request.as_object_mut().and_then(|fields| fields.insert(key.to_owned(), value))
+        };
+        match need {
+            Need::Talk => drop(put("requires_user_interaction", json!(true))),
+            Need::Edit(file) => {
+                put("description", json!(path(file)));
+                if !self.permissions.is_inside(file) {
+                    put("decision_reason", json!("Path is outside allowed working directories"));
+                    put("decision_reason_type", json!("workingDir"));
+                }
+            }
+            Need::Leave | Need::Nothing => {
+                let words = input.at("description").as_str().or(input.at("command").as_str());
+                words.and_then(|words| put("description", json!(words)));
+            }
+        }
+        if suggestions.as_array().is_some_and(|list| !list.is_empty()) {
+            put("permission_suggestions", suggestions.clone());
+        }
+        if let Some(server) = self.server_of(call.name) {
+            put("mcp_server", json!({ "name": server.name, "source": server.source() }));
+        }
+        if let Some(spawned) = self.speakers.who() {
+            put("agent_id", json!(spawned.agent_id));
+        }
+        request
+    }
+
+    /// What would make the question needless the next time.
+    fn suggestions(&self, call: &Call<'_>, need: &Need) -> Value {
+        let rule = |content: Option<&str>| {
+            let rule = Rule { tool: call.name.to_owned(), content: content.map(str::to_owned) };
+            json!([{
+                "type": "addRules",
+                "rules": [rule.to_json()],
+                "behavior": "allow",
+                "destination": "localSettings",
+            }])
+        };
+        match need {
+            Need::Nothing | Need::Talk => json!([]),
+            Need::Edit(path) => {
+                let mut list = vec![
+                    json!({ "type": "setMode", "mode": "acceptEdits", "destination": "session" }),
+                ];
+                if !self.permissions.is_inside(path) {
+                    let parent = path.parent().unwrap_or(path);
+                    list.push(json!({
+                        "type": "addDirectories", "directories": [parent], "destination": "session",
+                    }));
+                }
+                json!(list)
+            }
+            Need::Leave => rule(call.input.at("command").as_str().filter(|_| call.name == "Bash")),
+        }
+    }
+
+    /// What the client said to `can_use_tool`.
+    fn answered(&mut self, call: &Call<'_>, answer: Answer) -> Result<Permit, Halt> {
+        let failed = |error: &str| {
+            let message = format!("Tool permission request failed: {error}");
+            Ok(Permit::No(Refusal::new(message, "config")))
+        };
+        match answer {
+            Answer::Given(answer) => match self.decided(call, &answer, "user_temporary")? {
+                Some(permit) => Ok(permit),
+                None => Ok(Permit::No(Refusal::new(
+                    "The canUseTool callback returned an invalid permission result. Expected \
+                     {behavior: 'allow', updatedInput?: object} or {behavior: 'deny', message: \
+                     string}."
+                        .to_owned(),
+                    "config",
+                ))),
+            },
+            Answer::Failed(error) => failed(&format!("Error: {error}")),
+            Answer::Closed => {
+                failed("AbortError: Tool permission stream closed before response received")
+            }
+        }
+    }
+
+    /// What a `PermissionRequest` hook said; nothing if it leaves it to others.
+    fn hook_answered(&mut self, call: &Call<'_>, answer: Answer) -> Result<Option<Permit>, Halt> {
+        match answer {
+            Answer::Given(output) => {
+                self.decided(call, output.at("hookSpecificOutput").at("decision"), "hook")
+            }
+            Answer::Failed(_) => {
+                let what =
+                    "PermissionRequest: a hook callback failed. Its answer was treated as empty.";
+                self.inform(what, "hook_callback_failed")?;
+                Ok(None)
+            }
+            Answer::Closed => Ok(None),
+        }
+    }
+
+    fn decided(
+        &mut self,
+        call: &Call<'_>,
+        decision: &Value,
+        source: &str,
+    ) -> Result<Option<Permit>, Halt> {
+        let changed = decision.get("updatedInput").filter(|input| !input.is_null());
+        match decision.at("behavior").as_str() {
+            Some("allow") if changed.is_none_or(Value::is_object) => {
+                let updates = decision.at("updatedPermissions").as_array().into_iter().flatten();
+                for update in updates {
+                    self.update_permissions(update)?;
+                }
+                Ok(Some(accepted(changed.unwrap_or(call.input), source)))
+            }
+            Some("deny") => {
+                let message = decision.at("message").as_str().unwrap_or("Permission denied");
+                let source = if source == "hook" { "hook" } else { "user_reject" };
+                let interrupt = decision.at("interrupt") == true;
+                let refusal = Refusal::new(message.to_owned(), source);
+                Ok(Some(Permit::No(Refusal { interrupt, ..refusal })))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// An entry of `updatedPermissions`. It holds for this session, wherever it is to be kept.
+    fn update_permissions(&mut self, update: &Value) -> Result<(), Halt> {
+        let rules = update.at("rules").as_array().into_iter().flatten();
+        let rules: Vec<Rule> = rules.filter_map(Rule::from_json).collect();
+        let permissions = &mut self.permissions;
+        let list = match update.at("behavior").as_str() {
+            Some("deny") => &mut permissions.deny,
+            _ => &mut permissions.allow,
+        };
+        let directories = update.at("directories").as_array().into_iter().flatten();
+        let directories = directories.filter_map(Value::as_str).map(PathBuf::from);
+        match update.at("type").as_str() {
+            Some("addRules") => list.extend(rules),
+            Some("replaceRules") => *list = rules,
+            Some("removeRules") => list.retain(|rule| !rules.contains(rule)),
+            Some("addDirectories") => permissions.directories.extend(directories),
+            Some("removeDirectories") => {
+                let gone: Vec<PathBuf> = directories.collect();
+                permissions.directories.retain(|directory| !gone.contains(directory));
+            }
+            Some("setMode") => {
+                let mode = update.at("mode").as_str().and_then(Mode::named);
+                if let Some(mode) = mode.filter(|mode| self.may_set(*mode)) {
+                    return self.set_mode(mode);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Nobody gets past all questions who was not let in that way.
+    pub(super) fn may_set(&self, mode: Mode) -> bool {
+        mode != Mode::Bypass || self.flags.may_bypass
+    }
+
+    pub(super) fn set_mode(&mut self, mode: Mode) -> Result<(), Halt> {
+        self.permissions.mode = mode;
+        self.emit(json!({
+            "type": "system", "subtype": "status", "status": null, "permissionMode": mode.name(),
+        }))
+    }
+}

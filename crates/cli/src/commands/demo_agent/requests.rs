@@ -1,0 +1,110 @@
+//! Requests to the client: sent, waited for, taken back.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::agent::{Agent, Halt};
+use super::json::Look as _;
+
+/// What is asked and not answered yet, and what was answered and not taken yet.
+#[derive(Default)]
+pub(super) struct Requests {
+    open: Vec<(String, Asker)>,
+    answers: Vec<(String, Answer)>,
+}
+
+/// Who wants the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// The turn, which waits for it.
+    Turn,
+    /// A server that the client hosts, by its number. `call` tells a tool's call, which an interrupt
+    /// takes back, from the handshake, which it leaves alone.
+    Server { number: usize, message: u64, call: bool },
+}
+
+#[derive(Debug)]
+pub(super) enum Answer {
+    Given(Value),
+    Failed(String),
+    /// Nobody is there to answer.
+    Closed,
+}
+
+impl Agent {
+    /// Asks the client; the request's id.
+    pub(super) fn request(&mut self, asker: Asker, request: &Value) -> Result<String, Halt> {
+        let id = self.session.ids.uuid().to_string();
+        self.out
+            .line(&json!({ "type": "control_request", "request_id": id, "request": request }))?;
+        self.requests.open.push((id.clone(), asker));
+        Ok(id)
+    }
+
+    /// Waits for the first answer to any of these; none if the time is up.
+    pub(super) fn answer(
+        &mut self,
+        ids: &[String],
+        until: Option<Instant>,
+    ) -> Result<Option<(String, Answer)>, Halt> {
+        loop {
+            let found = self.requests.answers.iter().position(|(id, _)| ids.contains(id));
+            if let Some(at) = found {
+                return Ok(Some(self.requests.answers.swap_remove(at)));
+            }
+            if !self.listening {
+                let open = &mut self.requests.open;
+                let at = open.iter().position(|(id, _)| ids.contains(id));
+                let id = at.map(|at| open.remove(at).0).unwrap_or_default();
+                return Ok(Some((id, Answer::Closed)));
+            }
+            if !self.wait(until)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes a question back, if it is still open.
+    pub(super) fn withdraw(&mut self, id: &str) -> Result<(), Halt> {
+        self.requests.answers.retain(|(answered, _)| answered != id);
+        let Some(at) = self.requests.open.iter().position(|(open, _)| open == id) else {
+            return Ok(());
+        };
+        self.requests.open.remove(at);
+        Ok(self.out.line(&json!({ "type": "control_cancel_request", "request_id": id }))?)
+    }
+
+    /// Takes back all that the turn asked.
+    pub(super) fn withdraw_all(&mut self) -> Result<(), Halt> {
+        let of_turn = |(id, asker): &(String, Asker)| match asker {
+            Asker::Turn | Asker::Server { call: true, .. } => Some(id.clone()),
+            Asker::Server { call: false, .. } => None,
+        };
+        let ids: Vec<String> = self.requests.open.iter().filter_map(of_turn).collect();
+        ids.iter().try_for_each(|id| self.withdraw(id))
+    }
+
+    /// An answer came. One to a question that nobody asks any more is ignored.
+    pub(super) fn control_response(&mut self, mut line: Value) -> Result<(), Halt> {
+        let response = line.get_mut("response").map(Value::take).unwrap_or_default();
+        let id = response.at("request_id").as_str().unwrap_or_default();
+        let Some(at) = self.requests.open.iter().position(|(open, _)| open == id) else {
+            return Ok(());
+        };
+        let (id, asker) = self.requests.open.remove(at);
+        let answer = match response.at("subtype").as_str() {
+            Some("success") => Answer::Given(response.at("response").clone()),
+            _ => Answer::Failed(
+                response.at("error").as_str().unwrap_or("no reason given").to_owned(),
+            ),
+        };
+        match asker {
+            Asker::Turn => {
+                self.requests.answers.push((id, answer));
+                Ok(())
+            }
+            Asker::Server { number, message, .. } => self.server_answer(number, message, answer),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The end of a turn, and the line that tells it.
+
+use serde_json::{Value, json};
+
+use super::agent::{Agent, Cut, Halt};
+use super::usage::{Models, model_usage, sum};
+
+/// How a turn ended.
+pub(super) enum Ending {
+    Done,
+    /// A hook did not let the prompt in.
+    Blocked(String),
+    Cut(Cut),
+    Failed(String),
+    MaxTurns,
+    Budget,
+    /// A hook wanted no more.
+    Hook(String),
+}
+
+impl Agent {
+    /// Says what is left to say, and the result.
+    pub(super) fn end_turn(&mut self, ending: &Ending) -> Result<(), Halt> {
+        self.open_turn()?;
+        match ending {
+            Ending::Done | Ending::MaxTurns | Ending::Budget => {}
+            Ending::Blocked(reason) => {
+                let what = format!("UserPromptSubmit operation blocked by hook:\n{reason}");
+                self.inform(&what, "hook_blocked")?;
+            }
+            Ending::Hook(reason) => {
+                self.inform(&format!("Stopped by hook: {reason}"), "hook_stopped")?;
+            }
+            Ending::Cut(cut) => self.say_cut(*cut)?,
+            Ending::Failed(message) => self.say_failed(message)?,
+        }
+        // Whatever is still open ends here.
+        self.cut_message()?;
+        let Some(turn) = self.turn.as_ref() else { return Ok(()) };
+        let spent = turn.models.clone();
+        let line = self.result(ending, &spent);
+        self.emit(line)?;
+        self.results += 1;
+        self.turn = None;
+        self.remember(|memory| memory.spend(&spent));
+        Ok(())
+    }
+
+    fn say_cut(&mut self, cut: Cut) -> Result<(), Halt> {
+        self.cut_block()?;
+        let in_tool = self.turn.as_ref().is_some_and(|turn| turn.cut_in_tool);
+        match cut {
+            Cut::User | Cut::End if in_tool => {
+                self.tell_model("[Request interrupted by user for tool use]", false)
+            }
+            Cut::User | Cut::End => self.tell_model("[Request interrupted by user]", false),
+            Cut::Prompt => Ok(()),
+        }
+    }
+
+    /// As a call of the model that fails.
+    fn say_failed(&mut self, message: &str) -> Result<(), Halt> {
+        self.cut_message()?;
+        let id = self.session.ids.uuid().to_string();
+        self.emit_said(json!({
+            "type": "assistant",
+            "message": {
+                "id": id,
+                "type": "message",
+                "role": "assistant",
+                "model": "<synthetic>",
+                "content": [{ "type": "text", "text": message }],
+                "stop_reason": "stop_sequence",
+                "stop_sequence": "",
+                "usage": { "input_tokens": 0, "output_tokens": 0 },
+            },
+            "error": "server_error",
+            "is_api_error_message": true,
+            "api_error_status": 500,
+            "api_error_type": "api_error",
+        }))
+    }
+
+    fn result(&mut self, ending: &Ending, spent: &Models) -> Value {
+        let said = std::mem::take(&mut self.speakers.current().last_text);
+        let in_tool = self.turn.as_ref().is_some_and(|turn| turn.cut_in_tool);
+        let aborted = if in_tool { "aborted_tools" } else { "aborted_streaming" };
+        let (subtype, reason) = match ending {
+            Ending::Done | Ending::Blocked(_) => ("success", "completed"),
+            Ending::Hook(_) => ("success", "hook_stopped"),
+            Ending::Failed(_) => ("success", "api_error"),
+            Ending::Cut(Cut::Prompt) => ("success", aborted),
+            Ending::Cut(Cut::User | Cut::End) => ("error_during_execution", aborted),
+            Ending::MaxTurns => ("error_max_turns", "max_turns"),
+            Ending::Budget => ("error_max_budget_usd", "budget_exhausted"),
+        };
+        let mut line = json!({
+            "type": "result",
+            "subtype": subtype,
+            "total_cost_usd": self.cost_usd(),
+            "usage": sum(spent).to_json(),
+            "modelUsage": model_usage(&self.spent()),
+            "model_usage_since_last_result": model_usage(spent),
+            "terminal_reason": reason,
+            "result_index": self.results,
+            "queued_turn_count": self.prompts.len(),
+        });
+        let Some(fields) = line.as_object_mut() else { return line };
+        let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+        let (most_turns, budget) = (self.flags.max_turns, self.flags.max_budget_usd);
+        let is_error = match ending {
+            Ending::Done | Ending::Hook(_) | Ending::Cut(Cut::Prompt) => {
+                let structured = self.turn.as_ref().and_then(|turn| turn.structured.clone());
+                let text = structured.as_ref().map_or(said, Value::to_string);
+                put("result", json!(text));
+                put("api_error_status", Value::Null);
+                structured.map(|structured| put("structured_output", structured));
+                false
+            }
+            Ending::Blocked(text) => {
+                put("result", json!(text));
+                false
+            }
+            Ending::Failed(text) => {
+                put("result", json!(text));
+                put("api_error_status", json!(500));
+                put("api_error_type", json!("api_error"));
+                true
+            }
+            Ending::Cut(Cut::User | Cut::End) => {
+                put("errors", json!(["[ede_diagnostic] the turn was interrupted"]));
+                true
+            }
+            Ending::MaxTurns => {
+                let most = most_turns.unwrap_or_default();
+                put("errors", json!([format!("Reached maximum number of turns ({most})")]));
+                true
+            }
+            Ending::Budget => {
+                let budget = budget.unwrap_or_default();
+                put("errors", json!([format!("Reached maximum budget (${budget})")]));
+                true
+            }
+        };
+        put("is_error", json!(is_error));
+        self.failed = is_error;
+        if let Some(turn) = &self.turn {
+            let elapsed = u64::try_from(turn.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            put("duration_ms", json!(elapsed));
+            put("duration_api_ms", json!(elapsed));
+            let blocked = matches!(ending, Ending::Blocked(_));
+            put("num_turns", json!(if blocked { 0 } else { 1 + turn.told }));
+            put("permission_denials", json!(turn.denials));
+            put("stop_reason", json!(turn.stop_reason));
+            if let Some(uuid) = &turn.uuid {
+                put("user_message_uuid", json!(uuid));
+                put("user_message_uuids", json!([uuid]));
+            }
+        }
+        line
+    }
+}

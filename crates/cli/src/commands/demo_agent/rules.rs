@@ -1,0 +1,132 @@
+//! Permission modes, and rules that allow or deny a tool.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::json::Look as _;
+
+/// When the agent asks before a tool runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    #[default]
+    Default,
+    AcceptEdits,
+    Plan,
+    Bypass,
+    DontAsk,
+    Auto,
+}
+
+impl Mode {
+    const ALL: [Self; 6] =
+        [Self::AcceptEdits, Self::Auto, Self::Bypass, Self::Default, Self::DontAsk, Self::Plan];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Plan => "plan",
+            Self::Bypass => "bypassPermissions",
+            Self::DontAsk => "dontAsk",
+            Self::Auto => "auto",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
+    pub(super) fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+}
+
+/// A tool, and of which calls of it the rule speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) tool: String,
+    pub(super) content: Option<String>,
+}
+
+impl Rule {
+    /// `Tool` or `Tool(content)`
+    fn parse(text: &str) -> Self {
+        let parts = text.strip_suffix(')').and_then(|text| text.split_once('('));
+        match parts {
+            Some((tool, content)) => {
+                Self { tool: tool.trim().to_owned(), content: Some(content.to_owned()) }
+            }
+            None => Self { tool: text.to_owned(), content: None },
+        }
+    }
+
+    /// As `updatedPermissions` has it: `{"toolName", "ruleContent"?}`
+    pub(super) fn from_json(rule: &Value) -> Option<Self> {
+        Some(Self {
+            tool: rule.get("toolName")?.as_str()?.to_owned(),
+            content: rule.get("ruleContent").and_then(Value::as_str).map(str::to_owned),
+        })
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        match &self.content {
+            Some(content) => serde_json::json!({ "toolName": self.tool, "ruleContent": content }),
+            None => serde_json::json!({ "toolName": self.tool }),
+        }
+    }
+
+    /// Whether it speaks of this call.
+    pub(super) fn covers(&self, tool: &str, input: &Value, directory: &Path) -> bool {
+        if !self.names(tool) {
+            return false;
+        }
+        let Some(content) = self.content.as_deref().filter(|content| !matches!(*content, "" | "*"))
+        else {
+            return true;
+        };
+        match tool {
+            "Bash" => {
+                input.at("command").as_str().is_some_and(|command| same_command(content, command))
+            }
+            "Read" | "Write" | "Edit" => input.at("file_path").as_str().is_some_and(|path| {
+                let path = directory.join(path);
+                match content.strip_suffix("/**") {
+                    Some(parent) => path.starts_with(directory.join(parent)),
+                    None => path == directory.join(content),
+                }
+            }),
+            _ => false,
+        }
+    }
+
+    /// `mcp__server` names every tool of that server.
+    fn names(&self, tool: &str) -> bool {
+        let server = self.tool.strip_suffix("__*").unwrap_or(&self.tool);
+        let of_server = server.starts_with("mcp__")
+            && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"));
+        self.tool == tool || of_server
+    }
+}
+
+/// `prefix:*` covers one simple command: what a shell would split or fill in is never covered.
+fn same_command(content: &str, command: &str) -> bool {
+    let Some(prefix) = content.strip_suffix(":*") else { return content == command };
+    let simple = !command.contains(|c: char| "&|;<>$`(){}\\\"'\n\r*?[]~#!".contains(c));
+    let rest = command.strip_prefix(prefix);
+    simple && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// A list of rules, split at commas and spaces outside of parentheses.
+pub(super) fn rules(list: &str) -> Vec<Rule> {
+    let mut depth = 0_usize;
+    let parts = list.split(|c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c == ',' || c == ' ')
+    });
+    parts.map(str::trim).filter(|rule| !rule.is_empty()).map(Rule::parse).collect()
+}

@@ -1,0 +1,459 @@
+//! What the agent says: messages of blocks, in pieces as they come and then whole.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use uuid::fmt::Hyphenated;
+
+use super::agent::{Agent, Halt};
+use super::json::Look as _;
+use super::output::Frame;
+use super::usage::{Usage, tokens};
+
+/// How long a word takes where somebody watches.
+const WORD: Duration = Duration::from_millis(22);
+
+/// How much a block of `/repeat` may hold: more would be a line that nobody wants to read.
+const BLOCK: usize = 1 << 20;
+
+/// How many deltas are written before we look whether something came in.
+const GLANCE: u64 = 256;
+
+/// Who speaks: the main agent, and on it the subagents that run.
+pub(super) struct Speakers {
+    main: Speaker,
+    subagents: Vec<Speaker>,
+}
+
+/// One agent in one turn.
+pub(super) struct Speaker {
+    /// Absent for the main agent.
+    pub(super) spawned: Option<Spawned>,
+    message: Option<Message>,
+    /// How often it called the model.
+    pub(super) calls: u64,
+    /// It has a tool's result that the model has not seen.
+    pub(super) owes_call: bool,
+    /// How many bytes its model is given.
+    pub(super) context: usize,
+    pub(super) last_text: String,
+    pub(super) tools: u64,
+    pub(super) spent: Usage,
+    pub(super) begun: Instant,
+}
+
+/// How a subagent came to be.
+#[derive(Clone)]
+pub(super) struct Spawned {
+    pub(super) tool_use_id: String,
+    pub(super) agent_id: String,
+    pub(super) kind: String,
+    pub(super) description: String,
+}
+
+struct Message {
+    id: String,
+    blocks: u64,
+    open: Option<Block>,
+    usage: Usage,
+}
+
+struct Block {
+    voice: Voice,
+    text: String,
+    frame: Frame,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Voice {
+    Text,
+    Thinking,
+}
+
+impl Speakers {
+    pub(super) fn new(context: usize) -> Self {
+        Self { main: Speaker::new(None, context), subagents: Vec::new() }
+    }
+
+    pub(super) fn current(&mut self) -> &mut Speaker {
+        self.subagents.last_mut().unwrap_or(&mut self.main)
+    }
+
+    /// The subagent that speaks, if it is one.
+    pub(super) fn who(&self) -> Option<&Spawned> {
+        self.subagents.last().and_then(|speaker| speaker.spawned.as_ref())
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.subagents.len()
+    }
+
+    pub(super) fn spawn(&mut self, spawned: Spawned, context: usize) {
+        self.subagents.push(Speaker::new(Some(spawned), context));
+    }
+
+    /// The subagent is done.
+    pub(super) fn leave(&mut self) -> Option<Speaker> {
+        self.subagents.pop()
+    }
+}
+
+impl Speaker {
+    fn new(spawned: Option<Spawned>, context: usize) -> Self {
+        Self {
+            spawned,
+            message: None,
+            calls: 0,
+            owes_call: false,
+            context,
+            last_text: String::new(),
+            tools: 0,
+            spent: Usage::default(),
+            begun: Instant::now(),
+        }
+    }
+}
+
+impl Voice {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Thinking => "thinking",
+        }
+    }
+
+    fn block(self, text: &str, signature: &str) -> Value {
+        match self {
+            Self::Text => json!({ "type": "text", "text": text }),
+            Self::Thinking => {
+                json!({ "type": "thinking", "thinking": text, "signature": signature })
+            }
+        }
+    }
+}
+
+/// The demo's thoughts are signed by nobody.
+const SIGNATURE: &str = "ZGVtbw==";
+
+impl Agent {
+    /// Says or thinks a text.
+    pub(super) fn speak(&mut self, voice: Voice, text: &str) -> Result<(), Halt> {
+        if text.is_empty() || !self.is_heard() {
+            return Ok(());
+        }
+        self.begin_block(voice)?;
+        if self.streams() {
+            let paced = self.turn.as_ref().is_some_and(|turn| turn.paced);
+            for word in words(text) {
+                self.piece(word)?;
+                if paced {
+                    self.pause(WORD)?;
+                }
+            }
+            self.look()?;
+        } else {
+            self.add(text);
+        }
+        self.end_block()
+    }
+
+    /// A block that comes whole.
+    pub(super) fn pad(&mut self, bytes: usize) -> Result<(), Halt> {
+        if bytes == 0 || !self.is_heard() {
+            return Ok(());
+        }
+        self.begin_block(Voice::Text)?;
+        self.add(&"B".repeat(bytes));
+        self.end_block()
+    }
+
+    /// The same piece over and over.
+    pub(super) fn repeat(&mut self, count: u64, piece: &str) -> Result<(), Halt> {
+        if count == 0 || piece.is_empty() || !self.is_heard() {
+            return Ok(());
+        }
+        let streams = self.streams();
+        self.begin_block(Voice::Text)?;
+        let mut length = 0;
+        for number in 0..count {
+            if length > 0 && length + piece.len() > BLOCK {
+                self.end_block()?;
+                self.begin_block(Voice::Text)?;
+                length = 0;
+            }
+            length += piece.len();
+            if streams {
+                self.piece(piece)?;
+            } else {
+                self.add(piece);
+            }
+            if number % GLANCE == GLANCE - 1 {
+                self.look()?;
+            }
+        }
+        self.end_block()
+    }
+
+    /// What subagents say is passed on only if somebody asked for it.
+    fn is_heard(&self) -> bool {
+        self.flags.forward_subagent_text || self.speakers.who().is_none()
+    }
+
+    /// Pieces of what subagents say are never sent.
+    fn streams(&self) -> bool {
+        self.flags.partial_messages && self.speakers.who().is_none()
+    }
+
+    /// Calls the model, unless its message is still open.
+    fn begin_message(&mut self) -> Result<(), Halt> {
+        if self.speakers.current().message.is_some() {
+            return Ok(());
+        }
+        self.may_call()?;
+        let usage = self.message_usage();
+        let id = self.session.ids.short("msg_demo_");
+        if self.streams() {
+            self.emit(json!({ "type": "system", "subtype": "status", "status": "requesting" }))?;
+            let message = self.message(&id, &json!([]), usage);
+            self.stream_event(&id, &json!({ "type": "message_start", "message": message }))?;
+        }
+        let speaker = self.speakers.current();
+        speaker.message = Some(Message { id, blocks: 0, open: None, usage });
+        speaker.owes_call = false;
+        Ok(())
+    }
+
+    /// What the model is given; what it will have written is not known yet.
+    fn message_usage(&mut self) -> Usage {
+        let counted =
+            Usage { input: tokens(self.speakers.current().context).max(1), ..Usage::default() };
+        match self.turn.as_mut().and_then(|turn| turn.scripted.as_mut()) {
+            // The first message bears all, the others nothing.
+            Some(scripted) => std::mem::take(scripted),
+            None => counted,
+        }
+    }
+
+    fn message(&self, id: &str, content: &Value, usage: Usage) -> Value {
+        let at_start =
+            Usage { output: usage.output.min(1).max(u64::from(usage.input > 0)), ..usage };
+        json!({
+            "id": id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": content,
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": at_start.to_json(),
+        })
+    }
+
+    fn stream_event(&mut self, message: &str, event: &Value) -> Result<(), Halt> {
+        self.emit(json!({
+            "type": "stream_event",
+            "event": event,
+            "parent_tool_use_id": null,
+            "api_message_id": message,
+        }))
+    }
+
+    fn begin_block(&mut self, voice: Voice) -> Result<(), Halt> {
+        self.begin_message()?;
+        let Some((id, index)) = self.open_message() else { return Ok(()) };
+        if self.streams() {
+            let block = voice.block("", "");
+            self.stream_event(
+                &id,
+                &json!({ "type": "content_block_start", "index": index, "content_block": block }),
+            )?;
+        }
+        let name = voice.name();
+        let (session, message) = (json!(self.session.id), json!(id));
+        let frame = Frame {
+            head: format!(
+                "{{\"type\":\"stream_event\",\"event\":{{\"type\":\"content_block_delta\",\
+                 \"index\":{index},\"delta\":{{\"type\":\"{name}_delta\",\"{name}\":"
+            ),
+            middle: format!(
+                "}}}},\"session_id\":{session},\"parent_tool_use_id\":null,\
+                 \"api_message_id\":{message},\"uuid\":\""
+            ),
+        };
+        if let Some(message) = &mut self.speakers.current().message {
+            message.open = Some(Block { voice, text: String::new(), frame });
+        }
+        Ok(())
+    }
+
+    fn open_message(&mut self) -> Option<(String, u64)> {
+        let message = self.speakers.current().message.as_ref()?;
+        Some((message.id.clone(), message.blocks))
+    }
+
+    fn add(&mut self, text: &str) {
+        if let Some(block) = self.open_block() {
+            block.text.push_str(text);
+        }
+    }
+
+    fn open_block(&mut self) -> Option<&mut Block> {
+        self.speakers.current().message.as_mut()?.open.as_mut()
+    }
+
+    fn piece(&mut self, text: &str) -> io::Result<()> {
+        let id = self.session.ids.uuid();
+        let message = self.speakers.current().message.as_mut();
+        let Some(block) = message.and_then(|message| message.open.as_mut()) else { return Ok(()) };
+        block.text.push_str(text);
+        let mut buffer = [0; Hyphenated::LENGTH];
+        self.out.framed(&block.frame, text, id.hyphenated().encode_lower(&mut buffer))
+    }
+
+    fn end_block(&mut self) -> Result<(), Halt> {
+        let speaker = self.speakers.current();
+        let Some(message) = &mut speaker.message else { return Ok(()) };
+        let Some(block) = message.open.take() else { return Ok(()) };
+        let (id, index, usage) = (message.id.clone(), message.blocks, message.usage);
+        message.blocks += 1;
+        speaker.context += block.text.len();
+        let content = block.voice.block(&block.text, SIGNATURE);
+        self.count_output(block.text.len());
+        if self.streams() && block.voice == Voice::Thinking {
+            let delta = json!({ "type": "signature_delta", "signature": SIGNATURE });
+            let event = json!({ "type": "content_block_delta", "index": index, "delta": delta });
+            self.stream_event(&id, &event)?;
+        }
+        let message = self.message(&id, &json!([content]), usage);
+        self.emit_said(json!({ "type": "assistant", "message": message }))?;
+        if self.streams() {
+            self.stream_event(&id, &json!({ "type": "content_block_stop", "index": index }))?;
+        }
+        if block.voice == Voice::Text {
+            self.speakers.current().last_text = block.text;
+        }
+        Ok(())
+    }
+
+    fn count_output(&mut self, bytes: usize) {
+        let scripted = self.turn.as_ref().is_some_and(|turn| turn.scripted.is_some());
+        if let Some(message) = self.speakers.current().message.as_mut().filter(|_| !scripted) {
+            message.usage.output += tokens(bytes);
+        }
+    }
+
+    /// Calls a tool; the id of the call.
+    pub(super) fn use_tool(&mut self, name: &str, input: &Value) -> Result<String, Halt> {
+        self.begin_message()?;
+        let id = self.session.ids.short("toolu_demo_");
+        let Some((message_id, index)) = self.open_message() else { return Ok(id) };
+        let streams = self.streams();
+        if streams {
+            let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
+            self.stream_event(
+                &message_id,
+                &json!({ "type": "content_block_start", "index": index, "content_block": block }),
+            )?;
+            let delta = json!({ "type": "input_json_delta", "partial_json": input.to_string() });
+            self.stream_event(
+                &message_id,
+                &json!({ "type": "content_block_delta", "index": index, "delta": delta }),
+            )?;
+        }
+        let usage = self.speakers.current().message.as_ref().map(|message| message.usage);
+        let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
+        let message = self.message(&message_id, &json!([block]), usage.unwrap_or_default());
+        self.emit_said(json!({ "type": "assistant", "message": message }))?;
+        if streams {
+            self.stream_event(
+                &message_id,
+                &json!({ "type": "content_block_stop", "index": index }),
+            )?;
+        }
+        self.count_output(input.to_string().len());
+        self.speakers.current().tools += 1;
+        self.end_message("tool_use")?;
+        Ok(id)
+    }
+
+    /// The model has said what it had to say.
+    pub(super) fn end_message(&mut self, stop_reason: &str) -> Result<(), Halt> {
+        let Some(message) = self.speakers.current().message.take() else { return Ok(()) };
+        if self.streams() {
+            self.stream_event(
+                &message.id,
+                &json!({
+                    "type": "message_delta",
+                    "delta": { "stop_reason": stop_reason, "stop_sequence": null },
+                    "usage": { "output_tokens": message.usage.output },
+                }),
+            )?;
+            self.stream_event(&message.id, &json!({ "type": "message_stop" }))?;
+        }
+        let speaker = self.speakers.current();
+        speaker.calls += 1;
+        speaker.spent.add(message.usage);
+        self.spend(message.usage, stop_reason)
+    }
+
+    /// The message was cut: what of its last block was said counts.
+    pub(super) fn cut_block(&mut self) -> Result<(), Halt> {
+        let Some(block) = self.open_block() else { return Ok(()) };
+        let (voice, text) = (block.voice, std::mem::take(&mut block.text));
+        let Some((id, _)) = self.open_message().filter(|_| !text.is_empty()) else { return Ok(()) };
+        let content = voice.block(&text, SIGNATURE);
+        let usage = self.speakers.current().message.as_ref().map(|message| message.usage);
+        let message = self.message(&id, &json!([content]), usage.unwrap_or_default());
+        self.emit_said(json!({ "type": "assistant", "message": message, "aborted": true }))?;
+        if voice == Voice::Text {
+            self.speakers.current().last_text = text;
+        }
+        Ok(())
+    }
+
+    /// The message was cut: it ends here.
+    pub(super) fn cut_message(&mut self) -> Result<(), Halt> {
+        let Some(message) = self.speakers.current().message.take() else { return Ok(()) };
+        if !self.streams() {
+            return Ok(());
+        }
+        if message.open.is_some() {
+            let event = json!({ "type": "content_block_stop", "index": message.blocks });
+            self.stream_event(&message.id, &event)?;
+        }
+        self.stream_event(
+            &message.id,
+            &json!({
+                "type": "message_delta",
+                "delta": { "stop_reason": null, "stop_sequence": null },
+                "usage": { "output_tokens": message.usage.output },
+            }),
+        )?;
+        self.stream_event(&message.id, &json!({ "type": "message_stop" }))
+    }
+
+    /// A line of the conversation, by whoever speaks.
+    pub(super) fn emit_said(&mut self, mut line: Value) -> Result<(), Halt> {
+        let spawned = self.speakers.who().cloned();
+        if let Some(fields) = line.as_object_mut() {
+            let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+            put("timestamp", json!(format!("{:.3}", Timestamp::now())));
+            put("parent_tool_use_id", json!(spawned.as_ref().map(|spawned| &spawned.tool_use_id)));
+            if let Some(spawned) = spawned {
+                put("agent_id", json!(spawned.agent_id));
+                put("subagent_type", json!(spawned.kind));
+                put("task_description", json!(spawned.description));
+            } else if line.at("type") == "assistant" {
+                self.mark_first(&mut line);
+            }
+        }
+        self.emit(line)
+    }
+}
+
+/// Words with the space after them: together they are the text.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive([' ', '\n'])
+}

@@ -1,0 +1,361 @@
+//! Tools: from the call to its result.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::agent::{Agent, Cut, Halt};
+use super::files;
+use super::hooks::{self, Occasion};
+use super::json::Look as _;
+use super::permission::{Need, Permit};
+use super::rules::Mode;
+use super::schema;
+
+/// The tools that are always there, and the fields that each must be given, with their types.
+const TOOLS: [(&str, &[(&str, &str)]); 10] = [
+    ("Task", &[("description", "string"), ("prompt", "string")]),
+    ("AskUserQuestion", &[("questions", "array")]),
+    ("Bash", &[("command", "string")]),
+    ("Blob", &[("bytes", "integer")]),
+    ("Edit", &[("file_path", "string"), ("old_string", "string"), ("new_string", "string")]),
+    ("ExitPlanMode", &[]),
+    ("Read", &[("file_path", "string")]),
+    ("TodoWrite", &[("todos", "array")]),
+    ("Write", &[("file_path", "string"), ("content", "string")]),
+    ("StructuredOutput", &[]),
+];
+
+/// How big the result of the tool `Blob` may be.
+const BLOB_LIMIT: u64 = 1 << 30;
+
+const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was \
+    rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you \
+    are doing and wait for the user to tell you how to proceed.";
+
+/// A call of a tool.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c> {
+    pub(super) id: &'c str,
+    pub(super) name: &'c str,
+    pub(super) input: &'c Value,
+}
+
+/// What a tool gave.
+pub(super) struct Outcome {
+    /// A text, or blocks.
+    pub(super) content: Value,
+    pub(super) is_error: bool,
+    /// The same for programs.
+    pub(super) structured: Option<Value>,
+}
+
+impl Outcome {
+    pub(super) fn done(content: impl Into<Value>, structured: Value) -> Self {
+        Self { content: content.into(), is_error: false, structured: Some(structured) }
+    }
+
+    pub(super) fn failed(message: &str) -> Self {
+        let structured = Some(json!(format!("Error: {message}")));
+        Self { content: json!(message), is_error: true, structured }
+    }
+
+    /// The call was wrong: the model is told in tags.
+    fn invalid(message: &str) -> Self {
+        let content = json!(format!("<tool_use_error>{message}</tool_use_error>"));
+        Self { content, is_error: true, structured: Some(json!(message)) }
+    }
+
+    pub(super) fn text(&self) -> String {
+        match &self.content {
+            Value::String(text) => text.clone(),
+            blocks => {
+                let blocks = blocks.as_array().into_iter().flatten();
+                blocks.filter_map(|block| block.at("text").as_str()).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}
+
+impl Agent {
+    /// The names of all tools, as `system/init` has them.
+    pub(super) fn tools(&self) -> Vec<String> {
+        let own = TOOLS.iter().map(|(name, _)| (*name).to_owned());
+        own.filter(|name| self.has_tool(name)).chain(self.server_tools()).collect()
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        let bare = |rule: &super::rules::Rule| rule.content.is_none() && rule.tool == name;
+        if self.permissions.deny.iter().any(bare) {
+            return false;
+        }
+        let chosen = self.flags.tools.as_ref();
+        match name {
+            "StructuredOutput" => self.flags.schema.is_some(),
+            _ => chosen.is_none_or(|tools| tools.iter().any(|tool| tool == name)),
+        }
+    }
+
+    /// Calls a tool and tells its result, whatever happens to it.
+    pub(super) fn call(&mut self, name: &str, input: &Value) -> Result<Outcome, Halt> {
+        let id = self.use_tool(name, input)?;
+        let call = Call { id: &id, name, input };
+        match self.attempt(&call) {
+            Ok((outcome, meta)) => {
+                self.tell_outcome(&call, &outcome, meta)?;
+                Ok(outcome)
+            }
+            Err(halt) => {
+                self.tell_halted(&call, &halt)?;
+                Err(halt)
+            }
+        }
+    }
+
+    fn attempt(&mut self, call: &Call<'_>) -> Result<(Outcome, Value), Halt> {
+        let known = TOOLS.iter().find(|(name, _)| canonical(call.name) == *name);
+        let known = known.filter(|(name, _)| self.has_tool(name));
+        let need = match (known, self.server_of(call.name)) {
+            (Some((_, fields)), _) => match missing(call.name, call.input, fields) {
+                Some(fault) => return Ok((Outcome::invalid(&fault), Value::Null)),
+                None => self.need(call),
+            },
+            (None, Some(_)) => Need::Leave,
+            (None, None) => {
+                let message = format!("Error: No such tool available: {}", call.name);
+                return Ok((Outcome::invalid(&message), Value::Null));
+            }
+        };
+        match self.permit(call, &need)? {
+            Permit::Yes { input, how } => {
+                let call = Call { input: &input, ..*call };
+                let begun = Instant::now();
+                let outcome = self.perform(&call)?;
+                self.after(&call, &outcome, begun)?;
+                Ok((outcome, json!({ "permission_decision": how })))
+            }
+            Permit::No(refusal) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.denials.push(json!({
+                        "tool_name": call.name,
+                        "tool_use_id": call.id,
+                        "tool_input": call.input,
+                    }));
+                }
+                if refusal.interrupt {
+                    return Err(Halt::Interrupted(Cut::User));
+                }
+                Ok((Outcome::failed(&refusal.message), refusal.meta))
+            }
+        }
+    }
+
+    fn need(&self, call: &Call<'_>) -> Need {
+        match canonical(call.name) {
+            "Write" | "Edit" => Need::Edit(self.path(call.input)),
+            "Bash" => Need::Leave,
+            "AskUserQuestion" | "ExitPlanMode" => Need::Talk,
+            _ => Need::Nothing,
+        }
+    }
+
+    fn path(&self, input: &Value) -> PathBuf {
+        self.session.directory.join(input.at("file_path").as_str().unwrap_or_default())
+    }
+
+    fn perform(&mut self, call: &Call<'_>) -> Result<Outcome, Halt> {
+        let input = call.input;
+        match canonical(call.name) {
+            "Bash" => self.bash(input),
+            "Read" => Ok(files::read(&self.path(input), input)),
+            "Write" => Ok(files::write(&self.path(input), input)),
+            "Edit" => Ok(files::edit(&self.path(input), input)),
+            "Task" => self.delegate(call),
+            "AskUserQuestion" => Ok(answers(input)),
+            "ExitPlanMode" => {
+                if self.permissions.mode == Mode::Plan {
+                    self.set_mode(Mode::Default)?;
+                }
+                let text = "User has approved exiting plan mode. You can now proceed.";
+                Ok(Outcome::done(text, json!({ "plan": null, "isAgent": false })))
+            }
+            "TodoWrite" => {
+                let old = std::mem::replace(&mut self.todos, input.at("todos").clone());
+                let told = json!({ "oldTodos": old, "newTodos": self.todos });
+                Ok(Outcome::done("Todos have been modified successfully.", told))
+            }
+            "Blob" => Ok(blob(input)),
+            "StructuredOutput" => Ok(self.take_structured_output(input)),
+            _ => self.call_server(call),
+        }
+    }
+
+    /// Hooks that look at what was done.
+    fn after(&mut self, call: &Call<'_>, outcome: &Outcome, begun: Instant) -> Result<(), Halt> {
+        let mut fields = json!({
+            "tool_name": call.name,
+            "tool_input": call.input,
+            "tool_use_id": call.id,
+            "duration_ms": u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        let (event, key, value) = if outcome.is_error {
+            ("PostToolUseFailure", "error", json!(outcome.text()))
+        } else {
+            let response = outcome.structured.as_ref().unwrap_or(&outcome.content);
+            ("PostToolUse", "tool_response", response.clone())
+        };
+        fields.as_object_mut().map(|fields| fields.insert(key.to_owned(), value));
+        let occasion = Occasion { event, subject: call.name, tool_use_id: Some(call.id), fields };
+        match hooks::stopped(&self.raise(&occasion)?) {
+            Some(reason) => Err(Halt::Hook(reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn tell_outcome(
+        &mut self,
+        call: &Call<'_>,
+        outcome: &Outcome,
+        meta: Value,
+    ) -> Result<(), Halt> {
+        let text = outcome.text();
+        let speaker = self.speakers.current();
+        speaker.context += text.len();
+        speaker.owes_call = call.name != "StructuredOutput";
+        let main = speaker.spawned.is_none();
+        self.last_result = text;
+        let mut block = json!({
+            "type": "tool_result", "tool_use_id": call.id, "content": outcome.content,
+        });
+        if let Some(fields) = block.as_object_mut().filter(|_| outcome.is_error) {
+            fields.insert("is_error".to_owned(), json!(true));
+        }
+        let content = json!([block]);
+        let mut line = json!({ "type": "user", "message": { "role": "user", "content": content } });
+        if let Some(fields) = line.as_object_mut() {
+            // Of what subagents' tools did, programs are told nothing more.
+            if let Some(structured) = outcome.structured.as_ref().filter(|_| main) {
+                fields.insert("tool_use_result".to_owned(), structured.clone());
+            }
+            if let Value::Object(mut meta) = meta {
+                meta.insert("id".to_owned(), json!(call.id));
+                fields.insert("tool_result_meta".to_owned(), json!([meta]));
+            }
+        }
+        if let Some(turn) = self.turn.as_mut().filter(|_| main) {
+            turn.told += 1;
+        }
+        self.emit_said(line)
+    }
+
+    /// The turn ends while the call is open: it gets a result all the same.
+    fn tell_halted(&mut self, call: &Call<'_>, halt: &Halt) -> Result<(), Halt> {
+        let (text, told, meta) = match halt {
+            Halt::Exit(_) | Halt::Broken(_) => return Ok(()),
+            Halt::Interrupted(_) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.cut_in_tool = true;
+                }
+                let meta = json!({ "non_execution_kind": "user-rejected" });
+                (REJECTED.to_owned(), "User rejected tool use".to_owned(), meta)
+            }
+            Halt::Hook(reason) => {
+                let text = format!("Execution stopped by hook: {reason}");
+                (text.clone(), format!("Error: {text}"), Value::Null)
+            }
+            Halt::Failed(message) => (message.clone(), format!("Error: {message}"), Value::Null),
+            Halt::MaxTurns | Halt::Budget => {
+                let text = "The turn has reached its limit.".to_owned();
+                (text.clone(), format!("Error: {text}"), Value::Null)
+            }
+        };
+        let outcome =
+            Outcome { content: json!(text), is_error: true, structured: Some(json!(told)) };
+        self.tell_outcome(call, &outcome, meta)
+    }
+
+    fn take_structured_output(&mut self, input: &Value) -> Outcome {
+        let faults = self.flags.schema.as_ref().map(|schema| schema::faults(schema, input));
+        match faults.filter(|faults| !faults.is_empty()) {
+            Some(faults) => Outcome::failed(&format!(
+                "Output does not match required schema: {}",
+                faults.join("; ")
+            )),
+            None => {
+                if let Some(turn) = &mut self.turn {
+                    turn.structured = Some(input.clone());
+                }
+                let told = "Structured output provided successfully";
+                Outcome::done(told, json!(told))
+            }
+        }
+    }
+
+    /// A schema asks for an answer of its kind. If the script gave none, the smallest is given.
+    pub(super) fn give_structured_output(&mut self) -> Result<(), Halt> {
+        let given = self.turn.as_ref().is_some_and(|turn| turn.structured.is_some());
+        match self.flags.schema.clone().filter(|_| !given) {
+            Some(schema) => self.call("StructuredOutput", &schema::instance(&schema)).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Subagents are called by the tool `Task`, of late named `Agent`.
+fn canonical(name: &str) -> &str {
+    if name == "Agent" { "Task" } else { name }
+}
+
+/// What is wrong with the input of a call, as Claude says it.
+fn missing(name: &str, input: &Value, fields: &[(&str, &str)]) -> Option<String> {
+    let fits = |value: &Value, kind: &str| match kind {
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        _ => value.is_u64(),
+    };
+    let mut faults = String::new();
+    for (field, kind) in fields {
+        match input.get(field) {
+            Some(value) if fits(value, kind) => {}
+            Some(_) => {
+                faults.push_str(&format!("\nThe parameter `{field}` must be of type {kind}"));
+            }
+            None => faults.push_str(&format!("\nThe required parameter `{field}` is missing")),
+        }
+    }
+    let what = format!("InputValidationError: {name} failed due to the following issues:{faults}");
+    (!faults.is_empty()).then_some(what)
+}
+
+/// The client put the answers into the input.
+fn answers(input: &Value) -> Outcome {
+    let answers = input.at("answers").as_object().cloned().unwrap_or_default();
+    let pairs: Vec<String> = answers
+        .iter()
+        .map(|(question, answer)| match answer.as_str() {
+            Some(answer) => format!("\"{question}\"=\"{answer}\""),
+            None => format!("\"{question}\"={answer}"),
+        })
+        .collect();
+    let text = if pairs.is_empty() {
+        "The user did not answer the questions.".to_owned()
+    } else {
+        let pairs = pairs.join(", ");
+        format!(
+            "Your questions have been answered: {pairs}. You can now continue with these answers in \
+             mind."
+        )
+    };
+    Outcome::done(text, json!({ "questions": input.at("questions"), "answers": answers }))
+}
+
+fn blob(input: &Value) -> Outcome {
+    let bytes = input.at("bytes").as_u64().unwrap_or(0);
+    match usize::try_from(bytes) {
+        Ok(size) if bytes <= BLOB_LIMIT => {
+            Outcome { content: json!("B".repeat(size)), is_error: false, structured: None }
+        }
+        _ => Outcome::failed(&format!("a blob has at most {BLOB_LIMIT} bytes")),
+    }
+}

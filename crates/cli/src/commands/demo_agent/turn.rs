@@ -1,0 +1,328 @@
+//! A turn: from a prompt to its result.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::agent::{Agent, Cut, Halt, Prompt};
+use super::flags::VERSION;
+use super::hooks::{self, Occasion};
+use super::json::Look as _;
+use super::result::Ending;
+use super::script::{self, DIRECTIVES, Step};
+use super::speech::{Speakers, Voice};
+use super::usage::{Models, Usage, sum};
+use crate::print;
+
+/// The turn that runs.
+pub(super) struct Turn {
+    pub(super) id: String,
+    pub(super) begun: Instant,
+    pub(super) prompt: String,
+    pub(super) uuid: Option<String>,
+    /// `system/init` was written.
+    pub(super) opened: bool,
+    /// The first line of the model names the prompt that it answers.
+    marked: bool,
+    /// Somebody watches: words take their time.
+    pub(super) paced: bool,
+    /// What the script wants to be reported, until the first message has taken it.
+    pub(super) scripted: Option<Usage>,
+    pub(super) models: Models,
+    /// Lines that were said to the model after the prompt.
+    pub(super) told: u64,
+    pub(super) denials: Vec<Value>,
+    pub(super) structured: Option<Value>,
+    pub(super) stop_reason: Option<String>,
+    /// What was interrupted was a tool.
+    pub(super) cut_in_tool: bool,
+}
+
+impl Agent {
+    pub(super) fn serve_prompt(&mut self, prompt: &Prompt) -> Result<(), Halt> {
+        let uuid = prompt.uuid.as_deref();
+        self.lifecycle(uuid, "started")?;
+        self.remember(|memory| memory.prompt(&prompt.text));
+        let steps = script::parse(&prompt.text);
+        self.turn = Some(Turn {
+            id: self.session.ids.uuid().to_string(),
+            begun: Instant::now(),
+            prompt: prompt.text.clone(),
+            uuid: prompt.uuid.clone(),
+            opened: false,
+            marked: false,
+            paced: steps.is_none(),
+            scripted: steps.as_deref().and_then(script::usage),
+            models: Models::new(),
+            told: 0,
+            denials: Vec::new(),
+            structured: None,
+            stop_reason: None,
+            cut_in_tool: false,
+        });
+        self.speakers = Speakers::new(self.system.len() + prompt.text.len());
+        let ending = match self.run(steps.as_deref()) {
+            Ok(ending) => ending,
+            Err(Halt::Interrupted(cut)) => Ending::Cut(cut),
+            Err(Halt::Failed(message)) => Ending::Failed(message),
+            Err(Halt::MaxTurns) => Ending::MaxTurns,
+            Err(Halt::Budget) => Ending::Budget,
+            Err(Halt::Hook(reason)) => Ending::Hook(reason),
+            Err(halt @ (Halt::Exit(_) | Halt::Broken(_))) => return Err(halt),
+        };
+        self.end_turn(&ending)?;
+        let cut = match ending {
+            Ending::Cut(cut) => Some(cut),
+            Ending::Done
+            | Ending::Blocked(_)
+            | Ending::Failed(_)
+            | Ending::MaxTurns
+            | Ending::Budget
+            | Ending::Hook(_) => None,
+        };
+        self.lifecycle(uuid, if cut.is_some() { "cancelled" } else { "completed" })?;
+        match cut {
+            Some(Cut::End) => Err(Halt::Interrupted(Cut::End)),
+            Some(Cut::User | Cut::Prompt) | None => Ok(()),
+        }
+    }
+
+    fn run(&mut self, steps: Option<&[Step]>) -> Result<Ending, Halt> {
+        let prompt = self.turn.as_ref().map(|turn| turn.prompt.clone()).unwrap_or_default();
+        let outputs = self.raise(&Occasion {
+            event: "UserPromptSubmit",
+            subject: "",
+            tool_use_id: None,
+            fields: json!({ "prompt": prompt }),
+        })?;
+        if let Some(reason) = hooks::blocked(&outputs) {
+            return Ok(Ending::Blocked(reason));
+        }
+        self.await_servers()?;
+        self.open_turn()?;
+        match steps {
+            Some(steps) => self.play(steps)?,
+            None => self.tour()?,
+        }
+        self.give_structured_output()?;
+        self.end_message("end_turn")?;
+        // No message took it.
+        let scripted = self.turn.as_mut().and_then(|turn| turn.scripted.as_mut());
+        if let Some(usage) = scripted.map(std::mem::take) {
+            self.spend(usage, "end_turn")?;
+        }
+        let speaker = self.speakers.current();
+        if std::mem::take(&mut speaker.owes_call) {
+            // The model is shown the last result, and has nothing to add.
+            self.may_call()?;
+            self.speakers.current().calls += 1;
+        }
+        self.stop_hooks()?;
+        Ok(Ending::Done)
+    }
+
+    /// Does what a script says. A subagent's script is played the same way.
+    pub(super) fn play(&mut self, steps: &[Step]) -> Result<(), Halt> {
+        steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), Halt> {
+        match step {
+            Step::Say(text) => self.speak(Voice::Text, &self.fill(text)),
+            Step::Think(text) => self.speak(Voice::Thinking, &self.fill(text)),
+            Step::Tell(text) => self.speak(Voice::Text, text),
+            Step::Pad(bytes) => self.pad(*bytes),
+            Step::Repeat(count, text) => self.repeat(*count, text),
+            Step::Tool(name, input) => self.call(name, &self.absolute(input)).map(drop),
+            Step::Ask(input) => {
+                let answer = self.ask(input)?;
+                self.speak(Voice::Text, &answer)
+            }
+            Step::Sleep(duration) => self.pause(*duration),
+            Step::Hang => {
+                // Without a client nobody could interrupt.
+                while self.listening {
+                    self.wait(None)?;
+                }
+                Ok(())
+            }
+            // That of the turn's own script is known since it began.
+            Step::Usage(usage) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.scripted.get_or_insert(*usage);
+                }
+                Ok(())
+            }
+            Step::Stderr(text) => {
+                self.out.flush()?;
+                print::aside(text);
+                Ok(())
+            }
+            Step::Raw(line) => Ok(self.out.raw(line.as_bytes())?),
+            Step::Fail(message) => Err(Halt::Failed(message.clone())),
+            Step::Exit(code) => Err(Halt::Exit(*code)),
+        }
+    }
+
+    /// Claude names files by their whole path.
+    fn absolute(&self, input: &Value) -> Value {
+        let mut input = input.clone();
+        if let Some(Value::String(path)) = input.get_mut("file_path") {
+            *path = self.session.directory.join(&*path).display().to_string();
+        }
+        input
+    }
+
+    fn fill(&self, text: &str) -> String {
+        script::filled(text, |name| match name {
+            "model" => Some(self.model.clone()),
+            "mode" => Some(self.permissions.mode.name().to_owned()),
+            "system" => Some(self.system.clone()),
+            "cwd" => Some(self.session.directory.display().to_string()),
+            "prompt" => self.memory.prompts.last().cloned(),
+            "prompts" => Some(self.memory.prompts.join("\n")),
+            "result" => Some(self.last_result.clone()),
+            "turns" => Some(self.memory.prompts.len().to_string()),
+            _ => None,
+        })
+    }
+
+    /// Asks a question; what is to be said of the answer.
+    pub(super) fn ask(&mut self, input: &Value) -> Result<String, Halt> {
+        let outcome = self.call("AskUserQuestion", input)?;
+        let structured = outcome.structured.unwrap_or_default();
+        let answers = structured.at("answers").as_object().into_iter().flatten();
+        let answers: Vec<String> = answers.map(|(_, answer)| answer_text(answer)).collect();
+        Ok(if answers.is_empty() { "No answer.".to_owned() } else { answers.join(", ") })
+    }
+
+    /// `system/init`: every turn begins with it.
+    pub(super) fn open_turn(&mut self) -> Result<(), Halt> {
+        let Some(turn) = &mut self.turn else { return Ok(()) };
+        if std::mem::replace(&mut turn.opened, true) {
+            return Ok(());
+        }
+        let uuid = turn.uuid.clone();
+        let mut line = json!({
+            "type": "system",
+            "subtype": "init",
+            "cwd": self.session.directory,
+            "tools": self.tools(),
+            "mcp_servers": self.server_list(),
+            "model": self.model,
+            "permissionMode": self.permissions.mode.name(),
+            "slash_commands": DIRECTIVES.map(|(name, ..)| name),
+            "apiKeySource": "none",
+            "claude_code_version": VERSION,
+            "output_style": "default",
+            "agents": ["general-purpose"],
+            "skills": [],
+            "plugins": [],
+            "capabilities": ["interrupt_receipt_v1", "msg_lifecycle_v1"],
+        });
+        if let (Some(uuid), Some(fields)) = (uuid, line.as_object_mut()) {
+            fields.insert("user_message_uuids".to_owned(), json!([uuid]));
+        }
+        self.emit(line)
+    }
+
+    /// Puts on the model's first line which prompt it answers.
+    pub(super) fn mark_first(&mut self, line: &mut Value) {
+        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.marked) else { return };
+        turn.marked = true;
+        let uuid = turn.uuid.as_ref();
+        if let (Some(uuid), Some(fields)) = (uuid, line.as_object_mut()) {
+            fields.insert("user_message_uuid".to_owned(), json!(uuid));
+            fields.insert("user_message_uuids".to_owned(), json!([uuid]));
+        }
+    }
+
+    /// Whether the model may be called once more.
+    pub(super) fn may_call(&mut self) -> Result<(), Halt> {
+        let main = self.speakers.who().is_none();
+        let calls = self.speakers.current().calls;
+        match self.flags.max_turns.filter(|most| main && calls >= *most) {
+            Some(_) => Err(Halt::MaxTurns),
+            None => Ok(()),
+        }
+    }
+
+    /// A message has ended: its tokens are spent.
+    pub(super) fn spend(&mut self, usage: Usage, stop_reason: &str) -> Result<(), Halt> {
+        let main = self.speakers.who().is_none();
+        if let Some(turn) = &mut self.turn {
+            turn.models.entry(self.model.clone()).or_default().add(usage);
+            if main {
+                turn.stop_reason = Some(stop_reason.to_owned());
+            }
+        }
+        match self.flags.max_budget_usd.filter(|budget| self.cost_usd() >= *budget) {
+            Some(_) => Err(Halt::Budget),
+            None => Ok(()),
+        }
+    }
+
+    /// What the session has cost so far.
+    pub(super) fn cost_usd(&self) -> f64 {
+        sum(&self.spent()).cost_usd()
+    }
+
+    pub(super) fn spent(&self) -> Models {
+        let mut models = self.memory.spent.clone();
+        for (model, usage) in self.turn.iter().flat_map(|turn| &turn.models) {
+            models.entry(model.clone()).or_default().add(*usage);
+        }
+        models
+    }
+
+    /// A hook may want the agent to go on; once.
+    fn stop_hooks(&mut self) -> Result<(), Halt> {
+        for active in [false, true] {
+            let said = self.speakers.current().last_text.clone();
+            let outputs = self.raise(&Occasion {
+                event: "Stop",
+                subject: "",
+                tool_use_id: None,
+                fields: json!({ "stop_hook_active": active, "last_assistant_message": said }),
+            })?;
+            let block = outputs.iter().find(|output| output.at("decision") == "block");
+            let Some(block) = block.filter(|_| !active) else { return Ok(()) };
+            let reason = block.at("reason").as_str().unwrap_or("Blocked by hook").to_owned();
+            self.tell_model(&format!("Stop hook feedback:\n- {reason}"), true)?;
+            self.speak(Voice::Text, &format!("Going on, as the hook asked: {reason}"))?;
+            self.end_message("end_turn")?;
+        }
+        Ok(())
+    }
+
+    /// A line that is said to the model in the user's name.
+    pub(super) fn tell_model(&mut self, text: &str, synthetic: bool) -> Result<(), Halt> {
+        let content = json!([{ "type": "text", "text": text }]);
+        let mut line = json!({ "type": "user", "message": { "role": "user", "content": content } });
+        if let Some(fields) = line.as_object_mut().filter(|_| synthetic) {
+            fields.insert("isSynthetic".to_owned(), json!(true));
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.told += 1;
+        }
+        self.emit_said(line)
+    }
+
+    /// What cannot be kept is worth a word, not the session.
+    pub(super) fn remember(
+        &mut self,
+        keep: impl FnOnce(&mut super::memory::Memory) -> std::io::Result<()>,
+    ) {
+        if let Err(error) = keep(&mut self.memory) {
+            print::aside(&format!("agentwire: failed to keep the conversation: {error}"));
+        }
+    }
+}
+
+fn answer_text(answer: &Value) -> String {
+    match answer {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(answer_text).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}

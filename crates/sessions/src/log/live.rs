@@ -1,0 +1,133 @@
+//! Sessions that are live here: how far each has come, and its last events for readers that keep
+//! up.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::mem;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agentwire_protocol::SessionId;
+use tokio::sync::watch;
+
+use crate::store::Batch;
+
+/// How much of one session is kept in memory.
+const OF_ONE: usize = 256 * 1024;
+
+/// How much of all sessions together.
+const OF_ALL: usize = 32 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) session: SessionId,
+    /// Whether an append was handed over and is not committed yet.
+    pub(super) under_way: AtomicBool,
+    pub(super) progress: watch::Sender<Progress>,
+    tail: Mutex<Tail>,
+}
+
+/// How far a session has come; all of it is durable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    pub(super) last: u64,
+    pub(super) ended: bool,
+}
+
+/// The last batches of a session, without a gap.
+#[derive(Debug, Default)]
+struct Tail {
+    batches: VecDeque<Batch>,
+    bytes: usize,
+    /// Its place in [`Tails::order`].
+    used: u64,
+}
+
+/// All tails. Only the thread that writes changes them.
+#[derive(Debug, Default)]
+pub(super) struct Tails {
+    bytes: usize,
+    clock: u64,
+    /// Sessions with a tail, the one that has been quiet for longest first.
+    order: BTreeMap<u64, Arc<Live>>,
+}
+
+impl Live {
+    pub(super) fn new(session: SessionId, last: u64) -> Self {
+        Self {
+            session,
+            under_way: AtomicBool::new(false),
+            progress: watch::Sender::new(Progress { last, ended: false }),
+            tail: Mutex::default(),
+        }
+    }
+
+    /// The events after that number, if they are in memory.
+    pub(super) fn after(&self, seq: u64) -> Option<Batch> {
+        let tail = self.tail();
+        let place = tail.batches.partition_point(|batch| batch.last() <= seq);
+        let batch = tail.batches.get(place)?;
+        // If it begins later, those between are only in the store.
+        batch.after(seq).filter(|batch| batch.first == seq + 1)
+    }
+
+    /// No more events come.
+    pub(super) fn end(&self) {
+        self.progress.send_modify(|progress| progress.ended = true);
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tail {
+    fn push(&mut self, batch: Batch) {
+        self.bytes += cost(&batch);
+        self.batches.push_back(batch);
+        while self.bytes > OF_ONE
+            && let Some(batch) = self.batches.pop_front()
+        {
+            self.bytes -= cost(&batch);
+        }
+    }
+}
+
+impl Tails {
+    /// Shows durable events to the session's readers.
+    pub(super) fn publish(&mut self, live: &Arc<Live>, batch: Batch) {
+        let last = batch.last();
+        self.keep(live, batch);
+        live.progress.send_modify(|progress| progress.last = last);
+    }
+
+    /// Readers that are behind go on from the store.
+    pub(super) fn forget(&mut self, live: &Live) {
+        let tail = mem::take(&mut *live.tail());
+        self.order.remove(&tail.used);
+        self.bytes -= tail.bytes;
+    }
+
+    fn keep(&mut self, live: &Arc<Live>, batch: Batch) {
+        self.clock += 1;
+        let mut tail = live.tail();
+        let before = tail.bytes;
+        tail.push(batch);
+        let used = mem::replace(&mut tail.used, self.clock);
+        self.bytes = self.bytes - before + tail.bytes;
+        drop(tail);
+        self.order.remove(&used);
+        self.order.insert(self.clock, Arc::clone(live));
+        while self.bytes > OF_ALL
+            && let Some((_, quiet)) = self.order.pop_first()
+        {
+            self.forget(&quiet);
+        }
+    }
+}
+
+fn cost(batch: &Batch) -> usize {
+    batch.lines.len() + size_of::<Batch>()
+}

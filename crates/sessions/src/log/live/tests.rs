@@ -1,0 +1,55 @@
+//! How much of durable events stays in memory.
+
+use bytes::Bytes;
+
+use super::*;
+
+fn batch(first: u64, size: usize) -> Batch {
+    let mut lines = vec![b'x'; size - 1];
+    lines.push(b'\n');
+    Batch { first, count: 1, lines: Bytes::from(lines) }
+}
+
+fn live(name: &str) -> Arc<Live> {
+    Arc::new(Live::new(name.into(), 0))
+}
+
+#[test]
+fn a_tail_has_the_last_events_and_no_more_than_its_share() {
+    let live = live("a");
+    let mut tails = Tails::default();
+    for first in 1..=100 {
+        tails.publish(&live, batch(first, 10_000));
+        assert!(tails.bytes <= OF_ONE);
+        assert_eq!(live.after(first - 1).unwrap().first, first);
+        assert!(live.after(first).is_none());
+    }
+    assert!(live.after(50).is_none(), "only in the store");
+    assert_eq!(live.after(90).unwrap().first, 91);
+    tails.publish(&live, batch(101, OF_ONE + 1));
+    assert!(live.after(100).is_none(), "too large to keep");
+    assert_eq!(tails.bytes, 0);
+    assert_eq!(live.progress.borrow().last, 101);
+}
+
+#[test]
+fn the_quietest_sessions_give_way() {
+    let mut tails = Tails::default();
+    let sessions: Vec<_> = (0..200).map(|name| live(&name.to_string())).collect();
+    for session in &sessions {
+        tails.publish(session, batch(1, 200_000));
+        // The first is busy all the time.
+        let busy = sessions.first().unwrap();
+        let next = busy.progress.borrow().last + 1;
+        tails.publish(busy, batch(next, 10_000));
+        assert!(tails.bytes <= OF_ALL);
+    }
+    let kept = |session: &Arc<Live>| session.after(session.progress.borrow().last - 1).is_some();
+    assert!(kept(&sessions[0]) && kept(&sessions[199]));
+    assert!(!kept(&sessions[1]) && !kept(&sessions[20]));
+    for session in &sessions {
+        tails.forget(session);
+    }
+    assert_eq!(tails.bytes, 0);
+    assert!(tails.order.is_empty());
+}

@@ -1,0 +1,267 @@
+//! The thread that writes, and what it shares with sessions and readers.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::{iter, mem};
+
+use agentwire_protocol::SessionId;
+use tokio::sync::{oneshot, watch};
+
+use super::live::{Live, Tails};
+use crate::store::{Append, Store, StoreError};
+
+/// About how much one transaction takes; what is left waits for the next.
+const GROUP_BYTES: usize = 64 * 1024 * 1024;
+
+/// How long to wait before a store that took nothing is tried again: at first, and at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
+
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn Store>,
+    state: Mutex<State>,
+    changed: Condvar,
+    stuck: Mutex<Option<StoreError>>,
+    ended: watch::Sender<bool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    live: HashMap<SessionId, Arc<Live>>,
+    /// No more appends are taken.
+    closing: bool,
+    /// The thread takes no more jobs.
+    ended: bool,
+}
+
+pub(super) enum Job {
+    Append(Box<Pending>),
+    /// The session is no longer live here.
+    Close(Arc<Live>),
+}
+
+/// What one transaction takes.
+type Group = VecDeque<Box<Pending>>;
+
+/// An append that is not durable yet.
+pub(super) struct Pending {
+    pub(super) live: Arc<Live>,
+    pub(super) append: Append,
+    pub(super) done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// However the thread ends, nobody is left waiting for it.
+struct End<'a>(&'a Shared);
+
+/// Writes until the log is closed and all that was handed over is done.
+pub(super) fn run(shared: &Shared) {
+    let _end = End(shared);
+    let mut tails = Tails::default();
+    while let Some((group, closed)) = shared.take() {
+        shared.commit(group, &mut tails);
+        // After the appends: readers see a session's last events before its end.
+        for live in closed {
+            tails.forget(&live);
+            shared.ended_here(&live);
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            stuck: Mutex::default(),
+            ended: watch::Sender::new(false),
+            thread: Mutex::default(),
+        }
+    }
+
+    pub(super) fn started(&self, thread: JoinHandle<()>) {
+        *lock(&self.thread) = Some(thread);
+    }
+
+    pub(super) fn stuck(&self) -> Option<StoreError> {
+        lock(&self.stuck).clone()
+    }
+
+    pub(super) fn open(&self, live: &Arc<Live>) {
+        let mut state = lock(&self.state);
+        if state.ended {
+            live.end();
+        } else {
+            state.live.insert(live.session.clone(), Arc::clone(live));
+        }
+    }
+
+    pub(super) fn live(&self, session: &SessionId) -> Option<Arc<Live>> {
+        lock(&self.state).live.get(session).cloned()
+    }
+
+    /// A job that comes too late is dropped.
+    pub(super) fn hand_over(&self, job: Job) {
+        let mut state = lock(&self.state);
+        match &job {
+            Job::Append(_) if state.closing => return,
+            Job::Close(live) if state.ended => return live.end(),
+            Job::Append(_) | Job::Close(_) => state.jobs.push_back(job),
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// No more appends are taken; the thread ends when it has done the others.
+    pub(super) fn close(&self) {
+        lock(&self.state).closing = true;
+        self.changed.notify_one();
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        *self.ended.borrow()
+    }
+
+    pub(super) async fn ended(&self) {
+        // The sender is here, so this cannot fail.
+        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    /// The thread is no more: nothing is live here, and what was handed over is refused.
+    pub(super) fn end(&self) {
+        let mut state = lock(&self.state);
+        state.closing = true;
+        state.ended = true;
+        let jobs = mem::take(&mut state.jobs);
+        let sessions = mem::take(&mut state.live);
+        drop(state);
+        for live in sessions.values() {
+            live.end();
+        }
+        for job in jobs {
+            if let Job::Close(live) = job {
+                live.end();
+            }
+        }
+        self.ended.send_replace(true);
+    }
+
+    fn ended_here(&self, live: &Arc<Live>) {
+        let mut state = lock(&self.state);
+        // It may have been opened again since.
+        if state.live.get(&live.session).is_some_and(|now| Arc::ptr_eq(now, live)) {
+            state.live.remove(&live.session);
+        }
+        drop(state);
+        live.end();
+    }
+
+    /// What has gathered; none when the log is closed and all is done.
+    fn take(&self) -> Option<(Group, Vec<Arc<Live>>)> {
+        let mut state = self
+            .changed
+            .wait_while(lock(&self.state), |state| state.jobs.is_empty() && !state.closing)
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut group = VecDeque::new();
+        let mut closed = Vec::new();
+        let mut bytes = 0;
+        while bytes < GROUP_BYTES
+            && let Some(job) = state.jobs.pop_front()
+        {
+            match job {
+                Job::Append(pending) => {
+                    bytes += pending.append.batch.as_ref().map_or(0, |b| b.lines.len());
+                    group.push_back(pending);
+                }
+                Job::Close(live) => closed.push(live),
+            }
+        }
+        (!group.is_empty() || !closed.is_empty()).then_some((group, closed))
+    }
+
+    /// Keeps a group, however long the store is full or busy; only the end of the log ends that.
+    fn commit(&self, mut group: Group, tails: &mut Tails) {
+        let (mut delay, longest) = RETRY;
+        while let Err((error, left)) = self.attempt(group, tails) {
+            group = left;
+            *lock(&self.stuck) = Some(error.clone());
+            if lock(&self.state).closing {
+                for pending in group {
+                    pending.resolve(Err(error.clone()));
+                }
+                return;
+            }
+            let state = lock(&self.state);
+            drop(self.changed.wait_timeout_while(state, delay, |state| !state.closing));
+            delay = (delay * 2).min(longest);
+        }
+        *lock(&self.stuck) = None;
+    }
+
+    /// Tries to keep a group. Gives back what may be tried again.
+    fn attempt(&self, mut group: Group, tails: &mut Tails) -> Result<(), (StoreError, Group)> {
+        let appends: Vec<&Append> = group.iter().map(|pending| &pending.append).collect();
+        if appends.is_empty() {
+            return Ok(());
+        }
+        match self.store.append(&appends) {
+            Ok(()) => {
+                for pending in group {
+                    pending.publish(tails);
+                }
+                Ok(())
+            }
+            Err(error @ (StoreError::Full(_) | StoreError::Busy(_))) => Err((error, group)),
+            Err(error @ (StoreError::Conflict(_) | StoreError::Failed(_))) => {
+                if group.len() == 1 {
+                    for pending in group {
+                        pending.resolve(Err(error.clone()));
+                    }
+                    return Ok(());
+                }
+                // One of them is at fault; the others must not suffer.
+                while let Some(pending) = group.pop_front() {
+                    let alone = iter::once(pending).collect();
+                    if let Err((error, mut left)) = self.attempt(alone, tails) {
+                        left.append(&mut group);
+                        return Err((error, left));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Pending {
+    fn publish(mut self, tails: &mut Tails) {
+        if let Some(batch) = self.append.batch.take() {
+            tails.publish(&self.live, batch);
+        }
+        self.resolve(Ok(()));
+    }
+
+    fn resolve(self, result: Result<(), StoreError>) {
+        self.live.under_way.store(false, Ordering::Release);
+        // Whoever handed it over may have gone.
+        let _ = self.done.send(result);
+    }
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

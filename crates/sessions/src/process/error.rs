@@ -1,0 +1,84 @@
+//! Why a process could not be started.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use agentwire_protocol::{ErrorCode, GatewayError};
+use rustix::io::Errno;
+
+/// Why a process could not be started.
+#[derive(Debug)]
+pub enum SpawnError {
+    /// The program is missing, cannot be executed, or does not take so many arguments.
+    Program {
+        /// Its path.
+        program: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The working directory is missing or closed to us.
+    Directory {
+        /// Its path.
+        directory: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// What must be there for any process could not be had: descriptors, processes, a keeper.
+    Gateway(io::Error),
+}
+
+impl SpawnError {
+    /// The gateway's code for it.
+    pub fn code(&self) -> ErrorCode {
+        let (error, code) = match self {
+            Self::Program { error, .. } => {
+                let unavailable = matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                ) || error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error());
+                let code =
+                    if unavailable { ErrorCode::AgentUnavailable } else { ErrorCode::StartFailed };
+                (error, code)
+            }
+            Self::Directory { error, .. } => (error, ErrorCode::StartFailed),
+            Self::Gateway(error) => (error, ErrorCode::Internal),
+        };
+        match Errno::from_io_error(error) {
+            Some(Errno::MFILE | Errno::NFILE | Errno::AGAIN | Errno::NOMEM) => {
+                ErrorCode::Overloaded
+            }
+            _ => code,
+        }
+    }
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program { program, error } => {
+                write!(f, "failed to start {}: {error}", program.display())
+            }
+            Self::Directory { directory, error } => {
+                write!(f, "failed to work in {}: {error}", directory.display())
+            }
+            Self::Gateway(error) => write!(f, "failed to prepare a process: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Program { error, .. } | Self::Directory { error, .. } | Self::Gateway(error) => {
+                Some(error)
+            }
+        }
+    }
+}
+
+impl From<SpawnError> for GatewayError {
+    fn from(error: SpawnError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}

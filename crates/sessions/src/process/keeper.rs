@@ -1,0 +1,190 @@
+//! The keeper: a small process between the gateway and one agent, from which no descendant of the
+//! agent gets away. It is this same program started again, without a runtime.
+//!
+//! The main thread starts the agent and reaps; the other one listens to the gateway.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::thread;
+
+use agentwire_dialects::agent::Exit;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, sockopt::socket_domain};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, wait};
+
+use super::wire::{self, Report, Request, Step};
+use super::{TreeSignal, become_subreaper, hide_memory, tree};
+
+/// The first argument that makes this program a keeper.
+pub const VERB: &str = "keeper";
+
+/// The exit code of a keeper without a gateway.
+pub const NO_GATEWAY: u8 = 2;
+
+/// Enough for a look at `/proc`; only what is touched costs memory.
+const STACK: usize = 128 * 1024;
+
+/// Nobody is there to be a keeper for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoGateway;
+
+impl fmt::Display for NoGateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "keeper is started by agentwire itself, one for each agent, to end all that the agent \
+             started; by hand there is nothing to do with it",
+        )
+    }
+}
+
+impl std::error::Error for NoGateway {}
+
+/// Keeps one agent, whose gateway is on stdin. Returns when nothing is left of it.
+pub fn run() -> Result<(), NoGateway> {
+    let gateway = rustix::stdio::stdin();
+    if socket_domain(gateway) != Ok(AddressFamily::UNIX) {
+        return Err(NoGateway);
+    }
+    let (request, descriptors) = wire::receive(gateway).ok_or(NoGateway)?;
+    match begin(gateway).map_err(|error| (Step::Keeper, error)).and_then(|()| {
+        let agent = start(&request, descriptors);
+        drop(request);
+        agent
+    }) {
+        Ok(agent) => {
+            Report::Started(agent.as_raw_pid()).send(gateway);
+            Report::Exited(watch(agent)).send(gateway);
+            end();
+            Report::Empty.send(gateway);
+        }
+        Err((step, error)) => {
+            let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+            Report::Failed(step, errno).send(gateway);
+        }
+    }
+    Ok(())
+}
+
+fn begin(gateway: BorrowedFd<'static>) -> io::Result<()> {
+    // What the gateway itself was given without care must not reach the agent.
+    close_fds::set_fds_cloexec(3, &[]);
+    hide_memory()?;
+    rustix::process::setsid()?;
+    become_subreaper()?;
+    // An agent can stop us; then the gateway's death must wake us. Early, if the gateway's thread
+    // ends first, it does no harm.
+    rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
+    let _ = rustix::thread::set_name(c"agentwire-keep");
+    thread::Builder::new().stack_size(STACK).spawn(move || obey(gateway))?;
+    Ok(())
+}
+
+fn start(request: &Request, descriptors: [OwnedFd; 3]) -> Result<Pid, (Step, io::Error)> {
+    // Going there ourselves tells a bad directory from a bad program.
+    std::env::set_current_dir(&request.directory).map_err(|error| (Step::Directory, error))?;
+    let [stdin, stdout, stderr] = descriptors;
+    let agent = Command::new(&request.program)
+        .args(&request.args)
+        .env_clear()
+        .envs(request.env.iter().map(|(name, value)| (name, value)))
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| (Step::Program, error))?;
+    i32::try_from(agent.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| (Step::Program, Errno::SRCH.into()))
+}
+
+/// Reaps whatever ends below us until the agent itself has.
+fn watch(agent: Pid) -> Exit {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == agent => return exit(status),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Exit::Unknown,
+        }
+    }
+}
+
+fn exit(status: WaitStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Unknown,
+    }
+}
+
+/// Ends all that is left below us. Only the kernel's word that we have no child counts: every
+/// descendant, whatever its parents did, is one in the end.
+fn end() {
+    let mut patience = Patience::new();
+    while let Some(reaped) = reap() {
+        if reaped {
+            patience = Patience::new();
+        }
+        let left = tree::below(getpid());
+        tree::kill(&left);
+        match left.iter().find(|entry| entry.parent == getpid().as_raw_pid()) {
+            Some(child) => tree::wait_for_end(child, patience.next()),
+            None => tree::rest(patience.next()),
+        }
+    }
+}
+
+/// Reaps what has ended, and says whether anything had; `None` if no child is left.
+fn reap() -> Option<bool> {
+    let mut reaped = false;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => reaped = true,
+            Err(Errno::INTR) => {}
+            Ok(None) => return Some(reaped),
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Does what the gateway says; when it has gone, kills until the main thread ends us all. That holds
+/// for an agent that is only just being started, too.
+fn obey(gateway: BorrowedFd<'static>) {
+    let keeper = getpid();
+    while let Some(command) = wire::next_command(gateway) {
+        match command {
+            TreeSignal::Kill => tree::kill(&tree::below(keeper)),
+            TreeSignal::Pause => tree::pause(keeper),
+            TreeSignal::Interrupt | TreeSignal::Terminate | TreeSignal::Continue => {
+                for entry in tree::below(keeper) {
+                    entry.signal(command.number());
+                }
+            }
+        }
+    }
+    let mut patience = Patience::new();
+    loop {
+        tree::kill(&tree::below(keeper));
+        tree::rest(patience.next());
+    }
+}
+
+/// Milliseconds to wait between looks: short at first, since most trees are gone at once; never so
+/// long that what cannot be killed is forgotten, nor so short that it costs a processor.
+pub(super) struct Patience(u32);
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        Self(1)
+    }
+
+    pub(super) fn next(&mut self) -> u32 {
+        let now = self.0;
+        self.0 = (now * 2).min(200);
+        now
+    }
+}

@@ -1,0 +1,148 @@
+//! From what a dialect wants started to a process: environment, directory and files.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use agentwire_dialects::agent::{Launch, Stdin};
+use uuid::Uuid;
+
+use super::{Spawn, StdinPlan};
+
+/// The files of one process, in a private directory. Dropping it removes them: keep it until the
+/// process has ended.
+#[derive(Debug, Default)]
+pub struct LaunchFiles {
+    directory: Option<PathBuf>,
+}
+
+impl Drop for LaunchFiles {
+    fn drop(&mut self) {
+        if let Some(directory) = &self.directory {
+            let _ = fs::remove_dir_all(directory);
+        }
+    }
+}
+
+impl LaunchFiles {
+    /// Writes the files and puts their paths in the arguments that name them.
+    fn write(
+        files: &BTreeMap<String, String>,
+        args: &mut [String],
+        runtime_dir: &Path,
+    ) -> io::Result<Self> {
+        if files.is_empty() {
+            return Ok(Self::default());
+        }
+        let directory =
+            std::path::absolute(runtime_dir)?.join(format!("launch-{}", Uuid::new_v4()));
+        DirBuilder::new().mode(0o700).create(&directory)?;
+        // From here on a failure removes what was written.
+        let written = Self { directory: Some(directory.clone()) };
+        for (name, text) in files {
+            if Path::new(name).file_name() != Some(name.as_ref()) {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!("failed to write the file {name:?}: not a plain name"),
+                ));
+            }
+            let path = directory.join(name);
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            file.write_all(text.as_bytes())?;
+            let path = path.to_str().ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!("failed to name {}: its path is not UTF-8", path.display()),
+                )
+            })?;
+            let mark = format!("{{file:{name}}}");
+            for arg in args.iter_mut().filter(|arg| arg.contains(&mark)) {
+                *arg = arg.replace(&mark, path);
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// The process that a launch wants. The text that its stdin gets, if any, is the caller's to write.
+pub fn prepare(
+    launch: &Launch,
+    program: PathBuf,
+    runtime_dir: &Path,
+) -> io::Result<(Spawn, LaunchFiles)> {
+    let mut args = launch.args.clone();
+    let files = LaunchFiles::write(&launch.files, &mut args, runtime_dir)?;
+    let directory = match &launch.working_directory {
+        Some(directory) => std::path::absolute(directory)?,
+        None => std::env::current_dir()?,
+    };
+    let mut env = environment(&launch.env);
+    // The inherited one says where the gateway is.
+    if !launch.env.contains_key("PWD") {
+        env.retain(|(name, _)| name != "PWD");
+        env.push(("PWD".into(), directory.clone().into()));
+    }
+    let stdin = match launch.stdin {
+        Stdin::Open | Stdin::Text(_) => StdinPlan::Pipe,
+        Stdin::Empty => StdinPlan::Null,
+    };
+    let args = args.into_iter().map(OsString::from).collect();
+    Ok((Spawn { program, args, env, directory, stdin }, files))
+}
+
+/// The environment of an agent: ours, without what is agentwire's own or says that an agent runs
+/// us, and with `extra`.
+pub fn environment(extra: &BTreeMap<String, String>) -> Vec<(OsString, OsString)> {
+    choose(std::env::vars_os(), extra)
+}
+
+fn choose(
+    inherited: impl Iterator<Item = (OsString, OsString)>,
+    extra: &BTreeMap<String, String>,
+) -> Vec<(OsString, OsString)> {
+    inherited
+        .filter(|(name, _)| {
+            // Claude Code sets CLAUDECODE for what it runs and refuses to run inside itself; its
+            // Python SDK removes it too.
+            !name.as_encoded_bytes().starts_with(b"AGENTWIRE_")
+                && name != "CLAUDECODE"
+                && !name.to_str().is_some_and(|name| extra.contains_key(name))
+        })
+        .chain(extra.iter().map(|(name, value)| (name.into(), value.into())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_inherits_all_but_what_is_ours() {
+        let odd = OsString::from_vec(vec![b'X', 0xff]);
+        let inherited = [
+            ("PATH".into(), "/bin".into()),
+            ("AGENTWIRE_TOKEN".into(), "secret".into()),
+            ("AGENTWIRE_".into(), "secret".into()),
+            ("AGENTWIRES".into(), "not ours".into()),
+            ("CLAUDECODE".into(), "1".into()),
+            ("CLAUDE_CODE_ENTRYPOINT".into(), "sdk-py".into()),
+            (odd.clone(), odd.clone()),
+            ("LANG".into(), "C".into()),
+        ];
+        let extra = BTreeMap::from([("LANG".to_owned(), "de".to_owned())]);
+        let expected: Vec<(OsString, OsString)> = vec![
+            ("PATH".into(), "/bin".into()),
+            ("AGENTWIRES".into(), "not ours".into()),
+            ("CLAUDE_CODE_ENTRYPOINT".into(), "sdk-py".into()),
+            (odd.clone(), odd),
+            ("LANG".into(), "de".into()),
+        ];
+        assert_eq!(choose(inherited.into_iter(), &extra), expected);
+    }
+}

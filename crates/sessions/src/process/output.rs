@@ -1,0 +1,60 @@
+//! What a process prints, with an end that nobody can hold back.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+
+use super::State;
+
+/// A pipe that a process writes. It ends when its last writer closes it, or when the process and its
+/// tree have ended and all they wrote is read: a stranger that still holds the pipe is not waited for.
+pub struct Output {
+    pipe: pipe::Receiver,
+    silent: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
+}
+
+impl Output {
+    pub(super) fn new(pipe: pipe::Receiver, mut state: watch::Receiver<State>) -> Self {
+        let silent = async move {
+            let _ = state.wait_for(|state| state.silent).await;
+        };
+        Self { pipe, silent: Some(Box::pin(silent)) }
+    }
+}
+
+impl AsyncRead for Output {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Poll::Ready(result) = Pin::new(&mut self.pipe).poll_read(context, buffer) {
+            return Poll::Ready(result);
+        }
+        if let Some(silent) = &mut self.silent {
+            ready!(silent.as_mut().poll(context));
+            self.silent = None;
+        }
+        // All that was written before the silence is in the pipe by now, though the event loop may
+        // not have told us: only the pipe's own word counts.
+        match rustix::io::read(&self.pipe, buffer.initialize_unfilled()) {
+            Ok(count) => {
+                buffer.advance(count);
+                Poll::Ready(Ok(()))
+            }
+            Err(rustix::io::Errno::AGAIN) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Output").field(&self.pipe).finish()
+    }
+}

@@ -1,0 +1,90 @@
+//! Finds an agent's program, and never one that the working directory could have brought.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// Why a program was not found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResolveError {
+    /// Nothing of that name is on PATH.
+    NotFound(String),
+    /// It is there, but inside the working directory only.
+    Inside(PathBuf),
+    /// A path that does not begin at the root.
+    Relative(String),
+    /// There is no file there that can be executed.
+    NotExecutable(PathBuf),
+}
+
+impl fmt::Display for ResolveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(program) => write!(f, "failed to find {program} on PATH"),
+            Self::Inside(path) => {
+                write!(f, "failed to trust {}: it is inside the working directory", path.display())
+            }
+            Self::Relative(program) => {
+                write!(f, "failed to use {program}: give a name on PATH or an absolute path")
+            }
+            Self::NotExecutable(path) => {
+                write!(f, "failed to use {}: no file that can be executed", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ResolveError {}
+
+/// The absolute path of a program. A path is taken as it is; a name is looked for on `path`, and
+/// what is found inside the working directory is passed over, unless that is the user's home or
+/// above it, where everything is inside.
+pub fn resolve(
+    program: &str,
+    path: Option<&OsStr>,
+    directory: &Path,
+) -> Result<PathBuf, ResolveError> {
+    let named = Path::new(program);
+    if named.is_absolute() {
+        return match is_executable(named) {
+            true => Ok(named.to_owned()),
+            false => Err(ResolveError::NotExecutable(named.to_owned())),
+        };
+    }
+    if program.contains('/') || program.is_empty() {
+        return Err(ResolveError::Relative(program.to_owned()));
+    }
+    let fence = real(directory);
+    let fence = match std::env::home_dir() {
+        Some(home) if real(&home).starts_with(&fence) => None,
+        _ => Some(fence),
+    };
+    let mut inside = None;
+    for entry in path.into_iter().flat_map(std::env::split_paths) {
+        let candidate = entry.join(program);
+        if !entry.is_absolute() || !is_executable(&candidate) {
+            continue;
+        }
+        match &fence {
+            Some(fence)
+                if real(&entry).starts_with(fence) || real(&candidate).starts_with(fence) =>
+            {
+                inside.get_or_insert(candidate);
+            }
+            _ => return Ok(candidate),
+        }
+    }
+    Err(inside.map_or_else(|| ResolveError::NotFound(program.to_owned()), ResolveError::Inside))
+}
+
+/// Without links, so that no link hides where something is.
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && access(path, Access::EXEC_OK).is_ok()
+}

@@ -1,0 +1,199 @@
+//! What gateway and keeper say to each other on their socket.
+//!
+//! Down: a head that carries the agent's three descriptors, the request, then one byte a command.
+//! Up: reports of five bytes.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+use agentwire_dialects::agent::Exit;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+
+use super::{Spawn, TreeSignal};
+
+/// A gateway and a keeper of different builds do not understand each other: change it with this file.
+const MAGIC: [u8; 4] = *b"awk1";
+
+const HEAD: usize = 8;
+
+/// The length of every report.
+pub(super) const REPORT: usize = 5;
+
+/// What a keeper is asked to start.
+pub(super) struct Request {
+    pub(super) program: OsString,
+    pub(super) directory: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+}
+
+/// What a keeper says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// The agent runs, with this pid.
+    Started(i32),
+    /// It does not, with this errno.
+    Failed(Step, i32),
+    /// The agent's own process has ended.
+    Exited(Exit),
+    /// Nothing is left below the keeper.
+    Empty,
+}
+
+/// What a start failed at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Keeper,
+    Directory,
+    Program,
+}
+
+/// The request as bytes. Nothing in it can hold a NUL, so a NUL parts its fields.
+pub(super) fn encode(spawn: &Spawn) -> io::Result<Vec<u8>> {
+    let count = spawn.args.len().to_string();
+    let mut fields =
+        vec![spawn.program.as_os_str(), spawn.directory.as_os_str(), OsStr::new(&count)];
+    fields.extend(spawn.args.iter().map(OsString::as_os_str));
+    for (name, value) in &spawn.env {
+        fields.extend([name.as_os_str(), value.as_os_str()]);
+    }
+    if fields.iter().any(|field| field.as_bytes().contains(&0)) {
+        return Err(Errno::INVAL.into());
+    }
+    let fields: Vec<&[u8]> = fields.into_iter().map(OsStr::as_bytes).collect();
+    Ok(fields.join(&0))
+}
+
+fn decode(bytes: &[u8]) -> Option<Request> {
+    let mut fields = bytes.split(|byte| *byte == 0).map(|field| OsString::from_vec(field.to_vec()));
+    let program = fields.next()?;
+    let directory = fields.next()?;
+    let count: usize = fields.next()?.to_str()?.parse().ok()?;
+    let args: Vec<OsString> = fields.by_ref().take(count).collect();
+    let mut env = Vec::new();
+    while let Some(name) = fields.next() {
+        env.push((name, fields.next()?));
+    }
+    (args.len() == count).then_some(Request { program, directory, args, env })
+}
+
+/// Sends the head of a request of `length` bytes. The socket is new, so there is room for it.
+pub(super) fn send_head(
+    socket: impl AsFd,
+    length: usize,
+    descriptors: &[OwnedFd; 3],
+) -> io::Result<()> {
+    let length = u32::try_from(length).map_err(|_| Errno::TOOBIG)?;
+    let [a, b, c, d] = MAGIC;
+    let [e, f, g, h] = length.to_le_bytes();
+    let [stdin, stdout, stderr] = descriptors;
+    let rights = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&rights)) {
+        return Err(Errno::NOBUFS.into());
+    }
+    let head = [a, b, c, d, e, f, g, h];
+    rustix::net::sendmsg(socket, &[IoSlice::new(&head)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Waits for a request. `None` if none comes: whoever is there is not our gateway, or has gone.
+pub(super) fn receive(socket: BorrowedFd<'_>) -> Option<(Request, [OwnedFd; 3])> {
+    let mut head = [0; HEAD];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = retry_on_intr(|| {
+        let mut parts = [IoSliceMut::new(&mut head)];
+        rustix::net::recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
+    });
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    let length = head.strip_prefix(&MAGIC).filter(|_| received.is_ok_and(|r| r.bytes == HEAD))?;
+    let length = u32::from_le_bytes(length.try_into().ok()?);
+    let mut request = vec![0; usize::try_from(length).ok()?];
+    let mut rest = request.as_mut_slice();
+    while !rest.is_empty() {
+        match retry_on_intr(|| rustix::io::read(socket, &mut *rest)) {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => rest = rest.get_mut(count..)?,
+        }
+    }
+    Some((decode(&request)?, descriptors.try_into().ok()?))
+}
+
+/// Sends a command. It is lost only if the keeper hears nothing any more.
+pub(super) fn command(socket: impl AsFd, signal: TreeSignal) {
+    let byte = match signal {
+        TreeSignal::Interrupt => b'i',
+        TreeSignal::Terminate => b't',
+        TreeSignal::Kill => b'k',
+        TreeSignal::Pause => b'p',
+        TreeSignal::Continue => b'c',
+    };
+    let _ = rustix::net::send(socket, &[byte], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+}
+
+/// Waits for a command. `None` if the gateway has gone.
+pub(super) fn next_command(socket: BorrowedFd<'_>) -> Option<TreeSignal> {
+    let mut byte = [0];
+    loop {
+        let count = retry_on_intr(|| rustix::io::read(socket, &mut byte)).ok()?;
+        if count == 0 {
+            return None;
+        }
+        match &byte {
+            b"i" => return Some(TreeSignal::Interrupt),
+            b"t" => return Some(TreeSignal::Terminate),
+            b"k" => return Some(TreeSignal::Kill),
+            b"p" => return Some(TreeSignal::Pause),
+            b"c" => return Some(TreeSignal::Continue),
+            _ => {}
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn send(self, socket: BorrowedFd<'_>) {
+        let (tag, number) = match self {
+            Self::Started(pid) => (b's', pid),
+            Self::Failed(Step::Keeper, errno) => (b'k', errno),
+            Self::Failed(Step::Directory, errno) => (b'd', errno),
+            Self::Failed(Step::Program, errno) => (b'p', errno),
+            Self::Exited(Exit::Code(code)) => (b'c', code),
+            Self::Exited(Exit::Signal(signal)) => (b'g', signal),
+            Self::Exited(Exit::Unknown) => (b'u', 0),
+            Self::Empty => (b'e', 0),
+        };
+        let [a, b, c, d] = number.to_le_bytes();
+        // A gateway that has gone hears no report; the end of the socket ends the tree.
+        let report = [tag, a, b, c, d];
+        let _ = retry_on_intr(|| rustix::net::send(socket, &report, SendFlags::NOSIGNAL));
+    }
+
+    pub(super) fn read([tag, number @ ..]: [u8; REPORT]) -> Option<Self> {
+        let number = i32::from_le_bytes(number);
+        match tag {
+            b's' => Some(Self::Started(number)),
+            b'k' => Some(Self::Failed(Step::Keeper, number)),
+            b'd' => Some(Self::Failed(Step::Directory, number)),
+            b'p' => Some(Self::Failed(Step::Program, number)),
+            b'c' => Some(Self::Exited(Exit::Code(number))),
+            b'g' => Some(Self::Exited(Exit::Signal(number))),
+            b'u' => Some(Self::Exited(Exit::Unknown)),
+            b'e' => Some(Self::Empty),
+            _ => None,
+        }
+    }
+}

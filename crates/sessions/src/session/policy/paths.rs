@@ -1,0 +1,305 @@
+//! Paths: where one leads by every way it may be read, and what lies in the session's directories.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use super::shell::is_hidden;
+use super::table::PROTECTED;
+
+/// Follows symbolic links as the system does; see [`on_disk`].
+pub type Resolve<'a> = &'a dyn Fn(&Path) -> PathBuf;
+
+/// How many dangling links are followed.
+const LINK_LIMIT: usize = 40;
+
+/// The directories that a session may work in.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub(super) working: Option<PathBuf>,
+    pub(super) additional: Vec<PathBuf>,
+    pub(super) home: Option<PathBuf>,
+}
+
+/// Every file that a path may mean: as it is written, and with links followed. What allows must hold
+/// for all of them, what denies for one.
+#[derive(Debug)]
+pub(super) struct Readings(Vec<PathBuf>);
+
+impl Readings {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(PathBuf::as_path)
+    }
+}
+
+impl Places {
+    /// `None` if nothing is certain of where it leads.
+    pub(super) fn read(&self, path: &str, resolve: Resolve<'_>) -> Option<Readings> {
+        if path.is_empty() || path.chars().any(is_hidden) {
+            return None;
+        }
+        // Some tools expand `~`, to others it is a name.
+        let written = match path.strip_prefix('~') {
+            None => vec![self.absolute(Path::new(path))?],
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                let home = self.home.as_ref()?.join(rest.trim_start_matches('/'));
+                vec![home, self.absolute(Path::new(path))?]
+            }
+            Some(_) => return None,
+        };
+        let mut readings = Vec::new();
+        for path in written {
+            let plain = normal(&path);
+            readings.push(normal(&resolve(&plain)));
+            if plain != path {
+                // `link/..` is where the link leads to the system, and nowhere to most tools.
+                readings.push(normal(&resolve(&path)));
+            }
+            readings.push(plain);
+        }
+        Some(Readings(readings))
+    }
+
+    /// Whether it lies in the directories of the session, whichever way it is read.
+    pub(super) fn hold(&self, readings: &Readings, resolve: Resolve<'_>) -> bool {
+        readings.iter().all(|path| !self.within(path, resolve).is_empty())
+    }
+
+    /// Whether it lies there and is nothing protected.
+    pub(super) fn may_change(&self, readings: &Readings, resolve: Resolve<'_>) -> bool {
+        readings.iter().all(|path| {
+            let below = self.within(path, resolve);
+            below.iter().any(|below| !below.iter().any(is_protected))
+        })
+    }
+
+    /// Whether it is one of the directories itself.
+    pub(super) fn are(&self, readings: &Readings, resolve: Resolve<'_>) -> bool {
+        let is_one = |path: &Path| {
+            self.within(path, resolve).iter().any(|below| below.as_os_str().is_empty())
+        };
+        readings.iter().all(is_one)
+    }
+
+    /// The path below each directory that holds it.
+    pub(super) fn within(&self, path: &Path, resolve: Resolve<'_>) -> Vec<PathBuf> {
+        let directories = self.working.iter().chain(&self.additional);
+        directories.flat_map(|directory| below(path, directory, resolve)).collect()
+    }
+
+    /// The path as it is written, made absolute.
+    pub(super) fn written(&self, path: &str) -> Option<PathBuf> {
+        let is_plain = !path.starts_with('~') && !path.chars().any(is_hidden);
+        self.absolute(Path::new(path)).filter(|_| is_plain).map(|path| normal(&path))
+    }
+
+    fn absolute(&self, path: &Path) -> Option<PathBuf> {
+        match path.is_absolute() {
+            true => Some(path.to_path_buf()),
+            false => Some(self.working.as_ref()?.join(path)),
+        }
+    }
+}
+
+/// The path below that directory, as the directory is written or with its links followed.
+pub(super) fn below(path: &Path, directory: &Path, resolve: Resolve<'_>) -> Option<PathBuf> {
+    let real = || path.strip_prefix(normal(&resolve(directory))).ok().map(Path::to_path_buf);
+    path.strip_prefix(directory).ok().map(Path::to_path_buf).or_else(real)
+}
+
+/// The path without `.` and `..`, by its letters alone.
+pub(super) fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::RootDir | Component::Prefix(_) | Component::Normal(_) => {
+                normal.push(component);
+            }
+        }
+    }
+    normal
+}
+
+/// File systems may ignore case.
+fn is_protected(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return true };
+    let starts =
+        |start: &str| name.get(..start.len()).is_some_and(|n| n.eq_ignore_ascii_case(start));
+    PROTECTED.iter().any(|protected| match protected.strip_suffix('*') {
+        Some(start) => starts(start),
+        None => name.eq_ignore_ascii_case(protected),
+    })
+}
+
+/// Where a path leads on this machine, whether or not its end exists: a link to nothing yet is
+/// followed, since what writes through it makes the file that it names. The one function of the
+/// policy that looks at the disk; it is handed in.
+pub fn on_disk(path: &Path) -> PathBuf {
+    let mut start = path.to_path_buf();
+    let mut rest: Vec<PathBuf> = Vec::new();
+    let mut links = 0;
+    loop {
+        if let Ok(mut real) = std::fs::canonicalize(&start) {
+            real.extend(rest.iter().rev());
+            return normal(&real);
+        }
+        if let Ok(target) = std::fs::read_link(&start) {
+            links += 1;
+            if links > LINK_LIMIT {
+                return PathBuf::from("/");
+            }
+            start.pop();
+            start.push(target);
+            continue;
+        }
+        let Some(last) = start.components().next_back() else { return path.to_path_buf() };
+        let last = PathBuf::from(last.as_os_str());
+        // Not `pop`: it takes nothing from what ends in `..`.
+        let Some(parent) = start.parent().map(Path::to_path_buf) else { return path.to_path_buf() };
+        rest.push(last);
+        start = parent;
+    }
+}
+
+/// A pattern of paths, as in `.gitignore`: `*` and `?` within a name, `**` for any names; what it
+/// matches it matches with all that is below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pattern {
+    /// Where it begins; a pattern that is one name is looked for at any depth.
+    base: Option<PathBuf>,
+    names: Vec<String>,
+}
+
+impl Pattern {
+    /// Reads what stands in the brackets of a rule.
+    pub(super) fn parse(text: &str, places: &Places) -> Result<Self, String> {
+        if let Some(odd) = text.chars().find(|c| "[]{}!\\".contains(*c) || is_hidden(*c)) {
+            return Err(format!("{odd:?} has no meaning in a path; use *, ? and **"));
+        }
+        let (start, rest) = if let Some(rest) = text.strip_prefix("//") {
+            (Some(PathBuf::from("/")), rest)
+        } else if text.starts_with('/') {
+            return Err("write // before an absolute path, or leave the / out".to_owned());
+        } else if text == "~" || text.starts_with("~/") {
+            let home = places.home.clone().ok_or("there is no home directory for ~")?;
+            (Some(home), text.trim_start_matches(['~', '/']))
+        } else if text.starts_with('~') {
+            return Err("only ~/ stands for a home directory".to_owned());
+        } else {
+            (places.working.clone(), text.strip_prefix("./").unwrap_or(text))
+        };
+        let rest = rest.trim_end_matches('/');
+        let is_name = !text.trim_end_matches('/').contains('/') && !rest.is_empty();
+        let mut base = start.ok_or("there is no working directory that it could lie in")?;
+        let mut names: Vec<String> = Vec::new();
+        for name in rest.split('/').filter(|name| !name.is_empty() && *name != ".") {
+            match (name, names.is_empty() && !name.contains(['*', '?'])) {
+                ("..", false) => return Err(".. cannot stand after a wildcard".to_owned()),
+                (_, true) if !is_name => base.push(name),
+                (_, _) if name.contains("**") && name != "**" => {
+                    return Err("** must stand alone between slashes".to_owned());
+                }
+                (_, _) => names.push(name.to_owned()),
+            }
+        }
+        if is_name && names.first().is_none_or(|name| name == "..") {
+            return Err("it names no file".to_owned());
+        }
+        let base =
+            (!is_name || names.first().is_some_and(|name| name == "**")).then(|| normal(&base));
+        Ok(Self { base, names })
+    }
+
+    /// Exactly this file, or what is below this directory.
+    pub(super) fn exactly(path: PathBuf) -> Self {
+        Self { base: Some(path), names: Vec::new() }
+    }
+
+    /// Whether every reading matches.
+    pub(super) fn allows(
+        &self,
+        readings: &Readings,
+        places: &Places,
+        resolve: Resolve<'_>,
+    ) -> bool {
+        readings.iter().all(|path| match (&self.base, self.names.first()) {
+            (Some(base), _) => self.matches_below(path, base, resolve),
+            (None, Some(name)) => {
+                let is_wild = name.contains(['*', '?']);
+                places.within(path, resolve).iter().any(|below| match is_wild {
+                    // `*.md` allows files, not what a directory of such a name holds.
+                    true => below.file_name().is_some_and(|own| fits(name, own)),
+                    false => below.iter().any(|own| fits(name, own)),
+                })
+            }
+            (None, None) => false,
+        })
+    }
+
+    /// Whether a reading matches.
+    pub(super) fn denies(
+        &self,
+        readings: &Readings,
+        places: &Places,
+        resolve: Resolve<'_>,
+    ) -> bool {
+        readings.iter().any(|path| match (&self.base, self.names.first()) {
+            (Some(base), _) => self.matches_below(path, base, resolve),
+            (None, Some(name)) => {
+                let has = |path: &Path| path.iter().any(|own| fits(name, own));
+                let below = places.within(path, resolve);
+                below.iter().any(|below| has(below)) || (below.is_empty() && has(path))
+            }
+            (None, None) => false,
+        })
+    }
+
+    fn matches_below(&self, path: &Path, base: &Path, resolve: Resolve<'_>) -> bool {
+        let Some(below) = below(path, base, resolve) else { return false };
+        let own: Vec<&OsStr> = below.iter().collect();
+        let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        names.push("**");
+        wild(&names, &own, |name| *name == "**", |name, own| fits(name, own))
+    }
+}
+
+fn fits(pattern: &str, name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    wild(&pattern, &name, |c| *c == '*', |c, own| *c == '?' || c == own)
+}
+
+/// Whether the items fit the pattern, of which some stand for any number of items. Only the last of
+/// these is ever tried again, so that the time is bounded by the product of the lengths.
+fn wild<P, I>(
+    pattern: &[P],
+    items: &[I],
+    is_many: impl Fn(&P) -> bool,
+    fits: impl Fn(&P, &I) -> bool,
+) -> bool {
+    let (mut at, mut item) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while let Some(own) = items.get(item) {
+        match pattern.get(at) {
+            Some(part) if is_many(part) => {
+                at += 1;
+                retry = Some((at, item));
+            }
+            Some(part) if fits(part, own) => {
+                at += 1;
+                item += 1;
+            }
+            _ => {
+                let Some((after, from)) = retry else { return false };
+                at = after;
+                item = from + 1;
+                retry = Some((after, item));
+            }
+        }
+    }
+    pattern.iter().skip(at).all(is_many)
+}

@@ -1,0 +1,304 @@
+//! Rules: how they are written, and when one fits what an agent asks for.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::AgentType;
+
+use super::call::{Call, Touches};
+use super::paths::{Pattern, Places, Resolve};
+use super::readonly;
+use super::shell::{self, Mention};
+use super::table::{self, Class};
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    /// As it is shown.
+    pub(super) text: String,
+    pub(super) subject: Subject,
+    pub(super) detail: Detail,
+}
+
+/// Which tools a rule is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// All of this class; of reading and searching, both.
+    Class(Class),
+    /// The one of this name.
+    Tool(String),
+    /// All of an MCP server, or one of them.
+    Mcp { server: String, tool: Option<String> },
+}
+
+/// Which of their calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// All.
+    Any,
+    /// Commands of exactly these words, or that begin with them.
+    Command { words: Vec<String>, more: bool },
+    /// Of files that each match one of these.
+    Paths(Vec<Pattern>),
+    /// To this host; or, if `below`, to those of its domain.
+    Host { host: String, below: bool },
+    /// Exactly this shell text.
+    Text(String),
+    /// Exactly this input, by its digest.
+    Input(String),
+}
+
+/// Whether a rule that denies fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Denial {
+    /// It does.
+    Sure,
+    /// It may: nothing allows it unasked.
+    Possible,
+    /// It does not.
+    None,
+}
+
+/// What a call is measured by.
+#[derive(Clone, Copy)]
+pub(super) struct Measure<'a> {
+    pub(super) places: &'a Places,
+    pub(super) resolve: Resolve<'a>,
+    /// The digest of the call's input.
+    pub(super) digest: &'a str,
+}
+
+impl Rule {
+    /// Reads a rule; the error says why it cannot be understood.
+    pub(super) fn parse(agent: AgentType, text: &str, places: &Places) -> Result<Self, String> {
+        let (name, content) = match text.split_once('(') {
+            None => (text, None),
+            Some((name, rest)) => {
+                let content = rest.strip_suffix(')').ok_or("the closing bracket is missing")?;
+                (name, Some(content).filter(|content| *content != "*"))
+            }
+        };
+        let is_named = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+        let plain = name.strip_suffix("__*").filter(|name| name.starts_with("mcp__"));
+        if name.is_empty() || !plain.unwrap_or(name).chars().all(is_named) {
+            return Err("a rule is the name of a tool, or NAME(…)".to_owned());
+        }
+        let subject = subject(agent, name)?;
+        let class = match &subject {
+            Subject::Class(class) => Some(*class),
+            Subject::Tool(name) => table::find(agent, name).map(|tool| tool.class),
+            Subject::Mcp { .. } => None,
+        };
+        let detail = match content {
+            None => Detail::Any,
+            Some(content) => detail(name, class, content, places)?,
+        };
+        Ok(Self { text: text.to_owned(), subject, detail })
+    }
+
+    /// Whether it allows the call beyond doubt.
+    pub(super) fn allows(&self, call: &Call<'_>, measure: Measure<'_>) -> bool {
+        let is_subject = match &self.subject {
+            Subject::Class(class) => covers(*class, call.class),
+            Subject::Tool(name) => call.mcp.is_none() && call.name == Some(name),
+            Subject::Mcp { server, tool } => call.mcp.is_some_and(|(own, own_tool)| match tool {
+                Some(tool) => own == server && own_tool == tool,
+                // `mcp__a__b__c` may be of the server `a__b`.
+                None => own == server && !own_tool.contains("__"),
+            }),
+        };
+        is_subject
+            && match (&self.detail, &call.touches) {
+                (Detail::Any, _) => true,
+                (Detail::Input(digest), _) => digest == measure.digest,
+                (Detail::Command { words, more }, Touches::Command(command)) => {
+                    let fits = command.words.as_ref().is_some_and(|own| match more {
+                        true => own.starts_with(words) && !readonly::escapes(own, words.len()),
+                        false => own == words,
+                    });
+                    let here = command.directory.as_ref().is_none_or(|directory| {
+                        let readings = measure.places.read(directory, measure.resolve);
+                        readings.is_some_and(|path| measure.places.hold(&path, measure.resolve))
+                    });
+                    fits && here
+                }
+                (Detail::Paths(patterns), Touches::Files(files)) => files.iter().all(|file| {
+                    let readings = measure.places.read(file, measure.resolve);
+                    let (places, resolve) = (measure.places, measure.resolve);
+                    readings.is_some_and(|path| {
+                        patterns.iter().any(|pattern| pattern.allows(&path, places, resolve))
+                    })
+                }),
+                (Detail::Host { host, below }, Touches::Host(own)) => match below {
+                    true => is_below(own, host),
+                    false => own == host,
+                },
+                (
+                    Detail::Command { .. }
+                    | Detail::Paths(_)
+                    | Detail::Host { .. }
+                    | Detail::Text(_),
+                    Touches::Nothing
+                    | Touches::Unclear
+                    | Touches::Files(_)
+                    | Touches::Command(_)
+                    | Touches::Host(_),
+                ) => false,
+            }
+    }
+
+    /// Whether it denies the call, or may.
+    pub(super) fn denies(&self, call: &Call<'_>, measure: Measure<'_>) -> Denial {
+        let is_subject = match &self.subject {
+            Subject::Class(class) => call.suspects.iter().any(|own| {
+                covers(*class, *own)
+                    || (*class == Class::Edit && matches!(own, Class::Delete | Class::Move))
+            }),
+            Subject::Tool(name) => call.name == Some(name),
+            Subject::Mcp { server, tool } => denies_mcp(server, tool.as_deref(), call),
+        };
+        // Without a class the name is all there is to go by.
+        let named = self.text.split('(').next();
+        if !is_subject && (named != call.name || call.mcp.is_some()) {
+            return Denial::None;
+        }
+        let sure = |is_sure| if is_sure { Denial::Sure } else { Denial::None };
+        match (&self.detail, &call.touches) {
+            (Detail::Any, _) => Denial::Sure,
+            (Detail::Input(digest), _) => sure(digest == measure.digest),
+            (Detail::Text(text), Touches::Command(command)) => sure(*text == command.text),
+            (Detail::Text(_), _) => Denial::None,
+            (Detail::Command { words, .. }, Touches::Command(command)) => {
+                match (shell::mentions(&command.text, words), &command.words) {
+                    (Mention::Plain, _) => Denial::Sure,
+                    (Mention::Possible, _) | (Mention::None, None) => Denial::Possible,
+                    (Mention::None, Some(_)) => Denial::None,
+                }
+            }
+            (Detail::Paths(patterns), Touches::Files(files)) => {
+                let (places, resolve) = (measure.places, measure.resolve);
+                let readings = files.iter().map(|file| places.read(file, resolve));
+                let readings: Vec<_> = readings.collect();
+                let is_denied = readings.iter().flatten().any(|path| {
+                    patterns.iter().any(|pattern| pattern.denies(path, places, resolve))
+                });
+                // A search, a directory that is moved or deleted, reaches what is below.
+                let reaches = matches!(call.class, Class::Search | Class::Delete | Class::Move);
+                match (is_denied, reaches || readings.iter().any(Option::is_none)) {
+                    (true, _) => Denial::Sure,
+                    (false, true) => Denial::Possible,
+                    (false, false) => Denial::None,
+                }
+            }
+            (Detail::Host { host, below }, Touches::Host(own)) => {
+                sure(is_below(own, host) || (own == host && !below))
+            }
+            (
+                Detail::Command { .. } | Detail::Paths(_) | Detail::Host { .. },
+                Touches::Nothing
+                | Touches::Unclear
+                | Touches::Files(_)
+                | Touches::Command(_)
+                | Touches::Host(_),
+            ) => Denial::Possible,
+        }
+    }
+
+    /// Whether it is about reading files. Commands that read files are then not run unasked.
+    pub(super) fn limits_reading(&self, agent: AgentType) -> bool {
+        let class = match &self.subject {
+            Subject::Class(class) => Some(*class),
+            Subject::Tool(name) => table::find(agent, name).map(|tool| tool.class),
+            Subject::Mcp { .. } => None,
+        };
+        matches!(class, Some(Class::Read | Class::Search))
+    }
+}
+
+fn covers(class: Class, own: Class) -> bool {
+    class == own || (class == Class::Read && own == Class::Search)
+}
+
+fn denies_mcp(server: &str, tool: Option<&str>, call: &Call<'_>) -> bool {
+    let denied = match tool {
+        Some(tool) => format!("mcp__{server}__{tool}"),
+        None => format!("mcp__{server}__"),
+    };
+    let own = match (call.mcp, call.name) {
+        (Some((server, tool)), _) => Cow::Owned(format!("mcp__{server}__{tool}")),
+        (None, Some(name)) => Cow::Borrowed(name),
+        (None, None) => return false,
+    };
+    if tool.is_some() { *own == denied } else { own.starts_with(&denied) }
+}
+
+fn is_below(own: &str, host: &str) -> bool {
+    own.strip_suffix(host).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// `Bash`, `Edit` and `Read` are classes for every agent; other names are the agent's own tools, and
+/// Claude's names stand for their class where the agent has no such tool.
+fn subject(agent: AgentType, name: &str) -> Result<Subject, String> {
+    if let Some(rest) = name.strip_prefix("mcp__") {
+        let (server, tool) = match rest.split_once("__") {
+            None => (rest, None),
+            Some((server, "*")) => (server, None),
+            Some((server, tool)) => (server, Some(tool.to_owned())),
+        };
+        if server.is_empty() || tool.as_ref().is_some_and(String::is_empty) {
+            return Err("it is written mcp__SERVER or mcp__SERVER__TOOL".to_owned());
+        }
+        return Ok(Subject::Mcp { server: server.to_owned(), tool });
+    }
+    let own = table::find(agent, name).map(|tool| tool.class);
+    Ok(match (name, own) {
+        ("Bash", _) | (_, Some(Class::Shell)) => Subject::Class(Class::Shell),
+        ("Edit", _) => Subject::Class(Class::Edit),
+        ("Read", _) => Subject::Class(Class::Read),
+        (_, Some(_)) => Subject::Tool(name.to_owned()),
+        (_, None) => match table::unified(name) {
+            Some(class) if class != Class::Unknown => Subject::Class(class),
+            _ => Subject::Tool(name.to_owned()),
+        },
+    })
+}
+
+fn detail(
+    name: &str,
+    class: Option<Class>,
+    content: &str,
+    places: &Places,
+) -> Result<Detail, String> {
+    match class {
+        Some(Class::Shell) => {
+            let start = content.strip_suffix(":*").or_else(|| content.strip_suffix(" *"));
+            let words = shell::words(start.unwrap_or(content))
+                .ok_or("it is not the words of one simple command, which only :* may follow")?;
+            Ok(Detail::Command { words, more: start.is_some() })
+        }
+        Some(Class::Read | Class::Search | Class::Edit | Class::Delete | Class::Move) => {
+            Pattern::parse(content, places).map(|pattern| Detail::Paths(vec![pattern]))
+        }
+        Some(Class::Network) => {
+            let host = content.strip_prefix("domain:").ok_or("it is written domain:HOST")?;
+            let (host, below) = match host.strip_prefix("*.") {
+                Some(host) => (host, true),
+                None => (host, false),
+            };
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
+            if host.is_empty() || !host.bytes().all(plain) {
+                return Err("domain: is followed by the name of a host".to_owned());
+            }
+            let host = host.trim_matches('.').to_ascii_lowercase();
+            Ok(Detail::Host { host, below })
+        }
+        Some(
+            Class::Think
+            | Class::Agent
+            | Class::Question
+            | Class::Mcp
+            | Class::Mode
+            | Class::Unknown,
+        )
+        | None => Err(format!("{name} takes nothing in brackets")),
+    }
+}

@@ -1,0 +1,137 @@
+//! Files, connections and their settings, and the tables.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::error::failed;
+use crate::store::StoreError;
+
+/// How long one waits for another process's transaction.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Older ones can lose events when the log begins anew (sqlite.org/wal.html, the WAL-reset bug).
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// How much of the log stays on disk, ready to be written over.
+const LOG_KEPT: u64 = 16 * 1024 * 1024;
+
+/// `PRAGMA synchronous` when it is `FULL`.
+const FULL: u32 = 2;
+
+/// Each brings the tables from the version of its place to the next.
+const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql")];
+
+/// Makes the directory and the database if need be, and opens the connection that writes.
+pub(super) fn open(directory: &Path) -> Result<(PathBuf, PathBuf, Connection), StoreError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(StoreError::Failed(format!(
+            "failed to open the store: SQLite {} can lose events; build agentwire with 3.51.3 or newer",
+            rusqlite::version()
+        )));
+    }
+    let (directory, path, turn) = files(directory).map_err(|error| {
+        StoreError::Failed(format!(
+            "failed to make the data directory {}: {error}; choose another with AGENTWIRE_DATA_DIR",
+            directory.display()
+        ))
+    })?;
+    let connection = writer(&path)?;
+    drop(turn);
+    Ok((directory, path, connection))
+}
+
+/// A connection that only reads.
+pub(super) fn reader(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection = connect(path)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Where SQLite keeps the write-ahead log of a database.
+pub(super) fn log_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// The length of a file; 0 if it is not there.
+pub(super) fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |file| file.len())
+}
+
+/// The directory and the file, absolute (SQLite would take `file:` for a URI), and the turn to set
+/// the database up: a process that holds the directory's lock is alone with it.
+fn files(directory: &Path) -> io::Result<(PathBuf, PathBuf, File)> {
+    let made = !directory.exists();
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let directory = directory.canonicalize()?;
+    let turn = File::open(&directory)?;
+    turn.lock()?;
+    let path = directory.join("agentwire.db");
+    // SQLite gives the files it makes beside it the same mode.
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+    if made && let Some(parent) = directory.parent() {
+        File::open(parent)?.sync_all()?;
+    }
+    turn.sync_all()?;
+    Ok((directory, path, turn))
+}
+
+fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+fn writer(path: &Path) -> Result<Connection, StoreError> {
+    let refused =
+        |why: String| StoreError::Failed(format!("failed to open {}: {why}", path.display()));
+    let error = failed("open the store");
+    let mut connection = connect(path).map_err(&error)?;
+    let journal: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .map_err(&error)?;
+    connection.pragma_update(None, "synchronous", FULL).map_err(&error)?;
+    let synchronous: u32 =
+        connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(&error)?;
+    if journal != "wal" || synchronous != FULL {
+        return Err(refused(format!(
+            "events would not be durable (journal_mode is {journal}, synchronous {synchronous}); \
+             put the data directory on a local disk"
+        )));
+    }
+    // On macOS an ordinary sync does not reach the disk.
+    connection.pragma_update(None, "fullfsync", true).map_err(&error)?;
+    connection
+        .pragma_update_and_check(None, "journal_size_limit", LOG_KEPT, |_| Ok(()))
+        .map_err(&error)?;
+    let found = migrate(&mut connection).map_err(&error)?;
+    if found > MIGRATIONS.len() {
+        return Err(refused(format!(
+            "a newer agentwire wrote it (tables of version {found}, this one knows {}); upgrade \
+             agentwire or choose another AGENTWIRE_DATA_DIR",
+            MIGRATIONS.len()
+        )));
+    }
+    Ok(connection)
+}
+
+/// Brings the tables up to date and gives the version that was found.
+fn migrate(connection: &mut Connection) -> Result<usize, rusqlite::Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for migration in MIGRATIONS.iter().skip(found) {
+        transaction.execute_batch(migration)?;
+    }
+    if found < MIGRATIONS.len() {
+        transaction.pragma_update(None, "user_version", MIGRATIONS.len())?;
+    }
+    transaction.commit()?;
+    Ok(found)
+}

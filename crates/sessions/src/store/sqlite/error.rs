@@ -1,0 +1,33 @@
+//! What SQLite says, in the words of a store.
+
+use rusqlite::ErrorCode;
+
+use crate::store::StoreError;
+
+/// The error of a failed attempt to do `what`.
+pub(super) fn failed(what: &'static str) -> impl Fn(rusqlite::Error) -> StoreError {
+    move |error| {
+        let text = format!("failed to {what}: {error}");
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => {
+                StoreError::Full(format!("{text}; free some disk space or delete sessions"))
+            }
+            // Also what a used-up quota or a disk that went away looks like.
+            Some(ErrorCode::SystemIoFailure) => {
+                StoreError::Full(format!("{text}; check the disk that holds the data directory"))
+            }
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::FileLockingProtocolFailed,
+            ) => {
+                StoreError::Busy(format!("{text}; another process holds it, agentwire tries again"))
+            }
+            // The file is there, since it was opened at the start: descriptors have run out.
+            Some(ErrorCode::CannotOpen) => StoreError::Busy(format!(
+                "{text}; too many files may be open, agentwire tries again"
+            )),
+            _ => StoreError::Failed(text),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What only shows with a hand on the connection: no room, a lock, a delete that was cut off.
+
+use agentwire_protocol::{
+    AgentType, SessionConfig, SessionId, SessionState, SessionSummary, TokenUsage,
+};
+use tempfile::TempDir;
+
+use super::*;
+use crate::store::Open;
+
+fn store() -> (Sqlite, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    (Sqlite::open(directory.path()).unwrap(), directory)
+}
+
+fn append(first: u64, size: usize) -> Append {
+    let mut lines = vec![b'x'; size];
+    lines.push(b'\n');
+    Append {
+        batch: Some(Batch { first, count: 1, lines: lines.into() }),
+        record: Record {
+            summary: SessionSummary {
+                id: "a".into(),
+                agent_type: AgentType::Demo,
+                state: SessionState::Idle,
+                reason: None,
+                error: None,
+                title: None,
+                working_directory: None,
+                model: None,
+                approval_mode: None,
+                driver: None,
+                native_session_id: None,
+                agent_version: None,
+                created_at: String::new(),
+                updated_at: String::new(),
+                last_seq: first,
+                turns: 0,
+                usage: TokenUsage::default(),
+                cost_usd: None,
+                open_requests: 0,
+            },
+            owner: None,
+            config: SessionConfig::default(),
+            open: Open::default(),
+        },
+        keys: Vec::new(),
+    }
+}
+
+fn set_room(store: &Sqlite, pages: u32) {
+    let writer = store.writer();
+    let set = writer.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
+    set.unwrap();
+}
+
+#[test]
+fn without_room_nothing_is_kept_and_with_room_it_goes_on() {
+    let (store, _directory) = store();
+    store.append(&[&append(1, 100)]).unwrap();
+    set_room(&store, 40);
+    for _ in 0..3 {
+        let error = store.append(&[&append(2, 1_000_000)]);
+        assert!(matches!(error, Err(StoreError::Full(_))), "{error:?}");
+    }
+    let session = SessionId::from("a");
+    assert_eq!(store.read(&session, 0, usize::MAX).unwrap().len(), 1);
+    assert_eq!(store.session(&session).unwrap().unwrap().summary.last_seq, 1);
+    store.append(&[&append(2, 1_000)]).unwrap();
+    set_room(&store, 4_000);
+    store.append(&[&append(3, 1_000_000)]).unwrap();
+    let kept = store.read(&session, 0, usize::MAX).unwrap();
+    assert_eq!(kept.last().map(Batch::last), Some(3));
+}
+
+#[test]
+fn a_lock_is_waited_for_and_then_busy() {
+    let (store, directory) = store();
+    let other = Sqlite::open(directory.path()).unwrap();
+    store.writer().connection.busy_timeout(Duration::from_millis(10)).unwrap();
+    let mut holder = other.writer();
+    let held = holder.connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let error = store.append(&[&append(1, 1)]);
+    assert!(matches!(error, Err(StoreError::Busy(_))), "{error:?}");
+    // Reads go on meanwhile.
+    assert_eq!(store.read(&"a".into(), 0, 1).unwrap(), []);
+    drop(held);
+    store.append(&[&append(1, 1)]).unwrap();
+}
+
+#[test]
+fn a_delete_that_was_cut_off_is_ended_by_the_next() {
+    let (store, directory) = store();
+    for first in 1..=300 {
+        store.append(&[&append(first, 5_000)]).unwrap();
+    }
+    let session = SessionId::from("a");
+    let doomed =
+        store.writer().change("delete", |transaction| Ok(rows::doom(transaction, &session)?));
+    doomed.unwrap();
+    drop(store);
+    let store = Sqlite::open(directory.path()).unwrap();
+    assert_eq!(store.session(&session).unwrap(), None);
+    let before = store.status().unwrap();
+    store.append(&[&append(1, 1)]).unwrap();
+    store.delete(&[]).unwrap();
+    assert_eq!(store.read(&session, 0, usize::MAX).unwrap().len(), 1);
+    // What they took is used again.
+    assert!(store.status().unwrap().free_bytes > 1_500_000);
+    for first in 2..=280 {
+        store.append(&[&append(first, 5_000)]).unwrap();
+    }
+    assert_eq!(store.status().unwrap().bytes, before.bytes);
+}
+
+#[test]
+fn the_log_begins_anew_although_there_are_readers() {
+    let (store, directory) = store();
+    store.writer().log_limit = 0;
+    store.append(&[&append(1, 20_000_000)]).unwrap();
+    // Somebody reads an old state: it cannot, and nothing is lost by trying.
+    let old = connect::reader(&directory.path().join("agentwire.db")).unwrap();
+    old.execute_batch("BEGIN; SELECT count(*) FROM sessions").unwrap();
+    store.writer().log_limit = 0;
+    store.append(&[&append(2, 20_000_000)]).unwrap();
+    assert!(store.writer().log_limit > LOG_LIMIT);
+    drop(old);
+    store.writer().log_limit = 0;
+    store.append(&[&append(3, 20_000_000)]).unwrap();
+    assert_eq!(store.writer().log_limit, LOG_LIMIT);
+    let long = store.status().unwrap().log_bytes;
+    assert!(long > 20_000_000, "{long}");
+    store.append(&[&append(4, 1)]).unwrap();
+    let short = store.status().unwrap().log_bytes;
+    assert!(short <= 16 * 1024 * 1024, "{short}");
+    let kept = store.read(&"a".into(), 0, usize::MAX).unwrap();
+    assert_eq!(kept.len(), 4);
+}
