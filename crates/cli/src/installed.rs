@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt as _;
 use crate::settings::{AGENTS, program_variable};
 
 /// How long a program may take to tell its version; some are slow to start.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How much of what it prints is read.
 const ENOUGH: u64 = 4096;

@@ -142,8 +142,7 @@ Examples:
   agentwire ls
   agentwire ls --all --json | jq -r '.sessions[] | select(.state!=\"ended\").id'
 
-A dot marks those that run; they come first. COST is what the agent says, else what [prices] of the
-settings make of its tokens.";
+A dot marks those that run; they come first. COST is what the agent says, if it does.";
 
 pub(super) const SHOW_HELP: &str = "\
 Examples:

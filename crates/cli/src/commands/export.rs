@@ -47,9 +47,10 @@ async fn write(
     }
     let mut cursor = hub.events(id, 0).await?;
     let mut progress = Progress::new();
-    let (mut last, mut bytes) = (0, 0);
-    while last < summary.last_seq {
-        let Some(batch) = cursor.next().await? else { break };
+    let mut bytes = 0;
+    while cursor.position() < summary.last_seq
+        && let Some(batch) = cursor.next().await?
+    {
         match &mut transcript {
             None => out.write_all(&batch.lines)?,
             Some(transcript) => {
@@ -60,9 +61,9 @@ async fn write(
                 }
             }
         }
-        last = batch.first + batch.count - 1;
         bytes += batch.lines.len() as u64;
-        progress.show(&format!("{last} of {} events, {}", summary.last_seq, shown::bytes(bytes)));
+        let (last, all) = (cursor.position(), summary.last_seq);
+        progress.show(&format!("{last} of {all} events, {}", shown::bytes(bytes)));
     }
     progress.clear();
     if let Some(transcript) = &mut transcript {

@@ -83,7 +83,9 @@ async fn size(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> {
     let mut bytes = 0;
     for (number, session) in (1..).zip(sessions) {
         let mut cursor = hub.events(&session.id, 0).await?;
-        while let Some(batch) = cursor.next().await? {
+        while cursor.position() < session.last_seq
+            && let Some(batch) = cursor.next().await?
+        {
             bytes += batch.lines.len() as u64;
         }
         let conversation = conversation(&hub.settings().data_dir, session);

@@ -73,10 +73,10 @@ async fn all(hub: &Hub, ids: &[SessionId], what: WaitFor) -> Result<Vec<Outcome>
 async fn one(hub: &Hub, id: &SessionId, what: WaitFor) -> Result<Outcome, Failure> {
     let mut cursor = hub.events(id, 0).await?;
     let mut turn_failed = false;
-    let (mut seen, mut over) = (0, false);
+    let mut over = false;
     loop {
         let session = hub.summary(id).await?;
-        if seen >= session.last_seq || over {
+        if cursor.position() >= session.last_seq || over {
             if let Some(outcome) = judge(&session, what, turn_failed) {
                 return Ok(outcome);
             }
@@ -86,10 +86,7 @@ async fn one(hub: &Hub, id: &SessionId, what: WaitFor) -> Result<Outcome, Failur
             }
         }
         match cursor.next().await? {
-            Some(batch) => {
-                seen = batch.first + batch.count - 1;
-                turn_failed = last_turn_failed(&batch).unwrap_or(turn_failed);
-            }
+            Some(batch) => turn_failed = last_turn_failed(&batch).unwrap_or(turn_failed),
             None => over = true,
         }
     }
