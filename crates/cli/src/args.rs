@@ -1,10 +1,19 @@
 //! The words of the command line, and what they teach.
 
+mod verbs;
+
 use std::path::PathBuf;
 
 use agentwire_protocol::Profile;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use self::verbs::{
+    AGENTS_HELP, DOCTOR_HELP, EXPORT_HELP, LS_HELP, PRUNE_HELP, SHOW_HELP, WAIT_HELP,
+};
+pub(crate) use self::verbs::{
+    Agents, Doctor, Export, ExportFormat, Ls, Prune, Show, Wait, WaitFor,
+};
 
 /// One program between every coding agent and every client.
 #[derive(Debug, Parser)]
@@ -39,6 +48,29 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) config: Option<PathBuf>,
+
+    /// How much to tell on stderr of what goes on
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "LEVEL",
+        env = "AGENTWIRE_LOG",
+        hide_env_values = true,
+        default_value_t
+    )]
+    pub(crate) log_level: LogLevel,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Off,
+    Error,
+    #[default]
+    Warn,
+    Info,
+    Debug,
+    Trace,
 }
 
 #[derive(Debug, Subcommand)]
@@ -57,6 +89,27 @@ pub(crate) enum Verb {
     /// the answers; so a recording can take the agent's place under anything that drives agents.
     #[command(after_long_help = PLAY_HELP)]
     Play(Play),
+    /// List sessions, newest first
+    #[command(after_long_help = LS_HELP)]
+    Ls(Ls),
+    /// Tell all that is known of a session
+    #[command(after_long_help = SHOW_HELP)]
+    Show(Show),
+    /// Write a session's whole log, or a transcript of it
+    #[command(after_long_help = EXPORT_HELP)]
+    Export(Export),
+    /// Wait until sessions are idle, are over or ask something
+    #[command(after_long_help = WAIT_HELP)]
+    Wait(Wait),
+    /// Forget old sessions
+    #[command(after_long_help = PRUNE_HELP)]
+    Prune(Prune),
+    /// List the agents that are installed
+    #[command(after_long_help = AGENTS_HELP)]
+    Agents(Agents),
+    /// Check the set-up, and say how to mend what is wrong
+    #[command(after_long_help = DOCTOR_HELP)]
+    Doctor(Doctor),
     /// The demo agent: Claude's protocol and flags, real tools, no model
     ///
     /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see
@@ -206,6 +259,8 @@ pub(crate) enum SchemaOf {
     Event,
     /// The request that starts a session
     Request,
+    /// The settings in config.toml
+    Config,
 }
 
 #[derive(Debug, clap::Args)]

@@ -2,9 +2,12 @@
 
 mod args;
 mod commands;
+mod engine;
 mod failure;
+mod installed;
 mod print;
 mod settings;
+mod shown;
 
 use std::process::ExitCode;
 
@@ -26,10 +29,19 @@ fn main() -> ExitCode {
         };
     }
     let args = Args::parse();
+    let global = &args.global;
+    print::log(global.log_level);
     let result: Result<ExitCode, Failure> = match args.verb {
         Verb::Translate(args) => done(commands::translate::run(&args)),
         Verb::Play(args) => commands::play::run(&args).map_err(Failure::from),
         Verb::DemoAgent(args) => commands::demo_agent::run(&args).map_err(Failure::from),
+        Verb::Ls(args) => done(commands::ls::run(global, &args)),
+        Verb::Show(args) => done(commands::show::run(global, &args)),
+        Verb::Export(args) => done(commands::export::run(global, &args)),
+        Verb::Wait(args) => done(commands::wait::run(global, &args)),
+        Verb::Prune(args) => done(commands::prune::run(global, &args)),
+        Verb::Agents(args) => done(commands::agents::run(global, &args)),
+        Verb::Doctor(args) => done(commands::doctor::run(global, &args)),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
     };

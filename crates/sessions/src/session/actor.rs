@@ -295,7 +295,9 @@ impl Actor {
         let session = self.core.book.record.summary.id.as_str().to_owned();
         let resume = self.resume.as_deref();
         let launch = self.plan.launch(&self.config, resume, Some(&session), prompt)?;
-        self.process = Some(self.plan.start(launch).await?);
+        let process = self.plan.start(launch).await?;
+        tracing::debug!(session, pid = process.control.pid(), "agent process started");
+        self.process = Some(process);
         self.tape.start(&mut self.core);
         Ok(())
     }
@@ -304,6 +306,8 @@ impl Actor {
     async fn process_over(&mut self) {
         let Some(process) = self.process.take() else { return };
         let exit = process.exit.unwrap_or(Exit::Unknown);
+        let session = self.core.book.record.summary.id.as_str();
+        tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
         let was_busy = self.core.book.is_busy();
         let lost = process.said.lost();
         if lost > 0 {
@@ -384,6 +388,7 @@ impl Actor {
         // An id that was not told again is still the one to resume by.
         summary.native_session_id =
             summary.native_session_id.take().or(self.unverified.take()).or(self.resume.take());
+        tracing::info!(session = summary.id.as_str(), ?reason, error, "session ended");
         self.core.emit(SessionEnded { reason, error: error.map(Text::from) });
         self.core.book.record.owner = None;
         self.fail_calls(|_| true, ErrorCode::Conflict, "the session ended");
@@ -442,6 +447,8 @@ impl Actor {
             }
             // The log is no longer ours, or cannot be written at all: nothing may go on unseen.
             Err(error) => {
+                let session = self.core.book.record.summary.id.as_str();
+                tracing::error!(session, %error, "session lost: its log cannot be written");
                 self.is_over = true;
                 self.process = None;
                 let error = storage(&error);

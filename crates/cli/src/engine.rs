@@ -1,0 +1,37 @@
+//! Opens the engine for a verb.
+
+use std::io;
+
+use agentwire_protocol::GatewayError;
+use agentwire_sessions::Hub;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::settings::{self, Loaded};
+
+/// Where sessions run.
+pub(crate) fn runtime() -> io::Result<Runtime> {
+    Builder::new_multi_thread().enable_all().build()
+}
+
+/// All sessions.
+pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
+    Hub::open(loaded.engine).await
+}
+
+/// Does something with sessions that starts no agent.
+pub(crate) fn reading<T>(
+    global: &Global,
+    work: impl AsyncFnOnce(&Hub) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut loaded = settings::load(global)?;
+    // Where nothing is started, nothing has to be contained.
+    loaded.engine.keeper = None;
+    Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let hub = hub(loaded).await?;
+        let done = work(&hub).await;
+        hub.shutdown().await;
+        done
+    })
+}
