@@ -1,5 +1,6 @@
 //! The words of the command line, and what they teach.
 
+mod run;
 mod verbs;
 
 use std::path::PathBuf;
@@ -8,6 +9,8 @@ use agentwire_protocol::Profile;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
+pub(crate) use self::run::{Attach, Format, Logs, Run};
 use self::verbs::{
     AGENTS_HELP, DOCTOR_HELP, EXPORT_HELP, LS_HELP, PRUNE_HELP, SHOW_HELP, WAIT_HELP,
 };
@@ -75,6 +78,19 @@ pub(crate) enum LogLevel {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Give an agent a prompt and watch it work
+    ///
+    /// On a terminal it shows text, tools, diffs and cost, and asks for permissions there. In a pipe
+    /// stdout has the answer and nothing else. With no terminal nobody is asked: what needs
+    /// permission is denied, and said so.
+    #[command(after_long_help = RUN_HELP)]
+    Run(Box<Run>),
+    /// Watch a session: all it did, then what it does
+    #[command(after_long_help = ATTACH_HELP)]
+    Attach(Attach),
+    /// Print a session's log
+    #[command(after_long_help = LOGS_HELP)]
+    Logs(Logs),
     /// Turn an agent's recorded output into unified events
     ///
     /// Reads what an agent wrote on stdout, one JSON object a line, and writes unified events, one a

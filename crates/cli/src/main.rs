@@ -2,12 +2,16 @@
 
 mod args;
 mod commands;
+mod drive;
 mod engine;
 mod failure;
 mod installed;
 mod print;
+mod screen;
 mod settings;
 mod shown;
+mod terminal;
+mod view;
 
 use std::process::ExitCode;
 
@@ -32,6 +36,9 @@ fn main() -> ExitCode {
     let global = &args.global;
     print::log(global.log_level);
     let result: Result<ExitCode, Failure> = match args.verb {
+        Verb::Run(args) => done(commands::run::run(global, &args)),
+        Verb::Attach(args) => done(commands::attach::run(global, &args)),
+        Verb::Logs(args) => done(commands::logs::run(global, &args)),
         Verb::Translate(args) => done(commands::translate::run(&args)),
         Verb::Play(args) => commands::play::run(&args).map_err(Failure::from),
         Verb::DemoAgent(args) => commands::demo_agent::run(&args).map_err(Failure::from),

@@ -13,6 +13,34 @@ pub(crate) fn stdout() -> StdoutLock<'static> {
     io::stdout().lock()
 }
 
+/// Writes all of it now. Nobody has to read stderr; who reads stdout and goes is told of.
+pub(crate) fn write(out: &[u8], err: &[u8]) -> io::Result<()> {
+    if !out.is_empty() {
+        let mut stdout = stdout();
+        stdout.write_all(out)?;
+        stdout.flush()?;
+    }
+    if !err.is_empty() {
+        let _ = io::stderr().write_all(err);
+    }
+    Ok(())
+}
+
+/// How many columns the terminal has.
+pub(crate) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    let size = size.or_else(|_| rustix::termios::tcgetwinsize(io::stderr())).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Asks for a line on the terminal; none at the end of input.
+pub(crate) fn ask_line(question: &str) -> io::Result<Option<String>> {
+    eprint!("{question}");
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line)?;
+    Ok((read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
 /// A failure, and what to do next.
 pub(crate) fn error(message: &str) {
     eprintln!("agentwire: {message}");

@@ -1,0 +1,225 @@
+//! The words of `run`, `attach` and `logs`.
+
+use agentwire_protocol::{AgentType, ApprovalMode, SandboxMode};
+use clap::ValueEnum;
+
+use super::ProfileArg;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Which agent [default: AGENTWIRE_AGENT, else the configured one, else the first of claude,
+    /// codex, gemini that is installed, else demo]
+    #[arg(short, long, value_enum)]
+    pub(crate) agent: Option<AgentArg>,
+
+    /// Where the agent works [default: here]
+    #[arg(short = 'C', long = "directory", value_name = "DIR")]
+    pub(crate) directory: Option<String>,
+
+    /// Which model
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// When to ask before a tool runs
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) approval: Option<ApprovalArg>,
+
+    /// What the agent's commands may touch
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) sandbox: Option<SandboxArg>,
+
+    /// Go on with this session; the beginning of its id is enough
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+
+    /// How the agent is driven, where there are several ways
+    #[arg(long)]
+    pub(crate) driver: Option<String>,
+
+    /// How many steps a turn may take
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) max_turns: Option<u32>,
+
+    /// How much it may cost
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_budget: Option<f64>,
+
+    /// A tool that runs unasked, such as `Read` or `Bash(ls -la)`; may be given several times
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+
+    /// A tool that never runs; may be given several times
+    #[arg(long, value_name = "RULE")]
+    pub(crate) block: Vec<String>,
+
+    /// What the agent is told before the first prompt, in place of its own
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+
+    /// What stdout gets
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// With `--format jsonl`, how much: `core` has only the specification's twelve types
+    #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
+    pub(crate) profile: ProfileArg,
+
+    /// What to do; `-` reads it from stdin
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Attach {
+    /// The session; the beginning of its id is enough
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Logs {
+    /// The session; the beginning of its id is enough
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+
+    /// Go on until the session ends
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// With `--format jsonl`, how much: `core` has only the specification's twelve types
+    #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
+    pub(crate) profile: ProfileArg,
+
+    /// Only the events after this one
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub(crate) after: u64,
+
+    /// What the agent wrote on stdout, byte for byte
+    #[arg(long, conflicts_with_all = ["format", "profile"])]
+    pub(crate) native: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// Unified events, one a line
+    Jsonl,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AgentArg {
+    /// Claude Code
+    Claude,
+    /// Codex CLI
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// The program in AGENTWIRE_ACP_BIN, which speaks the Agent Client Protocol
+    Acp,
+    /// The built-in one: no key, no network
+    Demo,
+}
+
+impl From<AgentArg> for AgentType {
+    fn from(agent: AgentArg) -> Self {
+        match agent {
+            AgentArg::Claude => Self::Claude,
+            AgentArg::Codex => Self::Codex,
+            AgentArg::Gemini => Self::Gemini,
+            AgentArg::Acp => Self::Acp,
+            AgentArg::Demo => Self::Demo,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "camelCase")]
+pub(crate) enum ApprovalArg {
+    /// Before every tool
+    Ask,
+    /// Before dangerous ones
+    AskDangerous,
+    /// File edits run unasked
+    AutoEdit,
+    /// Everything runs unasked
+    AutoAll,
+}
+
+impl From<ApprovalArg> for ApprovalMode {
+    fn from(mode: ApprovalArg) -> Self {
+        match mode {
+            ApprovalArg::Ask => Self::Ask,
+            ApprovalArg::AskDangerous => Self::AskDangerous,
+            ApprovalArg::AutoEdit => Self::AutoEdit,
+            ApprovalArg::AutoAll => Self::AutoAll,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "camelCase")]
+pub(crate) enum SandboxArg {
+    /// The agent's own default
+    None,
+    /// Nothing is written
+    ReadOnly,
+    /// Only the workspace is written
+    WorkspaceWrite,
+    /// No limits
+    FullAccess,
+}
+
+impl From<SandboxArg> for SandboxMode {
+    fn from(mode: SandboxArg) -> Self {
+        match mode {
+            SandboxArg::None => Self::None,
+            SandboxArg::ReadOnly => Self::ReadOnly,
+            SandboxArg::WorkspaceWrite => Self::WorkspaceWrite,
+            SandboxArg::FullAccess => Self::FullAccess,
+        }
+    }
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(amount),
+        Ok(_) | Err(_) => Err("give an amount in dollars, such as 0.50".to_owned()),
+    }
+}
+
+pub(super) const RUN_HELP: &str = "\
+Examples:
+  agentwire run -a demo                           a tour: no key, no network
+  agentwire run 'Why does the build fail?'
+  agentwire run -a codex -C ~/project --approval autoEdit 'Fix the failing test'
+  git diff | agentwire run --system 'Review this diff.' > review.md
+  agentwire run --allow Read --allow 'Bash(git status)' 'What changed?'
+  agentwire run --format jsonl 'Say hi' | jq -r .type
+  agentwire run --resume 1a2b 'Now add a test'
+  agentwire run -- '-x is not a flag here'
+
+At a permission: y allows, a allows its like in this session, n denies, d denies and says why,
+i interrupts. Ctrl-C interrupts the turn; twice ends the session; three times leaves at once.
+In text, control characters of the agent are shown escaped; `--format jsonl` has them as they are.
+
+Exit code: 0 done; 1 the turn failed; 2 wrong arguments; 3 the agent is not available; 4 a request
+was denied for want of someone to ask; 130 interrupted.";
+
+pub(super) const ATTACH_HELP: &str = "\
+Examples:
+  agentwire attach 1a2b
+
+A session that runs in another process can be watched from here, not answered. Ctrl-C stops watching;
+the session goes on.";
+
+pub(super) const LOGS_HELP: &str = "\
+Examples:
+  agentwire logs 1a2b
+  agentwire logs -f 1a2b                          until the session ends
+  agentwire logs --format jsonl --after 40 1a2b | jq .type
+  agentwire logs --native 1a2b > recorded.jsonl   what the agent wrote, byte for byte";

@@ -1,0 +1,104 @@
+//! `agentwire run`: a prompt to an agent, and its work shown.
+
+mod prompt;
+
+use std::path::Path;
+
+use agentwire_protocol::session::{OnLimit, SystemPrompt};
+use agentwire_protocol::{AgentType, GatewayError, Prompt, SessionConfig, SessionId};
+use agentwire_sessions::process::resolve;
+use agentwire_sessions::{Hub, NewSession};
+
+use crate::args::{Format, Global, Run};
+use crate::drive::{Drive, Signals};
+use crate::failure::Failure;
+use crate::screen::{Screen, Shape};
+use crate::terminal::Terminal;
+use crate::{engine, print, settings};
+
+pub(crate) fn run(global: &Global, args: &Run) -> Result<(), Failure> {
+    let loaded = settings::load(global)?;
+    let named = args.agent.map(AgentType::from).or(loaded.agent);
+    let runtime = engine::runtime()?;
+    let result = runtime.block_on(async {
+        let hub = engine::hub(loaded).await?;
+        let result = talk(&hub, args, named).await;
+        hub.shutdown().await;
+        result
+    });
+    // A thread that waits for a reader must not keep the program from ending.
+    runtime.shutdown_background();
+    result
+}
+
+async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<(), Failure> {
+    let (resume, agent, after) = match &args.resume {
+        Some(prefix) => {
+            let session = hub.summary(&hub.find(prefix).await?).await?;
+            let agent = args.agent.map_or(session.agent_type, AgentType::from);
+            (Some(session.id), agent, session.last_seq)
+        }
+        None => (None, named.unwrap_or_else(|| installed(hub)), 0),
+    };
+    let text = prompt::read(args.prompt.as_deref(), agent)?;
+    let screen = Screen::new(match args.format {
+        Format::Text => Shape::Talk,
+        Format::Jsonl => Shape::Events(args.profile.into()),
+    });
+    let terminal = if screen.is_seen() { Terminal::open() } else { None };
+    // From here on a signal ends the session, not the program.
+    let signals = Signals::new()?;
+    let session = start(hub, agent, resume, text, config(args, terminal.is_some())).await?;
+    let cursor = hub.log().cursor(session.id(), after);
+    Drive::new(cursor, screen, signals).of(session, terminal).run().await
+}
+
+async fn start(
+    hub: &Hub,
+    agent: AgentType,
+    resume: Option<SessionId>,
+    text: String,
+    config: SessionConfig,
+) -> Result<agentwire_sessions::SessionHandle, GatewayError> {
+    let prompt = Some(Prompt::text(text));
+    hub.start(NewSession { agent, prompt, resume, config, key: None }).await
+}
+
+fn config(args: &Run, can_ask: bool) -> SessionConfig {
+    let rules = |rules: &Vec<String>| (!rules.is_empty()).then(|| rules.clone());
+    let is_limited = args.max_turns.is_some() || args.max_budget.is_some();
+    SessionConfig {
+        working_directory: args.directory.clone(),
+        model: args.model.clone(),
+        approval_mode: args.approval.map(Into::into),
+        sandbox_mode: args.sandbox.map(Into::into),
+        allowed_tools: rules(&args.allow),
+        blocked_tools: rules(&args.block),
+        max_turns: args.max_turns,
+        driver: args.driver.clone(),
+        system_prompt: args.system.clone().map(SystemPrompt::Text),
+        max_budget_usd: args.max_budget,
+        // Where nobody can be asked whether to go on, a limit is an end.
+        on_limit: (is_limited && !can_ask).then_some(OnLimit::Fail),
+        ..SessionConfig::default()
+    }
+}
+
+/// The first agent that is installed; there is always the demo agent.
+fn installed(hub: &Hub) -> AgentType {
+    let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf());
+    let path = std::env::var_os("PATH");
+    let is_installed = |agent: &AgentType| {
+        let program = hub.settings().agent(*agent).program;
+        let program = program.as_deref().unwrap_or(agent.as_str());
+        resolve(program, path.as_deref(), &here).is_ok()
+    };
+    let known = [AgentType::Claude, AgentType::Codex, AgentType::Gemini];
+    known.into_iter().find(is_installed).unwrap_or_else(|| {
+        print::note(
+            "agentwire: neither claude nor codex nor gemini is installed: this is the built-in \
+             demo agent; `-a` names another",
+        );
+        AgentType::Demo
+    })
+}

@@ -1,0 +1,42 @@
+//! Where a prompt comes from: an argument, stdin, or whoever sits at the terminal.
+
+use std::io::{self, IsTerminal as _, Read as _};
+
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
+
+use crate::failure::Failure;
+use crate::print;
+
+/// What the demo agent is told if nothing is: a prompt without directives plays its tour.
+const TOUR: &str = "Show me around.";
+
+pub(super) fn read(given: Option<&str>, agent: AgentType) -> Result<String, Failure> {
+    let text = match given {
+        Some("-") => from_stdin()?,
+        Some(text) => text.to_owned(),
+        None if !io::stdin().is_terminal() => from_stdin()?,
+        None if agent == AgentType::Demo => String::new(),
+        None => print::ask_line(&format!("{}> ", agent.as_str()))?.unwrap_or_default(),
+    };
+    match (text.trim().is_empty(), agent) {
+        (false, _) => Ok(text),
+        (true, AgentType::Demo) if given.is_none() => Ok(TOUR.to_owned()),
+        (true, _) => Err(invalid("the prompt is empty; give it as an argument or on stdin").into()),
+    }
+}
+
+fn from_stdin() -> Result<String, Failure> {
+    let mut text = Vec::new();
+    let read = io::stdin().lock().read_to_end(&mut text);
+    read.map_err(|error| {
+        io::Error::new(error.kind(), format!("failed to read the prompt from stdin: {error}"))
+    })?;
+    let mut text = String::from_utf8(text)
+        .map_err(|_| invalid("failed to read the prompt from stdin: it is not UTF-8"))?;
+    text.truncate(text.trim_end_matches(['\r', '\n']).len());
+    Ok(text)
+}
+
+fn invalid(message: &str) -> GatewayError {
+    GatewayError::new(ErrorCode::InvalidMessage, message)
+}

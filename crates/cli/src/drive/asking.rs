@@ -1,0 +1,198 @@
+//! Requests on their way to whoever can answer: the person at the terminal, one request at a time; if
+//! there is none, nobody, and they are denied.
+
+use agentwire_protocol::event::RequestRaised;
+use agentwire_protocol::{Command, ErrorCode, Settlement};
+
+use super::{Drive, Reply};
+use crate::terminal::Typed;
+use crate::view::ask::{Ask, Reading, Step};
+use crate::view::page::Ink;
+
+/// A request that is not settled.
+pub(super) struct Open {
+    id: String,
+    request: RequestRaised<'static>,
+    /// Whose it is, if not the main agent's.
+    agent: Option<String>,
+    /// An answer is on its way, or it was said that there is none to be had from here.
+    is_answered: bool,
+}
+
+impl Open {
+    pub(super) fn new(request: RequestRaised<'static>, agent: Option<String>) -> Self {
+        Self { id: request.request_id.to_string(), request, agent, is_answered: false }
+    }
+}
+
+impl Drive {
+    /// Puts the next open request to somebody, or denies what nobody can answer.
+    pub(super) fn ask_next(&mut self) {
+        if let Some(ask) = &self.asking {
+            // What has come since stands above it.
+            if !self.is_answered() && ask.reading() == Reading::Keys {
+                let prompt = ask.prompt();
+                self.screen.bottom(prompt);
+            }
+            return;
+        }
+        while let Some(open) = self.open.iter_mut().find(|open| !open.is_answered) {
+            let (id, about) = (open.id.clone(), open.agent.clone());
+            if self.session.is_none() {
+                open.is_answered = true;
+                self.say_that_it_waits(&id);
+            } else if self.terminal.is_none() {
+                self.refuse(&id, "nobody is there to answer");
+            } else {
+                match Ask::new(open.request.clone(), about) {
+                    Some(ask) => {
+                        self.asking = Some(ask);
+                        return self.ask_again();
+                    }
+                    None => self.refuse(&id, "this cannot be answered at a terminal"),
+                }
+            }
+        }
+    }
+
+    /// Shows the question whole, and reads keys from then on.
+    pub(super) fn ask_again(&mut self) {
+        let Some(ask) = self.asking.as_ref().filter(|_| !self.is_answered()) else { return };
+        let others = self.open.iter().filter(|open| !open.is_answered).count().saturating_sub(1);
+        let Some(terminal) = &mut self.terminal else { return };
+        if terminal.read_as(ask.reading()).is_err() {
+            return self.typed(&Typed::Gone);
+        }
+        self.screen.aside(|page, directory| {
+            ask.show(page, directory);
+            if others > 0 {
+                page.line(&[(Ink::Dim, &format!("  ({others} more after this)"))]);
+            }
+        });
+        self.show_prompt();
+    }
+
+    /// Something was typed.
+    pub(super) fn typed(&mut self, typed: &Typed) {
+        let Some(ask) = &mut self.asking else { return };
+        let before = ask.reading();
+        let step = match typed {
+            Typed::Key(key) => ask.key(*key),
+            Typed::Line(line) => ask.line(line),
+            Typed::Gone => {
+                self.asking = None;
+                self.terminal = None;
+                return self.ask_next();
+            }
+        };
+        match step {
+            Step::Same if before == Reading::Keys => {}
+            Step::Same => self.show_prompt(),
+            Step::Next => {
+                let now = ask.reading();
+                if let Some(terminal) = self.terminal.as_mut().filter(|_| now != before)
+                    && terminal.read_as(now).is_err()
+                {
+                    return self.typed(&Typed::Gone);
+                }
+                self.screen.aside(|page, _| ask.show_stage(page));
+                self.show_prompt();
+            }
+            Step::Answer(settlement) => {
+                self.put_down();
+                self.settle(*settlement);
+            }
+            Step::Interrupt => self.interrupt(),
+        }
+    }
+
+    /// A request is settled, here or elsewhere.
+    pub(super) fn settled(&mut self, id: &str) {
+        let was_answered = self.open.iter().any(|open| open.id == id && open.is_answered);
+        self.open.retain(|open| open.id != id);
+        if self.asking.as_ref().is_some_and(|ask| ask.id() == id) {
+            self.asking = None;
+            if !was_answered {
+                self.put_down();
+                self.screen.remark("this was answered elsewhere");
+            }
+        }
+    }
+
+    /// A command was carried out, or refused.
+    pub(super) fn replied(&mut self, reply: Reply) {
+        let (Some(id), Err(error)) = (reply.request, reply.result) else { return };
+        match error.code {
+            // Its event says how.
+            ErrorCode::RequestSettled | ErrorCode::RequestNotFound => {}
+            _ if self.asking.as_ref().is_some_and(|ask| ask.id() == id) => {
+                self.screen.remark(&error.message);
+                self.mark(&id, false);
+                self.asking = None;
+                self.ask_next();
+            }
+            _ => self.screen.remark(&error.message),
+        }
+    }
+
+    /// The question is no longer asked; it is settled otherwise.
+    pub(super) fn drop_question(&mut self) {
+        if let Some(ask) = self.asking.take() {
+            self.mark(&ask.id(), true);
+            self.put_down();
+        }
+    }
+
+    /// Whether the answer to what is asked is on its way.
+    pub(super) fn is_answered(&self) -> bool {
+        self.asking.as_ref().is_some_and(|ask| {
+            let id = ask.id();
+            self.open.iter().any(|open| open.id == id && open.is_answered)
+        })
+    }
+
+    fn show_prompt(&mut self) {
+        let Some(ask) = &self.asking else { return };
+        match ask.reading() {
+            Reading::Keys => self.screen.bottom(ask.prompt()),
+            Reading::Line | Reading::Secret => self.screen.ask(ask.prompt()),
+        }
+    }
+
+    /// The keyboard is the shell's again.
+    fn put_down(&mut self) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.rest();
+        }
+        self.screen.clear();
+    }
+
+    fn refuse(&mut self, id: &str, why: &str) {
+        self.denied = true;
+        self.settle(Settlement::deny(id, why));
+    }
+
+    fn settle(&mut self, settlement: Settlement) {
+        let id = settlement.request_id.as_str().to_owned();
+        self.mark(&id, true);
+        self.command(Command::Settle(settlement), Some(id));
+    }
+
+    fn mark(&mut self, id: &str, is_answered: bool) {
+        for open in self.open.iter_mut().filter(|open| open.id == id) {
+            open.is_answered = is_answered;
+        }
+    }
+
+    fn say_that_it_waits(&mut self, id: &str) {
+        let Some(open) = self.open.iter().find(|open| open.id == id) else { return };
+        self.screen.aside(|page, directory| {
+            let about = crate::view::about(&open.request, directory);
+            page.line(&[
+                (Ink::Yellow, "? "),
+                (Ink::Plain, &about),
+                (Ink::Dim, "  waits for an answer"),
+            ]);
+        });
+    }
+}

@@ -1,0 +1,46 @@
+//! Signals, as far as they mean something to a session.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What a signal wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caught {
+    /// SIGINT: stop what you do.
+    Interrupt,
+    /// SIGTERM, SIGHUP: end.
+    Terminate,
+    /// SIGCONT: the terminal may be another's since.
+    Continue,
+}
+
+/// The signals that are caught while this lives, and no longer act by themselves.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    proceed: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> io::Result<Self> {
+        let proceed = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            proceed: signal(proceed)?,
+        })
+    }
+
+    pub(super) async fn next(&mut self) -> Caught {
+        tokio::select! {
+            _ = self.interrupt.recv() => Caught::Interrupt,
+            _ = self.terminate.recv() => Caught::Terminate,
+            _ = self.hangup.recv() => Caught::Terminate,
+            _ = self.proceed.recv() => Caught::Continue,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Where a session is shown: stdout, stderr, and the one line at the bottom that comes and goes. What
+//! is to be written is handed to a thread, so that a reader who does not read holds nobody up.
+
+use std::io::{self, IsTerminal as _};
+use std::time::{Duration, Instant};
+
+use agentwire_protocol::{ErrorCode, Event, GatewayError, Profile, Stream};
+use tokio::sync::{mpsc, oneshot};
+use unicode_width::UnicodeWidthChar as _;
+
+use crate::print;
+use crate::view::page::{Ink, Page};
+use crate::view::{Lens, Style, View};
+
+/// How many writes may wait.
+const WAITING: usize = 4;
+
+/// How long nothing comes before the spinner does.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// What stdout gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Text for whoever gave the prompt: on a terminal all of it, else the answer alone.
+    Talk,
+    /// All of it as text, prompts included.
+    Story,
+    /// Unified events.
+    Events(Profile),
+    /// What the agent wrote on stdout.
+    Native,
+}
+
+/// Where a session is shown.
+pub(crate) struct Screen {
+    shape: Shape,
+    /// What goes to stdout as text.
+    main: Option<View>,
+    /// What goes to stderr.
+    side: Option<View>,
+    /// The bottom line is on stderr.
+    bottom_is_side: bool,
+    /// Whether somebody looks at where the bottom line is.
+    is_seen: bool,
+    /// Whether lines can be taken back there.
+    can_erase: bool,
+    bottom: Option<String>,
+    frame: usize,
+    quiet_since: Instant,
+    pending: Chunk,
+    writer: mpsc::Sender<Chunk>,
+    written: oneshot::Receiver<io::Result<()>>,
+}
+
+/// What is to be written.
+#[derive(Debug, Default)]
+struct Chunk {
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+impl Chunk {
+    fn is_empty(&self) -> bool {
+        self.out.is_empty() && self.err.is_empty()
+    }
+}
+
+impl Screen {
+    pub(crate) fn new(shape: Shape) -> Self {
+        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        let style = |is_terminal: bool| Style { color: is_terminal && has_escapes() };
+        let (main, side) = match shape {
+            Shape::Talk if out => (Some(View::new(style(out), Lens::Whole)), None),
+            Shape::Talk => {
+                let lens = if err { Lens::Progress } else { Lens::Notes };
+                let answer = View::new(Style::default(), Lens::Answer);
+                (Some(answer), Some(View::new(style(err), lens)))
+            }
+            Shape::Story => (Some(View::new(style(out), Lens::Whole).with_prompts()), None),
+            Shape::Events(_) => (None, Some(View::new(style(err), Lens::Notes))),
+            Shape::Native => (None, None),
+        };
+        let is_seen = if side.is_some() { err } else { out };
+        let (writer, chunks) = mpsc::channel(WAITING);
+        let (told, written) = oneshot::channel();
+        std::thread::spawn(move || {
+            let _ = told.send(write_all(chunks));
+        });
+        Self {
+            shape,
+            main,
+            bottom_is_side: side.is_some(),
+            side,
+            is_seen,
+            can_erase: is_seen && has_escapes(),
+            bottom: None,
+            frame: 0,
+            quiet_since: Instant::now(),
+            pending: Chunk::default(),
+            writer,
+            written,
+        }
+    }
+
+    /// Whether somebody looks: they can be asked.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.is_seen
+    }
+
+    /// Shows an event; `line` is its JSON.
+    pub(crate) fn event(&mut self, line: &[u8], event: Event<'static>) -> Result<(), GatewayError> {
+        let mut new = Chunk::default();
+        match self.shape {
+            Shape::Talk | Shape::Story => {}
+            Shape::Events(Profile::Full) => {
+                new.out.extend_from_slice(line);
+                new.out.push(b'\n');
+            }
+            Shape::Events(Profile::Core) => {
+                if let Some(event) = Profile::Core.show(event.clone()) {
+                    event.write_line(&mut new.out).map_err(|error| {
+                        let message = format!("failed to write an event: {error}");
+                        GatewayError::new(ErrorCode::Internal, message)
+                    })?;
+                }
+            }
+            Shape::Native => {
+                let said = event.native.iter().filter(|native| native.stream == Stream::Stdout);
+                said.for_each(|native| native.write_to(&mut new.out));
+            }
+        }
+        // Writing to memory cannot fail.
+        match (&mut self.main, &mut self.side) {
+            (Some(main), Some(side)) => {
+                let _ = main.event(event.clone(), &mut new.out);
+                let _ = side.event(event, &mut new.err);
+            }
+            (Some(view), None) => drop(view.event(event, &mut new.out)),
+            (None, Some(view)) => drop(view.event(event, &mut new.err)),
+            (None, None) => {}
+        }
+        if !new.is_empty() {
+            self.clear();
+            self.quiet_since = Instant::now();
+            self.pending.out.append(&mut new.out);
+            self.pending.err.append(&mut new.err);
+        }
+        Ok(())
+    }
+
+    /// Says something beside the events.
+    pub(crate) fn aside(&mut self, say: impl FnOnce(&mut Page, Option<&str>)) {
+        self.clear();
+        self.quiet_since = Instant::now();
+        let (view, out) = match (&mut self.side, &mut self.main) {
+            (Some(view), _) => (view, &mut self.pending.err),
+            (None, Some(view)) => (view, &mut self.pending.out),
+            (None, None) => return,
+        };
+        let directory = view.directory().map(str::to_owned);
+        let _ = view.aside(out, |page| say(page, directory.as_deref()));
+    }
+
+    /// Says a line beside the events.
+    pub(crate) fn remark(&mut self, text: &str) {
+        self.aside(|page, _| page.line(&[(Ink::Yellow, "· "), (Ink::Yellow, text)]));
+    }
+
+    /// What stands at the bottom from now on, after all else. Text that comes is put above it.
+    pub(crate) fn bottom(&mut self, text: &str) {
+        self.clear();
+        if !self.is_seen {
+            return;
+        }
+        self.end_line();
+        let shown = if self.can_erase { fitting(text) } else { text.to_owned() };
+        self.push(&shown);
+        if self.can_erase {
+            self.bottom = Some(text.to_owned());
+        }
+    }
+
+    /// Text after which somebody types.
+    pub(crate) fn ask(&mut self, text: &str) {
+        self.clear();
+        self.end_line();
+        self.push(text);
+    }
+
+    /// Turns the spinner.
+    pub(crate) fn spin(&mut self, hint: &str) {
+        let text_is_open = self.top().is_some_and(View::is_mid_line);
+        let quiet = self.quiet_since.elapsed();
+        if !self.can_erase || text_is_open || quiet < PATIENCE || !self.is_idle() {
+            return;
+        }
+        self.frame = (self.frame + 1) % FRAMES.len();
+        let frame = FRAMES.get(self.frame).copied().unwrap_or_default();
+        let doing = self.top().map(View::activity).unwrap_or_default();
+        let doing = crate::view::page::on_one_line(&doing).into_owned();
+        let text = format!("{frame} {} s  {doing}  {hint}", quiet.as_secs());
+        self.bottom(&text);
+    }
+
+    /// Takes the bottom line away.
+    pub(crate) fn clear(&mut self) {
+        if self.bottom.take().is_some() {
+            self.push("\r\x1b[K");
+        }
+    }
+
+    /// Whether there is nothing to write.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Hands over what is to be written; waits where the reader does not read. An error says that
+    /// there is no reader any more.
+    pub(crate) async fn hand_over(&mut self) -> Result<(), ()> {
+        if self.is_idle() {
+            return std::future::pending().await;
+        }
+        let permit = self.writer.reserve().await.map_err(|_| ())?;
+        permit.send(std::mem::take(&mut self.pending));
+        Ok(())
+    }
+
+    /// Ends open lines and waits until all is written.
+    pub(crate) async fn finish(mut self) -> io::Result<()> {
+        self.clear();
+        self.end_line();
+        if let Some(main) = &mut self.main {
+            let _ = main.rest(&mut self.pending.out);
+        }
+        if !self.is_idle() {
+            let _ = self.writer.send(self.pending).await;
+        }
+        drop(self.writer);
+        self.written.await.unwrap_or_else(|_| Err(io::Error::other("failed to write")))
+    }
+
+    /// The view above the bottom line.
+    fn top(&self) -> Option<&View> {
+        if self.bottom_is_side { self.side.as_ref() } else { self.main.as_ref() }
+    }
+
+    /// Ends the line above the bottom line.
+    fn end_line(&mut self) {
+        match (self.bottom_is_side, &mut self.main, &mut self.side) {
+            (true, _, Some(view)) => drop(view.rest(&mut self.pending.err)),
+            (false, Some(view), _) => drop(view.rest(&mut self.pending.out)),
+            (true, _, None) | (false, None, _) => {}
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        let to = if self.bottom_is_side { &mut self.pending.err } else { &mut self.pending.out };
+        to.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Whether terminals may be sent escape sequences.
+fn has_escapes() -> bool {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    set("NO_COLOR").is_none() && set("TERM").is_some_and(|term| term != "dumb")
+}
+
+fn write_all(mut chunks: mpsc::Receiver<Chunk>) -> io::Result<()> {
+    while let Some(chunk) = chunks.blocking_recv() {
+        print::write(&chunk.out, &chunk.err)?;
+    }
+    Ok(())
+}
+
+/// As much of a line as the terminal has columns for: a line that wraps could not be taken back.
+fn fitting(text: &str) -> String {
+    let width = print::width().unwrap_or(80).saturating_sub(1);
+    let mut columns = 0;
+    let fits = |char: &char| {
+        columns += char.width().unwrap_or(0);
+        columns <= width
+    };
+    text.chars().take_while(fits).collect()
+}

@@ -1,0 +1,333 @@
+//! A request, put to the person at the terminal: what is shown, and what a key means. It reads no key
+//! itself.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::command::Remember;
+use agentwire_protocol::event::{Question, RequestKind, RequestOptionKind, RequestRaised};
+use agentwire_protocol::{Json, Settlement};
+
+use super::input;
+use super::page::{Ink, Page};
+
+/// The most options that a key can choose from.
+const KEYS: usize = 9;
+
+/// A request that somebody is asked about.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    request: RequestRaised<'static>,
+    /// Whose it is, if not the main agent's.
+    agent: Option<String>,
+    stage: Stage,
+    answers: BTreeMap<String, Json<'static>>,
+    /// Of the question at hand.
+    chosen: Vec<usize>,
+}
+
+/// What is asked for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// May it run?
+    Permission,
+    /// Why not?
+    Reason,
+    /// One key for the answer to that question.
+    Choice(usize),
+    /// The answer to that question in words.
+    Words(usize),
+}
+
+/// How keys are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// One at a time, unseen.
+    Keys,
+    /// A line at a time.
+    Line,
+    /// A line at a time, unseen.
+    Secret,
+}
+
+/// What a key or a line led to.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Nothing; the same is asked.
+    Same,
+    /// Something else is asked now.
+    Next,
+    /// This is the answer.
+    Answer(Box<Settlement>),
+    /// The turn is to stop.
+    Interrupt,
+}
+
+impl Ask {
+    /// Nothing, if no key can answer it.
+    pub(crate) fn new(request: RequestRaised<'static>, agent: Option<String>) -> Option<Self> {
+        let stage = match request.kind {
+            RequestKind::Permission => Stage::Permission,
+            RequestKind::Question if request.questions.is_empty() => Stage::Permission,
+            RequestKind::Question => first_stage(request.questions.first()?, 0),
+            RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => return None,
+        };
+        Some(Self { request, agent, stage, answers: BTreeMap::new(), chosen: Vec::new() })
+    }
+
+    /// By which it is settled.
+    pub(crate) fn id(&self) -> String {
+        self.request.request_id.to_string()
+    }
+
+    pub(crate) fn reading(&self) -> Reading {
+        match self.stage {
+            Stage::Permission | Stage::Choice(_) => Reading::Keys,
+            Stage::Reason => Reading::Line,
+            Stage::Words(at) => {
+                match self.question(at).is_some_and(|question| question.is_secret) {
+                    true => Reading::Secret,
+                    false => Reading::Line,
+                }
+            }
+        }
+    }
+
+    /// Shows all that must be known to answer.
+    pub(crate) fn show(&self, page: &mut Page, directory: Option<&str>) {
+        let request = &self.request;
+        let text =
+            |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
+        if request.questions.is_empty() {
+            let name = text(&request.tool_name).or(text(&request.title)).or(text(&request.name));
+            let name = name.unwrap_or_else(|| "The agent".to_owned());
+            let of = self.agent.as_ref().map(|agent| format!("  ({agent})")).unwrap_or_default();
+            let asks = if request.tool_name.is_some() { " asks for permission" } else { "" };
+            page.line(&[
+                (Ink::Yellow, "? "),
+                (Ink::Bold, &name),
+                (Ink::Plain, asks),
+                (Ink::Dim, &of),
+            ]);
+            page.indent += 2;
+            if let Some(input) = &request.input {
+                input::show(page, input, directory);
+            }
+            let path = request.blocked_path.as_ref().map(|path| format!("because of {path}"));
+            for why in [text(&request.message), path].into_iter().flatten() {
+                page.line(&[(Ink::Dim, &why)]);
+            }
+            page.indent -= 2;
+        }
+        self.show_stage(page);
+    }
+
+    /// Shows what is asked for now.
+    pub(crate) fn show_stage(&self, page: &mut Page) {
+        match self.stage {
+            Stage::Permission => page.line(&[(Ink::Yellow, "  "), (Ink::Yellow, &self.legend())]),
+            Stage::Reason => {}
+            Stage::Choice(at) | Stage::Words(at) => {
+                let Some(question) = self.question(at) else { return };
+                let header = question.header.as_ref().map(|header| format!("{header}: "));
+                let of = match self.request.questions.len() {
+                    1 => String::new(),
+                    count => format!("  ({} of {count})", at + 1),
+                };
+                page.line(&[
+                    (Ink::Yellow, "? "),
+                    (Ink::Dim, &header.unwrap_or_default()),
+                    (Ink::Bold, &question.question.decode()),
+                    (Ink::Dim, &of),
+                ]);
+                for (number, option) in (1..).zip(&question.options) {
+                    let mark = if self.chosen.contains(&(number - 1)) { "*" } else { " " };
+                    let label = format!(" {mark}{number}. {}", option.label);
+                    let means = option.description.as_ref().map(|text| format!("  {text}"));
+                    page.line(&[(Ink::Plain, &label), (Ink::Dim, &means.unwrap_or_default())]);
+                }
+                if matches!(self.stage, Stage::Choice(_)) {
+                    let how = if question.multi_select {
+                        "  [1…] choose any  [enter] answer  [t] type an answer  [n] no answer  [i] interrupt"
+                    } else {
+                        "  [1…] choose  [t] type an answer  [n] no answer  [i] interrupt"
+                    };
+                    page.line(&[(Ink::Yellow, how)]);
+                }
+            }
+        }
+    }
+
+    /// What stands at the cursor.
+    pub(crate) fn prompt(&self) -> &'static str {
+        match self.stage {
+            Stage::Permission => "allow? ",
+            Stage::Reason => "  why not (empty: back)? ",
+            Stage::Choice(_) => "your choice? ",
+            Stage::Words(at) => match self.question(at).is_some_and(has_keys) {
+                true => "  your answer (empty: back): ",
+                false => "  your answer (empty: none): ",
+            },
+        }
+    }
+
+    /// What a key means. Enter means nothing unless something was chosen.
+    pub(crate) fn key(&mut self, key: char) -> Step {
+        match (self.stage, key.to_ascii_lowercase()) {
+            (Stage::Permission, 'y') if self.offers(RequestOptionKind::AllowOnce) => {
+                self.answer(Settlement::allow(self.id()))
+            }
+            (Stage::Permission, 'a') if self.may_remember() => {
+                let allow = Settlement::allow(self.id());
+                self.answer(Settlement { remember: Some(Remember::Session), ..allow })
+            }
+            (Stage::Permission, 'n') => self.deny("The user denied this request."),
+            (Stage::Permission, 'd') => self.go(Stage::Reason),
+            (Stage::Permission | Stage::Choice(_), 'i') => Step::Interrupt,
+            (Stage::Choice(_), 'n') => self.deny("The user does not want to answer."),
+            (Stage::Choice(at), 't') => self.go(Stage::Words(at)),
+            (Stage::Choice(at), '\r' | '\n') if !self.chosen.is_empty() => self.take_chosen(at),
+            (Stage::Choice(at), digit) => self.choose(at, digit),
+            (Stage::Permission | Stage::Reason | Stage::Words(_), _) => Step::Same,
+        }
+    }
+
+    /// What a line means.
+    pub(crate) fn line(&mut self, line: &str) -> Step {
+        let line = line.trim();
+        match self.stage {
+            Stage::Reason if line.is_empty() => self.go(Stage::Permission),
+            Stage::Reason => self.deny(line),
+            Stage::Words(at) => {
+                let Some(question) = self.question(at) else { return Step::Same };
+                match (line.is_empty(), has_keys(question)) {
+                    (true, true) => self.go(Stage::Choice(at)),
+                    (true, false) => self.deny("The user does not want to answer."),
+                    (false, has_keys) => {
+                        let numbers = if has_keys { None } else { numbered(question, line) };
+                        let answer = numbers.unwrap_or_else(|| Json::of(&line));
+                        self.answered(at, answer)
+                    }
+                }
+            }
+            Stage::Permission | Stage::Choice(_) => Step::Same,
+        }
+    }
+
+    fn question(&self, at: usize) -> Option<&Question<'static>> {
+        self.request.questions.get(at)
+    }
+
+    fn legend(&self) -> String {
+        let keys = [
+            self.offers(RequestOptionKind::AllowOnce).then_some("[y] allow"),
+            self.may_remember().then_some("[a] always in this session"),
+            Some("[n] deny"),
+            Some("[d] deny and say why"),
+            Some("[i] interrupt"),
+        ];
+        keys.into_iter().flatten().collect::<Vec<_>>().join("  ")
+    }
+
+    /// An agent that names its answers takes no others.
+    fn offers(&self, kind: RequestOptionKind) -> bool {
+        let options = &self.request.options;
+        options.is_empty() || options.iter().any(|option| option.kind == kind)
+    }
+
+    fn may_remember(&self) -> bool {
+        self.request.tool_name.is_some() && self.offers(RequestOptionKind::AllowAlways)
+    }
+
+    fn go(&mut self, stage: Stage) -> Step {
+        self.stage = stage;
+        Step::Next
+    }
+
+    fn deny(&self, message: &str) -> Step {
+        self.answer(Settlement::deny(self.id(), message))
+    }
+
+    /// The answer is for what was shown and for nothing else.
+    fn answer(&self, settlement: Settlement) -> Step {
+        let input_digest = Some(self.request.input_digest.clone());
+        Step::Answer(Box::new(Settlement { input_digest, ..settlement }))
+    }
+
+    fn choose(&mut self, at: usize, digit: char) -> Step {
+        let Some(question) = self.question(at) else { return Step::Same };
+        let number = digit.to_digit(10).map_or(0, |digit| digit as usize);
+        let Some(option) = number.checked_sub(1).filter(|index| *index < question.options.len())
+        else {
+            return Step::Same;
+        };
+        let multi_select = question.multi_select;
+        match self.chosen.iter().position(|chosen| *chosen == option) {
+            Some(place) => {
+                self.chosen.remove(place);
+            }
+            None => self.chosen.push(option),
+        }
+        if multi_select { Step::Next } else { self.take_chosen(at) }
+    }
+
+    fn take_chosen(&mut self, at: usize) -> Step {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        chosen.sort_unstable();
+        let Some(question) = self.question(at) else { return Step::Same };
+        let answer = labels(question, &chosen);
+        self.answered(at, answer)
+    }
+
+    fn answered(&mut self, at: usize, answer: Json<'static>) -> Step {
+        let Some(question) = self.question(at) else { return Step::Same };
+        let key = question.id.as_ref().unwrap_or(&question.question).to_string();
+        self.answers.insert(key, answer);
+        self.chosen.clear();
+        match self.question(at + 1) {
+            Some(next) => {
+                let stage = first_stage(next, at + 1);
+                self.go(stage)
+            }
+            None => {
+                let answers = Some(std::mem::take(&mut self.answers));
+                let allow = Settlement::allow(self.id());
+                self.answer(Settlement { behavior: None, answers, ..allow })
+            }
+        }
+    }
+}
+
+fn has_keys(question: &Question<'_>) -> bool {
+    (1..=KEYS).contains(&question.options.len())
+}
+
+fn first_stage(question: &Question<'_>, at: usize) -> Stage {
+    if has_keys(question) { Stage::Choice(at) } else { Stage::Words(at) }
+}
+
+/// The options that a line names by number, if it is nothing but numbers.
+fn numbered(question: &Question<'_>, line: &str) -> Option<Json<'static>> {
+    let words = line.split([',', ' ']).filter(|word| !word.is_empty());
+    let chosen: Option<Vec<usize>> = words
+        .map(|word| {
+            let index = word.parse::<usize>().ok()?.checked_sub(1)?;
+            (index < question.options.len()).then_some(index)
+        })
+        .collect();
+    let chosen = chosen.filter(|chosen| question.multi_select || chosen.len() == 1)?;
+    Some(labels(question, &chosen))
+}
+
+/// One label, or a list where several may be chosen.
+fn labels(question: &Question<'_>, chosen: &[usize]) -> Json<'static> {
+    let labels = chosen.iter().filter_map(|index| question.options.get(*index));
+    let labels: Vec<String> = labels.map(|option| option.label.to_string()).collect();
+    match labels.as_slice() {
+        [label] if !question.multi_select => Json::of(label),
+        labels => Json::of(&labels),
+    }
+}
+
+#[cfg(test)]
+#[path = "ask_tests.rs"]
+mod tests;

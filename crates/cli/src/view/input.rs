@@ -1,0 +1,111 @@
+//! What a tool wants to run with, shown whole to whoever must allow it.
+
+use agentwire_protocol::Json;
+use serde_json::{Map, Value};
+
+use super::page::{Ink, Page};
+use super::{diff, tool, words};
+
+/// How many lines of a diff or of a value are shown. Commands are always whole.
+const LINES: usize = 200;
+
+/// Shows an input: a command as it will run, a change as a diff, and every other field by its name.
+pub(crate) fn show(page: &mut Page, input: &Json<'_>, directory: Option<&str>) {
+    let Ok(Value::Object(mut fields)) = input.read::<Value>() else {
+        return lines(page, Ink::Plain, input.get());
+    };
+    if let Some(command) = fields.get("command").and_then(tool::text) {
+        fields.remove("command");
+        page.marked(Ink::Bold, "$ ", None);
+        page.marked(Ink::Bold, &command, Some("  "));
+        page.end_line();
+    }
+    for name in ["file_path", "path"] {
+        if let Some(Value::String(path)) = fields.get(name) {
+            page.line(&[(Ink::Bold, tool::near(path, directory))]);
+            fields.remove(name);
+        }
+    }
+    changes(page, &mut fields, directory);
+    for (name, value) in fields {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Array(_) | Value::Object(_) => {
+                serde_json::to_string_pretty(&value).unwrap_or_default()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        };
+        match text.contains('\n') {
+            true => {
+                page.line(&[(Ink::Dim, &name), (Ink::Dim, ":")]);
+                page.indent += 2;
+                lines(page, Ink::Plain, &text);
+                page.indent -= 2;
+            }
+            false => page.line(&[(Ink::Dim, &name), (Ink::Dim, ": "), (Ink::Plain, &text)]),
+        }
+    }
+}
+
+/// Shows the fields that are changes of files, and takes them out.
+fn changes(page: &mut Page, fields: &mut Map<String, Value>, directory: Option<&str>) {
+    if let Some((old, new)) = passage(fields) {
+        diff::show(page, &diff::of_texts(&old, &new, true), LINES);
+        fields.remove("old_string");
+        fields.remove("new_string");
+    } else if let Some(Value::String(text)) = fields.get("content") {
+        diff::show(page, &diff::of_texts("", text, false), LINES);
+        fields.remove("content");
+    }
+    let is_edits = |value: &Value| {
+        let edits = value.as_array().filter(|edits| !edits.is_empty());
+        edits.is_some_and(|edits| edits.iter().all(|edit| edit_of(edit).is_some()))
+    };
+    for name in ["edits", "changes", "content"] {
+        let Some(value) = fields.get(name).filter(|value| is_edits(value)).cloned() else {
+            continue;
+        };
+        fields.remove(name);
+        for (path, diff) in value.as_array().into_iter().flatten().filter_map(edit_of) {
+            if let Some(path) = path {
+                page.line(&[(Ink::Bold, tool::near(&path, directory))]);
+            }
+            diff::show(page, &diff, LINES);
+        }
+    }
+}
+
+fn passage(fields: &Map<String, Value>) -> Option<(String, String)> {
+    let text = |name| fields.get(name)?.as_str().map(str::to_owned);
+    Some((text("old_string")?, text("new_string")?))
+}
+
+/// One change, in the form of any agent: the file, if it is named, and the diff.
+fn edit_of(edit: &Value) -> Option<(Option<String>, String)> {
+    let fields = edit.as_object()?;
+    let text = |name| fields.get(name).and_then(Value::as_str);
+    let path = text("path").map(str::to_owned);
+    if let Some((old, new)) = passage(fields) {
+        return Some((path, diff::of_texts(&old, &new, true)));
+    }
+    if let Some(new) = text("newText") {
+        return Some((path, diff::of_texts(text("oldText").unwrap_or_default(), new, false)));
+    }
+    let diff = text("diff")?;
+    // Of a new or deleted file Codex gives the text itself.
+    match fields.get("kind").and_then(|kind| kind.get("type")).and_then(Value::as_str) {
+        Some("add") => Some((path, diff::of_texts("", diff, false))),
+        Some("delete") => Some((path, diff::of_texts(diff, "", false))),
+        Some(_) | None => Some((path, diff.to_owned())),
+    }
+}
+
+fn lines(page: &mut Page, ink: Ink, text: &str) {
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    for line in all.iter().take(LINES) {
+        page.line(&[(ink, line)]);
+    }
+    if let Some(more) = all.len().checked_sub(LINES).filter(|more| *more > 0) {
+        page.line(&[(Ink::Dim, &format!("… {} more", words::lines(more)))]);
+    }
+}

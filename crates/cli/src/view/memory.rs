@@ -1,0 +1,198 @@
+//! What the view remembers of a session to show the next event.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::MAIN_AGENT;
+use agentwire_protocol::event::{RequestRaised, ToolKind, ToolProgress};
+use jiff::Timestamp;
+
+use super::page::Section;
+use super::{tool, words};
+
+/// How many things of a sort are remembered; an agent that has more open at once is shown with less.
+const LIMIT: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) directory: Option<String>,
+    pub(super) turn_since: Option<Timestamp>,
+    /// Whose words were shown last.
+    pub(super) speaker: String,
+    /// The block of text that is being written.
+    pub(super) block: Option<(Section, Option<String>)>,
+    /// The prompt that was shown last: agents say it again.
+    pub(super) prompt: String,
+    /// The tool whose line was shown last, if nothing else was since.
+    pub(super) last_tool: Option<String>,
+    pub(super) agents: BTreeMap<String, Agent>,
+    pub(super) tools: BTreeMap<String, Tool>,
+    requests: BTreeMap<String, Request>,
+    /// The last error that was shown: agents say them several times.
+    error: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub(super) depth: usize,
+    pub(super) name: String,
+    pub(super) since: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) summary: String,
+    pub(super) kind: ToolKind,
+    pub(super) since: Option<Timestamp>,
+    /// Its line was shown.
+    pub(super) is_shown: bool,
+    /// That it was denied was shown.
+    pub(super) is_denied: bool,
+    /// The last it said.
+    doing: Option<String>,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) agent: String,
+    pub(super) parent: Option<String>,
+    pub(super) tool: Option<String>,
+    /// What it is about.
+    pub(super) about: String,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            directory: None,
+            turn_since: None,
+            speaker: MAIN_AGENT.to_owned(),
+            block: None,
+            prompt: String::new(),
+            last_tool: None,
+            agents: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            error: String::new(),
+        }
+    }
+}
+
+impl Tool {
+    pub(super) fn new(
+        name: String,
+        summary: String,
+        kind: ToolKind,
+        since: Option<Timestamp>,
+    ) -> Self {
+        Self { name, summary, kind, since, is_shown: false, is_denied: false, doing: None }
+    }
+}
+
+impl Memory {
+    /// How deep an agent is, and its name.
+    pub(super) fn agent(&mut self, id: &str, parent: Option<&str>) -> (usize, String) {
+        if id == MAIN_AGENT {
+            return (0, String::new());
+        }
+        if let Some(agent) = self.agents.get(id) {
+            return (agent.depth, agent.name.clone());
+        }
+        let depth =
+            1 + parent.and_then(|parent| self.agents.get(parent)).map_or(0, |agent| agent.depth);
+        (depth, "subagent".to_owned())
+    }
+
+    pub(super) fn open_agent(&mut self, id: &str, agent: Agent) {
+        if self.agents.len() < LIMIT {
+            self.agents.insert(id.to_owned(), agent);
+        }
+    }
+
+    pub(super) fn open_tool(&mut self, id: &str, tool: Tool) {
+        if self.tools.len() < LIMIT {
+            self.tools.insert(id.to_owned(), tool);
+        }
+    }
+
+    pub(super) fn progress(&mut self, progress: &ToolProgress<'_>) {
+        let Some(tool) = self.tools.get_mut(&*progress.tool_id.decode()) else { return };
+        let text = progress.message.as_ref().or(progress.output.as_ref());
+        let text = text.map(|text| text.decode());
+        let last =
+            text.as_deref().and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
+        if let Some(last) = last {
+            tool.doing = Some(words::cut(last.trim(), 200).into_owned());
+        }
+    }
+
+    pub(super) fn raised(
+        &mut self,
+        request: &RequestRaised<'_>,
+        agent: &str,
+        parent: Option<&str>,
+    ) {
+        if self.requests.len() >= LIMIT {
+            return;
+        }
+        let request_of = Request {
+            agent: agent.to_owned(),
+            parent: parent.map(str::to_owned),
+            tool: request.tool_use_id.as_ref().map(ToString::to_string),
+            about: about(request, self.directory.as_deref()),
+        };
+        self.requests.insert(request.request_id.to_string(), request_of);
+    }
+
+    pub(super) fn settled(&mut self, id: &str) -> Option<Request> {
+        self.requests.remove(id)
+    }
+
+    /// Whether this was not shown just now.
+    pub(super) fn is_news(&mut self, error: &str) -> bool {
+        let is_news = error.is_empty() || !self.error.contains(error);
+        if is_news {
+            error.clone_into(&mut self.error);
+        }
+        is_news
+    }
+
+    pub(super) fn turn_took(&self, now: Option<Timestamp>) -> Option<u64> {
+        since(self.turn_since, now)
+    }
+
+    /// What the agent does now: the tool that was called last.
+    pub(super) fn activity(&self) -> String {
+        let running = self.tools.values().filter(|tool| tool.kind != ToolKind::Agent);
+        match running.max_by_key(|tool| tool.since) {
+            Some(Tool { name, doing: Some(doing), .. }) => format!("{name}: {doing}"),
+            Some(Tool { name, summary, .. }) => format!("{name} {summary}"),
+            None => "working".to_owned(),
+        }
+    }
+}
+
+/// What a request is about, in few words.
+pub(crate) fn about(request: &RequestRaised<'_>, directory: Option<&str>) -> String {
+    let title = request.title.as_ref().or(request.message.as_ref()).map(|text| text.decode());
+    if let Some(question) = request.questions.first() {
+        return question.question.to_string();
+    }
+    let name = request.tool_name.as_ref().or(request.name.as_ref()).map(ToString::to_string);
+    let is_limit = request.tool_name.is_none() && title.is_some();
+    let summary = match is_limit {
+        true => title.map(std::borrow::Cow::into_owned).unwrap_or_default(),
+        false => tool::summary(request.input.as_ref(), title.as_deref(), directory),
+    };
+    match name.filter(|_| !is_limit) {
+        Some(name) => format!("{name}  {summary}").trim_end().to_owned(),
+        None => summary,
+    }
+}
+
+/// Milliseconds between two times.
+pub(super) fn since(then: Option<Timestamp>, now: Option<Timestamp>) -> Option<u64> {
+    let passed = now?.duration_since(then?).as_millis();
+    u64::try_from(passed).ok()
+}

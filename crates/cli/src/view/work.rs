@@ -1,0 +1,322 @@
+//! What an agent does, shown: tools, changed files, subagents and requests.
+
+use agentwire_protocol::event::{
+    AgentFinished, AgentOutcome, AgentSpawned, FileChangeType, FileChanged, RequestOutcome,
+    RequestSettled, SettledBy, ToolCompleted, ToolFailed, ToolFailure, ToolKind, ToolStarted,
+};
+use jiff::Timestamp;
+
+use super::memory::{Agent, Tool, since};
+use super::page::Ink;
+use super::{Lens, View, diff, tool, words};
+
+/// How many lines of a tool's result are shown.
+const RESULT_LINES: usize = 6;
+
+/// How many lines of a diff are shown.
+const DIFF_LINES: usize = 40;
+
+/// The longest line that is shown whole.
+const LINE_LIMIT: usize = 300;
+
+impl View {
+    pub(super) fn tool_started(
+        &mut self,
+        started: &ToolStarted<'_>,
+        agent: &str,
+        parent: Option<&str>,
+        now: Option<Timestamp>,
+        all: bool,
+    ) {
+        let id = started.tool_id.decode();
+        let title = started.title.as_ref().map(|title| title.decode());
+        let directory = self.known.directory.as_deref();
+        let summary = tool::summary(started.arguments.as_ref(), title.as_deref(), directory);
+        let name = match &started.server {
+            Some(server) => format!("{server}/{}", started.tool_name),
+            None => started.tool_name.to_string(),
+        };
+        self.known.open_tool(&id, Tool::new(name, summary, started.kind, now));
+        // A subagent is shown when it begins.
+        if all && started.kind != ToolKind::Agent {
+            self.turn_to(agent, parent);
+            self.tool_line(&id);
+        }
+    }
+
+    pub(super) fn tool_completed(
+        &mut self,
+        done: &ToolCompleted<'_>,
+        agent: &str,
+        parent: Option<&str>,
+        now: Option<Timestamp>,
+        all: bool,
+    ) {
+        let id = done.tool_id.decode();
+        let was_spawned = self.known.agents.contains_key(&*id);
+        let Some(tool) = self.known.tools.get(&*id).filter(|_| all) else { return };
+        let kind = tool.kind;
+        let took = done.duration_ms.or_else(|| since(tool.since, now)).map(words::duration);
+        if was_spawned && done.success {
+            self.known.tools.remove(&*id);
+            return;
+        }
+        self.turn_to(agent, parent);
+        self.under_its_line(&id);
+        let failed = !done.success || done.exit_code.is_some_and(|code| code != 0);
+        let (ink, mark) = if failed { (Ink::Red, "✗") } else { (Ink::Green, "✓") };
+        let code = done.exit_code.filter(|code| *code != 0).map(|code| format!("exit {code}"));
+        let told: Vec<String> = code.into_iter().chain(took).collect();
+        self.page.line(&[(ink, &format!("  {mark} ")), (Ink::Dim, &told.join(" · "))]);
+        let result = done.result.as_ref().map(tool::result).unwrap_or_default();
+        let error = done.error.as_ref().map(ToString::to_string).unwrap_or_default();
+        if failed {
+            self.result(if result.trim().is_empty() { &error } else { &result });
+        } else {
+            match kind {
+                // What changed is shown by itself.
+                ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Think => {}
+                ToolKind::Read => {
+                    let count = words::lines(result.lines().count());
+                    self.page.line(&[(Ink::Dim, "    "), (Ink::Dim, &count)]);
+                }
+                ToolKind::Search
+                | ToolKind::Execute
+                | ToolKind::Fetch
+                | ToolKind::Agent
+                | ToolKind::Question
+                | ToolKind::Mcp
+                | ToolKind::SwitchMode
+                | ToolKind::Other => self.result(&result),
+            }
+        }
+        self.known.tools.remove(&*id);
+        self.known.last_tool = None;
+    }
+
+    pub(super) fn tool_failed(
+        &mut self,
+        failed: &ToolFailed<'_>,
+        agent: &str,
+        parent: Option<&str>,
+        all: bool,
+    ) {
+        let id = failed.tool_id.decode();
+        let was_told = self.known.tools.get(&*id).is_none_or(|tool| tool.is_denied);
+        if all && !was_told {
+            self.turn_to(agent, parent);
+            self.under_its_line(&id);
+            let error = failed.error.decode();
+            let how = match failed.reason {
+                ToolFailure::Denied => "denied",
+                ToolFailure::Interrupted => "interrupted",
+                ToolFailure::Invalid => "invalid call",
+            };
+            self.page.line(&[(Ink::Red, "  ✗ "), (Ink::Red, how)]);
+            if failed.reason != ToolFailure::Interrupted {
+                self.result(&error);
+            }
+            self.known.last_tool = None;
+        }
+        self.known.tools.remove(&*id);
+    }
+
+    fn tool_line(&mut self, id: &str) {
+        self.work();
+        if let Some(tool) = self.known.tools.get_mut(id) {
+            tool.is_shown = true;
+            let name = format!("{}  ", tool.name);
+            self.page.line(&[
+                (Ink::Cyan, "● "),
+                (Ink::Bold, name.trim_end()),
+                (Ink::Plain, "  "),
+                (Ink::Plain, &tool.summary),
+            ]);
+            self.known.last_tool = Some(id.to_owned());
+        }
+    }
+
+    /// What follows is of this tool; which one that is, is said unless its line stands just above.
+    fn under_its_line(&mut self, id: &str) {
+        self.work();
+        if self.known.last_tool.as_deref() == Some(id) {
+            return;
+        }
+        match self.known.tools.get(id) {
+            Some(tool) if tool.is_shown => {
+                let line = format!("{}  {}", tool.name, tool.summary);
+                self.page.line(&[(Ink::Dim, "○ "), (Ink::Dim, line.trim_end())]);
+            }
+            Some(_) => self.tool_line(id),
+            None => {}
+        }
+    }
+
+    fn result(&mut self, text: &str) {
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        // One line more is shown rather than counted.
+        let limit = if lines.len() == RESULT_LINES + 1 { lines.len() } else { RESULT_LINES };
+        for line in lines.iter().take(limit) {
+            let line = words::cut(line, LINE_LIMIT);
+            self.page.marked(Ink::Dim, &line, Some("    "));
+            self.page.end_line();
+            if line.is_empty() {
+                self.page.line(&[]);
+            }
+        }
+        if let Some(more) = lines.len().checked_sub(limit).filter(|more| *more > 0) {
+            let more = format!("    … {} more", words::lines(more));
+            self.page.line(&[(Ink::Dim, &more)]);
+        }
+    }
+
+    pub(super) fn file_changed(
+        &mut self,
+        change: &FileChanged<'_>,
+        agent: &str,
+        parent: Option<&str>,
+    ) {
+        self.turn_to(agent, parent);
+        self.work();
+        self.known.last_tool = None;
+        let path = change.file_path.decode();
+        let near = tool::near(&path, self.known.directory.as_deref());
+        let text =
+            |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
+        let diff =
+            text(&change.diff).or_else(|| match (text(&change.before), text(&change.after)) {
+                (None, None) => None,
+                (before, after) => {
+                    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+                    Some(diff::of_texts(&before, &after, false))
+                }
+            });
+        let verb = match change.change_type {
+            FileChangeType::Created => "created ",
+            FileChangeType::Modified => "changed ",
+            FileChangeType::Deleted => "deleted ",
+        };
+        let moved = change.moved_to.as_ref().map(|to| format!(" → {to}")).unwrap_or_default();
+        let (added, removed) = diff.as_deref().map_or((0, 0), diff::size);
+        let size = if diff.is_some() { format!("  +{added} −{removed}") } else { String::new() };
+        self.page.line(&[
+            (Ink::Yellow, "± "),
+            (Ink::Dim, verb),
+            (Ink::Bold, near),
+            (Ink::Bold, &moved),
+            (Ink::Dim, &size),
+        ]);
+        if let Some(diff) = diff {
+            let indent = self.page.indent;
+            self.page.indent += 4;
+            diff::show(&mut self.page, &diff, DIFF_LINES);
+            self.page.indent = indent;
+        }
+    }
+
+    pub(super) fn spawned(
+        &mut self,
+        spawned: &AgentSpawned<'_>,
+        agent: &str,
+        parent: Option<&str>,
+        now: Option<Timestamp>,
+        all: bool,
+    ) {
+        let (depth, _) = self.known.agent(agent, parent);
+        let text =
+            |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
+        let name = text(&spawned.name).unwrap_or_else(|| "subagent".to_owned());
+        let about =
+            text(&spawned.description).or_else(|| text(&spawned.prompt)).unwrap_or_default();
+        let about = words::cut(about.lines().next().unwrap_or_default(), LINE_LIMIT).into_owned();
+        let known = Agent { depth: depth.max(1), name: name.clone(), since: now };
+        let depth = known.depth;
+        self.known.open_agent(agent, known);
+        if all {
+            self.work();
+            self.known.last_tool = None;
+            self.known.speaker = agent.to_owned();
+            self.page.indent = 2 * (depth - 1);
+            self.page.line(&[
+                (Ink::Cyan, "▸ "),
+                (Ink::Bold, &name),
+                (Ink::Plain, "  "),
+                (Ink::Plain, &about),
+            ]);
+            self.page.indent = 2 * depth;
+        }
+    }
+
+    pub(super) fn finished(
+        &mut self,
+        done: &AgentFinished<'_>,
+        agent: &str,
+        parent: Option<&str>,
+        now: Option<Timestamp>,
+        all: bool,
+    ) {
+        let Some(known) = self.known.agents.remove(agent) else { return };
+        if !all {
+            return;
+        }
+        self.page.end_line();
+        self.known.speaker = parent.unwrap_or(agentwire_protocol::MAIN_AGENT).to_owned();
+        self.known.last_tool = None;
+        self.page.indent = 2 * (known.depth - 1);
+        self.work();
+        let took = done.duration_ms.or_else(|| since(known.since, now)).map(words::duration);
+        let tokens = done.usage.map(|usage| format!("{} tokens", words::count(usage.total_tokens)));
+        let told: Vec<String> = [took, tokens].into_iter().flatten().collect();
+        let (ink, mark) = match done.outcome {
+            AgentOutcome::Completed => (Ink::Green, "◂ "),
+            AgentOutcome::Failed => (Ink::Red, "✗ "),
+            AgentOutcome::Cancelled => (Ink::Yellow, "✗ "),
+        };
+        let name = format!("{}  ", known.name);
+        self.page.line(&[(ink, mark), (Ink::Bold, &name), (Ink::Dim, &told.join(" · "))]);
+        if let Some(result) = &done.result {
+            self.result(&result.decode());
+        }
+    }
+
+    pub(super) fn settled(
+        &mut self,
+        settled: &RequestSettled<'_>,
+        now: Option<Timestamp>,
+        all: bool,
+    ) {
+        let Some(request) = self.known.settled(&settled.request_id.decode()) else { return };
+        let tool = request.tool.as_deref().and_then(|id| self.known.tools.get_mut(id));
+        if let Some(tool) = tool {
+            // The tool runs from here on: waiting for somebody is not its time.
+            tool.since = now;
+            tool.is_denied = settled.outcome == RequestOutcome::Denied;
+        }
+        let (ink, how) = match (settled.outcome, settled.by) {
+            (RequestOutcome::Denied, _) => (Ink::Red, "  ✗ denied"),
+            (RequestOutcome::Allowed, SettledBy::Policy) | (RequestOutcome::Resolved, _) => return,
+            (RequestOutcome::Allowed, _) if all => (Ink::Dim, "  → allowed"),
+            (RequestOutcome::Answered, _) if all => (Ink::Dim, "  → answered"),
+            (RequestOutcome::Withdrawn, _) if all => (Ink::Dim, "  → no longer asked"),
+            (RequestOutcome::Allowed | RequestOutcome::Answered | RequestOutcome::Withdrawn, _) => {
+                return;
+            }
+        };
+        let reason =
+            settled.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        if self.lens == Lens::Notes {
+            let line = format!("denied: {}{reason}", request.about);
+            return self.page.line(&[(Ink::Plain, "agentwire: "), (Ink::Plain, &line)]);
+        }
+        self.turn_to(&request.agent, request.parent.as_deref());
+        match &request.tool {
+            Some(id) if self.known.tools.contains_key(id) => self.under_its_line(id),
+            Some(_) | None => {
+                self.work();
+                self.page.line(&[(Ink::Yellow, "? "), (Ink::Plain, &request.about)]);
+            }
+        }
+        self.page.line(&[(ink, how), (Ink::Dim, &reason)]);
+        self.known.last_tool.clone_from(&request.tool);
+    }
+}
