@@ -4,7 +4,6 @@
 //! load events grow larger, not more numerous.
 
 #[cfg(test)]
-#[expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod tests;
 
 use agentwire_dialects::tape::{Draft, Stamp};

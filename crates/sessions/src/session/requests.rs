@@ -1,8 +1,6 @@
 //! Requests: settled exactly once, by a rule, by the first client who answers, or by the gateway, which
 //! only ever denies.
 
-use std::borrow::Cow;
-
 use agentwire_protocol::event::{
     RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnOrigin, TurnStarted,
     input_digest,
@@ -39,8 +37,8 @@ impl Actor {
                     | RequestKind::Other => Verdict::Ask,
                 };
                 match verdict {
-                    Verdict::Allow(rule) => self.by_rule(&raised, true, rule),
-                    Verdict::Deny(rule) => self.by_rule(&raised, false, rule),
+                    Verdict::Allow(rule) => self.by_rule(&raised, true, &rule),
+                    Verdict::Deny(rule) => self.by_rule(&raised, false, &rule),
                     Verdict::Ask => self.wait_for_answer(&raised.id),
                 }
             }
@@ -53,7 +51,7 @@ impl Actor {
         }
     }
 
-    fn by_rule(&mut self, raised: &Raised, allow: bool, rule: Cow<'static, str>) {
+    fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
         let settlement = match allow {
             true => Settlement::allow(raised.id.as_str()),
             false => Settlement::deny(raised.id.as_str(), format!("denied: {rule}")),
@@ -61,7 +59,7 @@ impl Actor {
         match self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core) {
             Ok(()) => {
                 let outcome = if allow { RequestOutcome::Allowed } else { RequestOutcome::Denied };
-                self.close(raised, outcome, SettledBy::Policy, Some(&rule), None);
+                self.close(raised, outcome, SettledBy::Policy, Some(rule), None);
             }
             Err(error) => {
                 self.core.error(error.code.as_str(), error.message);
