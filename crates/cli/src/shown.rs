@@ -6,6 +6,10 @@ use std::io::{self, IsTerminal as _};
 use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::screen;
+use crate::view::page;
+pub(crate) use crate::view::words::dollars;
+
 /// How much of an id is shown: enough to tell sessions apart, and taken wherever an id is.
 const SHORT_ID: usize = 8;
 
@@ -18,9 +22,7 @@ pub(crate) struct Paint {
 impl Paint {
     /// For stdout: on a terminal that knows them, unless the user wants none.
     pub(crate) fn stdout() -> Self {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { on: io::stdout().is_terminal() && !set("NO_COLOR") && !dumb }
+        Self { on: io::stdout().is_terminal() && screen::has_escapes() }
     }
 
     pub(crate) fn bold(self, text: &str) -> Cow<'_, str> {
@@ -68,15 +70,6 @@ pub(crate) fn age(timestamp: &str) -> String {
     }
 }
 
-/// Dollars; small sums to a hundredth of a cent.
-pub(crate) fn dollars(dollars: f64) -> String {
-    match dollars {
-        0.0 => "$0".to_owned(),
-        _ if dollars < 1.0 => format!("${dollars:.4}"),
-        _ => format!("${dollars:.2}"),
-    }
-}
-
 /// Bytes, in the unit that suits.
 pub(crate) fn bytes(bytes: u64) -> String {
     let mut unit = "B";
@@ -97,30 +90,15 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{ending}")
 }
 
-/// Text of an agent or a user, harmless on a terminal: what could move the cursor, colour or reorder
-/// the text is shown escaped. Line breaks and tabs stay.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let harms = |c: char| (c.is_control() && c != '\n' && c != '\t') || reorders(c);
-    if !text.contains(harms) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match harms(c) {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
-        }
-    }
-    Cow::Owned(shown)
+/// Text of an agent or a user, harmless on a terminal. Line breaks stay.
+pub(crate) fn harmless(text: &str) -> String {
+    let lines = text.split('\n').map(|line| page::clean(line.strip_suffix('\r').unwrap_or(line)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The same on one line.
 pub(crate) fn line(text: &str) -> String {
-    harmless(text).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    page::clean(&text.replace(['\n', '\r'], " ")).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Cut to so many columns.

@@ -14,7 +14,7 @@ fn agentwire(home: &TempDir, args: &[&str]) -> Command {
     command
         .args(args)
         .env_clear()
-        .env("PATH", "/usr/bin:/bin")
+        .env("PATH", "/nowhere")
         .env("HOME", home.path())
         .current_dir("/")
         .stdin(Stdio::null());

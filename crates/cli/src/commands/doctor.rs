@@ -5,8 +5,9 @@ mod turn;
 
 use std::io::{self, Write};
 
-use agentwire_protocol::AgentType;
+use agentwire_protocol::{AgentType, Json, SessionConfig};
 use agentwire_sessions::process::{Contain, Containment};
+use agentwire_sessions::session::policy::Policy;
 use serde::Serialize;
 use serde_json::json;
 
@@ -55,6 +56,7 @@ impl Check {
 pub(crate) fn run(global: &Global, args: &Doctor) -> Result<(), Failure> {
     let mut checks = Vec::new();
     if let Some(loaded) = settings(global, &mut checks) {
+        checks.push(policy(&loaded));
         place::check(&loaded, &mut checks);
         engine::runtime()?.block_on(async {
             let contain = Contain::probe(loaded.engine.keeper.clone()).await;
@@ -96,6 +98,27 @@ fn settings(global: &Global, checks: &mut Vec<Check>) -> Option<Loaded> {
                 }
             }
         }
+    }
+}
+
+/// Whether the rules can be understood; a session would be refused with one that cannot.
+fn policy(loaded: &Loaded) -> Check {
+    let name = "policy";
+    let defaults = &loaded.engine.defaults;
+    let mut config = SessionConfig::default();
+    defaults.apply(&mut config);
+    let home = std::env::home_dir();
+    match Policy::new(loaded.agent.unwrap_or(AgentType::Claude), &config, home.as_deref()) {
+        Ok(_) => Check::ok(
+            name,
+            format!(
+                "{}; {} allowed, {} blocked",
+                Json::of(&config.approval_mode.unwrap_or_default()).get().trim_matches('"'),
+                shown::count(defaults.allow.iter().flatten().count() as u64, "rule"),
+                defaults.block.len()
+            ),
+        ),
+        Err(error) => Check::fail(name, error.message, "correct [policy] in the settings"),
     }
 }
 

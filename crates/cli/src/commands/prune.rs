@@ -100,7 +100,7 @@ fn list(sessions: &[SessionSummary]) -> Result<(), Failure> {
     let mut out = print::stdout();
     for session in sessions {
         let title = shown::line(session.title.as_deref().unwrap_or_default());
-        let columns = print::columns().map_or(usize::MAX, |columns| columns.saturating_sub(30));
+        let columns = print::columns().map_or(usize::MAX, |columns| columns.saturating_sub(52));
         writeln!(
             out,
             "{}  {}  {:>4}  {}",

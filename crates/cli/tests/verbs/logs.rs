@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use agentwire_protocol::{Event, SessionId, SessionState};
+use agentwire_protocol::{Command, Event, SessionId, SessionState, Settlement};
 
 use crate::place::{Place, code, error};
 
@@ -61,7 +61,6 @@ fn what_runs_is_written_as_far_as_it_is() {
 #[test]
 fn a_transcript_reads_well() {
     let place = Place::new();
-    // Nobody allows: the two tools that ask are denied when the session is stopped.
     let hub = place.hub();
     let session = place.start(&hub, EVERYTHING);
     place.runtime.block_on(async {
@@ -73,9 +72,9 @@ fn a_transcript_reads_well() {
         {
             let record = hub.record(session.id()).await.expect("a record");
             for request in record.open.requests.keys() {
-                let deny = agentwire_protocol::Settlement::deny(request.as_str());
+                let deny = Settlement::deny(request.as_str(), "not now");
                 // It may have gone already.
-                let _ = session.send(agentwire_protocol::Command::Settle(deny)).await;
+                let _ = session.send(Command::Settle(deny)).await;
             }
         }
         hub.shutdown().await;
@@ -88,9 +87,9 @@ fn a_transcript_reads_well() {
         "> /think a thought",
         "[Thinking]",
         "Hello,\nworld ```x```\n",
-        "● Write made.txt",
+        "/work/made.txt\n",
         "[Asked] Write: denied by client",
-        "- [ ] one\n",
+        "- [ ] two\n",
         "    from below\n",
         "10 in, 20 out, 30 from cache, 40 to cache",
         "[Session ended]",

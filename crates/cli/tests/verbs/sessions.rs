@@ -40,7 +40,7 @@ fn ls_shows_what_runs_first_then_the_newest() {
     assert!(lines[0].contains("STATE") && lines.len() == 4, "{text}");
     assert!(lines[1].starts_with("● ") && lines[1].contains("needs permission"), "{text}");
     assert!(lines[3].contains(&old.as_str()[..8]), "{text}");
-    assert!(lines[3].contains(r"\u{1b}[31mred\u{202e} old"), "{text}");
+    assert!(lines[3].contains(r"\x1b[31mred\u{202e} old"), "{text}");
     assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
 
     let output = place.run(&["ls", "--limit", "2"]);
@@ -138,6 +138,31 @@ fn wait_tells_what_failed() {
     assert_eq!(code(&output), Some(1));
     assert!(error(&output).contains("failed"), "{}", error(&output));
     place.runtime.block_on(hub.shutdown());
+}
+
+/// A session whose process was killed is told to be lost, not waited for forever.
+#[test]
+fn wait_sees_that_nobody_runs_the_session_any_more() {
+    let place = Place::new();
+    let mut run = place.command(&["run", "-a", "demo", "/hang"]);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let id = loop {
+        let list = place.json(&["ls", "--json"]);
+        match ids(&list).first() {
+            Some(id) => break (*id).to_owned(),
+            None => std::thread::yield_now(),
+        }
+    };
+    let mut waiting = place.command(&["wait", &id, "--for", "ended"]);
+    let waiting = waiting.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    run.kill().expect("it is killed");
+    run.wait().expect("it ends");
+    let output = waiting.wait_with_output().expect("it ends");
+    assert_eq!(code(&output), Some(1));
+    // Lost if it waited before the kill, closed as failed if it came after.
+    let told = error(&output);
+    assert!(told.contains("was lost") || told.contains("agentwire ended"), "{told}");
+    assert_eq!(place.json(&["ls", "--json"])["sessions"][0]["reason"], "failed");
 }
 
 #[test]

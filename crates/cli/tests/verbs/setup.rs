@@ -148,6 +148,12 @@ fn doctor_tells_what_is_wrong_and_goes_on() {
     assert_eq!(named(&answer(&output)["checks"], "codex")["status"], "fail");
     assert_eq!(code(&output), Some(1));
 
+    let rules = place.path("rules.toml");
+    fs::write(&rules, "policy.allow = ['Bash(']\n").expect("settings");
+    let mut command = place.command(&["doctor", "--json"]);
+    let output = command.env("AGENTWIRE_CONFIG", rules).output().expect("it runs");
+    assert_eq!(named(&answer(&output)["checks"], "policy")["status"], "fail");
+
     let mut command = place.command(&["doctor"]);
     let output = command.env("AGENTWIRE_DATA_DIR", "/dev/null/x").output().expect("it runs");
     assert_eq!(code(&output), Some(1));

@@ -138,15 +138,15 @@ fn owners(data_dir: &Path) -> (usize, usize) {
 
 fn locks(alive: usize, stale: usize) -> Check {
     let name = "owners";
-    let alive = shown::count(alive as u64, "other agentwire process");
-    let alive = alive.replace("processs", "processes");
+    let processes = if alive == 1 { "process" } else { "processes" };
+    let alive = format!("{alive} other agentwire {processes} here");
     if stale == 0 {
-        return Check::ok(name, format!("{alive} here, no lock of a dead one"));
+        return Check::ok(name, format!("{alive}, no lock of a dead one"));
     }
     Check::ok(
         name,
         format!(
-            "{alive} here; {} of dead ones removed, their sessions are closed by the next verb",
+            "{alive}; {} of dead ones removed, their sessions are closed by the next verb",
             shown::count(stale as u64, "lock")
         ),
     )
@@ -161,7 +161,7 @@ fn leftovers(data_dir: &Path, alive: usize) -> Check {
         (0, _) => Check::ok(name, "nothing is left over"),
         (left, 0) => Check::warn(
             name,
-            format!("{} left by a killed agentwire", shown::count(left as u64, "directory")),
+            format!("{} left by a killed agentwire", shown::count(left as u64, "folder")),
             format!("rm -r {}/*", directory.display()),
         ),
         (left, _) => Check::ok(name, format!("{left} in use")),

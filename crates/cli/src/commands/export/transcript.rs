@@ -168,11 +168,15 @@ impl Transcript {
                 self.call(agent, &name, &argument, out)
             }
             EventKind::ToolCompleted(tool) => {
+                let result = tool.result.as_ref().map(result).unwrap_or_default();
                 if let Some(error) = &tool.error {
                     self.note(agent, "Tool failed", &error.decode(), out)?;
                 }
-                let result = tool.result.as_ref().map(result).unwrap_or_default();
-                self.code(agent, "", &result, out)
+                // Often the one is the other.
+                match &tool.error {
+                    Some(error) if error.decode().trim() == result.trim() => Ok(()),
+                    Some(_) | None => self.code(agent, "", &result, out),
+                }
             }
             EventKind::ToolFailed(tool) => {
                 let label = match tool.reason {
