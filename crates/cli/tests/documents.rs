@@ -1,4 +1,5 @@
 //! Every path that a document names exists.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
