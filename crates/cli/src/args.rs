@@ -1,6 +1,7 @@
 //! The words of the command line, and what they teach.
 
 mod run;
+mod verbs;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,12 @@ use clap_complete::Shell;
 
 use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
 pub(crate) use self::run::{Attach, Format, Logs, Run};
+use self::verbs::{
+    AGENTS_HELP, DOCTOR_HELP, EXPORT_HELP, LS_HELP, PRUNE_HELP, SHOW_HELP, WAIT_HELP,
+};
+pub(crate) use self::verbs::{
+    Agents, Doctor, Export, ExportFormat, Ls, Prune, Show, Wait, WaitFor,
+};
 
 /// One program between every coding agent and every client.
 #[derive(Debug, Parser)]
@@ -44,6 +51,29 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) config: Option<PathBuf>,
+
+    /// How much to tell on stderr of what goes on
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "LEVEL",
+        env = "AGENTWIRE_LOG",
+        hide_env_values = true,
+        default_value_t
+    )]
+    pub(crate) log_level: LogLevel,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Off,
+    Error,
+    #[default]
+    Warn,
+    Info,
+    Debug,
+    Trace,
 }
 
 #[derive(Debug, Subcommand)]
@@ -68,6 +98,34 @@ pub(crate) enum Verb {
     /// the `native` lines of all events, in order, are the input byte for byte.
     #[command(after_long_help = TRANSLATE_HELP)]
     Translate(Translate),
+    /// Be the recorded agent of a transcript
+    ///
+    /// Writes what the agent wrote, when it wrote it. In a transcript of both sides a line of the
+    /// client is waited for where the recorded client had spoken, and the ids of its requests stand in
+    /// the answers; so a recording can take the agent's place under anything that drives agents.
+    #[command(after_long_help = PLAY_HELP)]
+    Play(Play),
+    /// List sessions, newest first
+    #[command(after_long_help = LS_HELP)]
+    Ls(Ls),
+    /// Tell all that is known of a session
+    #[command(after_long_help = SHOW_HELP)]
+    Show(Show),
+    /// Write a session's whole log, or a transcript of it
+    #[command(after_long_help = EXPORT_HELP)]
+    Export(Export),
+    /// Wait until sessions are idle, are over or ask something
+    #[command(after_long_help = WAIT_HELP)]
+    Wait(Wait),
+    /// Forget old sessions
+    #[command(after_long_help = PRUNE_HELP)]
+    Prune(Prune),
+    /// List the agents that are installed
+    #[command(after_long_help = AGENTS_HELP)]
+    Agents(Agents),
+    /// Check the set-up, and say how to mend what is wrong
+    #[command(after_long_help = DOCTOR_HELP)]
+    Doctor(Doctor),
     /// The demo agent: Claude's protocol and flags, real tools, no model
     ///
     /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see
@@ -167,6 +225,37 @@ impl std::convert::From<ProfileArg> for Profile {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Play {
+    /// How fast: 2 is twice as fast as recorded; `max` or 0 waits for nobody but the client
+    #[arg(long, default_value = "1", value_name = "X")]
+    pub(crate) speed: Speed,
+
+    /// A transcript, `{"dir":"in"|"out","t_ms":N,"line":…}` a line, or only what the agent wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// How many times as fast as recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Speed {
+    Times(f64),
+    Max,
+}
+
+impl std::str::FromStr for Speed {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse::<f64>() {
+            _ if text == "max" => Ok(Self::Max),
+            Ok(0.0) => Ok(Self::Max),
+            Ok(times) if times.is_finite() && times >= 0.001 => Ok(Self::Times(times)),
+            _ => Err("give a number such as 2 or 0.5, or `max`"),
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct DemoAgent {
     /// Claude's flags
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CLAUDE_FLAGS")]
@@ -186,6 +275,8 @@ pub(crate) enum SchemaOf {
     Event,
     /// The request that starts a session
     Request,
+    /// The settings in config.toml
+    Config,
 }
 
 #[derive(Debug, clap::Args)]
@@ -204,6 +295,16 @@ Examples:
 
 Exit code: 0 for any input; 1 if it cannot be read or the events cannot be written; 2 for wrong
 arguments.";
+
+const PLAY_HELP: &str = "\
+Examples:
+  agentwire play agent.jsonl | agentwire translate
+  AGENTWIRE_CODEX_BIN=./recorded-codex agentwire run -a codex 'Say hi'
+    where recorded-codex is a script: exec agentwire play codex.jsonl
+
+A line {\"dir\":\"exit\",\"code\":N} at the end of a transcript tells that the agent ended by itself; else
+it ends when its client does.
+Exit code: that of the recorded agent, 0 if it is not known; 1 if the file cannot be played.";
 
 const COMPLETIONS_HELP: &str = "\
 Examples:

@@ -3,7 +3,7 @@
 use std::io;
 
 use agentwire_protocol::GatewayError;
-use agentwire_sessions::Hub;
+use agentwire_sessions::{Hub, process};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::Global;
@@ -15,8 +15,13 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().build()
 }
 
-/// All sessions.
+/// All sessions. What agents leave behind comes to us, and they cannot read our memory; where the
+/// system does not grant that, the keepers still hold.
 pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
+    if loaded.engine.keeper.is_some() {
+        let _ = process::become_subreaper();
+        let _ = process::hide_memory();
+    }
     Hub::open(loaded.engine).await
 }
 

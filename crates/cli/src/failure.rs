@@ -3,6 +3,7 @@
 use std::io;
 
 use agentwire_protocol::{ErrorCode, GatewayError};
+use agentwire_sessions::store::StoreError;
 
 /// Why a verb failed.
 #[derive(Debug)]
@@ -53,5 +54,11 @@ impl From<io::Error> for Failure {
 impl From<GatewayError> for Failure {
     fn from(error: GatewayError) -> Self {
         Self::Gateway(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Io(io::Error::other(error))
     }
 }

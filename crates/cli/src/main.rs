@@ -5,9 +5,11 @@ mod commands;
 mod drive;
 mod engine;
 mod failure;
+mod installed;
 mod print;
 mod screen;
 mod settings;
+mod shown;
 mod terminal;
 mod view;
 
@@ -32,12 +34,21 @@ fn main() -> ExitCode {
     }
     let args = Args::parse();
     let global = &args.global;
+    print::log(global.log_level);
     let result: Result<ExitCode, Failure> = match args.verb {
         Verb::Run(args) => done(commands::run::run(global, &args)),
         Verb::Attach(args) => done(commands::attach::run(global, &args)),
         Verb::Logs(args) => done(commands::logs::run(global, &args)),
         Verb::Translate(args) => done(commands::translate::run(&args)),
+        Verb::Play(args) => commands::play::run(&args).map_err(Failure::from),
         Verb::DemoAgent(args) => commands::demo_agent::run(&args).map_err(Failure::from),
+        Verb::Ls(args) => done(commands::ls::run(global, &args)),
+        Verb::Show(args) => done(commands::show::run(global, &args)),
+        Verb::Export(args) => done(commands::export::run(global, &args)),
+        Verb::Wait(args) => done(commands::wait::run(global, &args)),
+        Verb::Prune(args) => done(commands::prune::run(global, &args)),
+        Verb::Agents(args) => done(commands::agents::run(global, &args)),
+        Verb::Doctor(args) => done(commands::doctor::run(global, &args)),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
     };

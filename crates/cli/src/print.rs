@@ -3,6 +3,11 @@
 
 use std::io::{self, IsTerminal as _, StdoutLock, Write as _};
 
+use serde::Serialize;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::args::LogLevel;
+
 /// stdout, for the answer.
 pub(crate) fn stdout() -> StdoutLock<'static> {
     io::stdout().lock()
@@ -44,6 +49,45 @@ pub(crate) fn error(message: &str) {
 /// Something worth knowing.
 pub(crate) fn note(message: &str) {
     eprintln!("{message}");
+}
+
+/// A JSON object as the answer, for programs.
+pub(crate) fn json(answer: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(answer)?;
+    writeln!(stdout(), "{text}")
+}
+
+/// Asks on the terminal; `None` where there is nobody to ask.
+pub(crate) fn ask(question: &str) -> io::Result<Option<bool>> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(None);
+    }
+    eprint!("{question} [y/N] ");
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
+}
+
+/// How many columns stdout has, if it is a terminal.
+pub(crate) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Lets the engine tell on stderr what goes on.
+pub(crate) fn log(level: LogLevel) {
+    let level = match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let told = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).compact();
+    // It fails only where a logger is set already, and there is none.
+    let _ = told.try_init();
 }
 
 /// A line of someone else's, as it is. Whether anyone reads it is no matter.

@@ -285,7 +285,7 @@ impl Screen {
 }
 
 /// Whether terminals may be sent escape sequences.
-fn has_escapes() -> bool {
+pub(crate) fn has_escapes() -> bool {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     set("NO_COLOR").is_none() && set("TERM").is_some_and(|term| term != "dumb")
 }

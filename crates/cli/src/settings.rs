@@ -1,11 +1,27 @@
 //! Settings: defaults, then the file, then the environment, then flags.
 
-use std::path::PathBuf;
+pub(crate) mod file;
+mod mistake;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 use agentwire_sessions::Settings;
+use agentwire_sessions::settings::{AgentCommand, Price, SessionDefaults, Timing};
 
+use self::file::File;
+use self::value::{PositiveSeconds, Program, Seconds, StoreName};
 use crate::args::Global;
+
+/// Every agent, in the order in which one is chosen.
+pub(crate) const AGENTS: [AgentType; 5] =
+    [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp, AgentType::Demo];
 
 /// What a verb runs with.
 #[derive(Debug)]
@@ -14,24 +30,210 @@ pub(crate) struct Loaded {
     pub(crate) engine: Settings,
     /// The agent to start where none is named.
     pub(crate) agent: Option<AgentType>,
+    /// Directories by the name of a project.
+    pub(crate) projects: BTreeMap<String, PathBuf>,
+    /// The file that was read, if there is one.
+    pub(crate) file: Option<PathBuf>,
 }
+
+/// Where variables are looked up.
+type Environment = fn(&str) -> Option<OsString>;
 
 /// Reads the settings.
 pub(crate) fn load(global: &Global) -> Result<Loaded, GatewayError> {
-    let keeper = std::env::current_exe().ok();
-    let data_dir = match &global.data_dir {
-        Some(directory) => directory.clone(),
-        None => data_home()?.join("agentwire"),
-    };
-    Ok(Loaded { engine: Settings { data_dir, keeper, ..Settings::default() }, agent: None })
+    let (file, path) = read(global, environment)?;
+    resolve(file, path, global, environment)
 }
 
-fn data_home() -> Result<PathBuf, GatewayError> {
-    let given =
-        std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::home_dir().map(|home| home.join(".local/share"));
-    given.or_else(home).ok_or_else(|| {
-        let message = "there is no home directory; set AGENTWIRE_DATA_DIR";
-        GatewayError::new(ErrorCode::InvalidMessage, message)
+/// The settings without the file, for whoever has to go on without it.
+pub(crate) fn load_without_file(global: &Global) -> Result<Loaded, GatewayError> {
+    resolve(File::default(), None, global, environment)
+}
+
+fn environment(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The variable that names another program for an agent; the demo agent is agentwire itself.
+pub(crate) fn program_variable(agent: AgentType) -> Option<&'static str> {
+    match agent {
+        AgentType::Claude => Some("AGENTWIRE_CLAUDE_BIN"),
+        AgentType::Codex => Some("AGENTWIRE_CODEX_BIN"),
+        AgentType::Gemini => Some("AGENTWIRE_GEMINI_BIN"),
+        AgentType::Acp => Some("AGENTWIRE_ACP_BIN"),
+        AgentType::Demo => None,
+    }
+}
+
+/// The file that is named, which must be there, or the usual one, which need not.
+fn read(
+    global: &Global,
+    environment: Environment,
+) -> Result<(File, Option<PathBuf>), GatewayError> {
+    let usual =
+        || Some(base("XDG_CONFIG_HOME", ".config", environment)?.join("agentwire/config.toml"));
+    let Some(path) = global.config.clone().or_else(usual) else {
+        return Ok((File::default(), None));
+    };
+    let failed = |why: &dyn std::fmt::Display| {
+        invalid(format!("failed to read the settings in {}: {why}", path.display()))
+    };
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound && global.config.is_none() => {
+            return Ok((File::default(), None));
+        }
+        Err(error) => return Err(failed(&error)),
+    };
+    match toml::from_str(&text) {
+        Ok(file) => Ok((file, Some(path))),
+        Err(error) => Err(failed(&mistake::describe(&text, &error))),
+    }
+}
+
+/// What the file says, what the environment says instead, and what flags say instead of both.
+fn resolve(
+    file: File,
+    path: Option<PathBuf>,
+    global: &Global,
+    environment: Environment,
+) -> Result<Loaded, GatewayError> {
+    let data_dir = match &global.data_dir {
+        Some(directory) => absolute(directory)?,
+        None => base("XDG_DATA_HOME", ".local/share", environment)
+            .ok_or_else(|| {
+                invalid("there is no home directory; set AGENTWIRE_DATA_DIR".to_owned())
+            })?
+            .join("agentwire"),
+    };
+    let store = variable("AGENTWIRE_STORE", environment, StoreName::new)?.or(file.store.kind);
+    let request = variable("AGENTWIRE_REQUEST_TIMEOUT", environment, |text| {
+        text.parse()
+            .map_err(|_| format!("`{text}` is not a number of seconds"))
+            .and_then(Seconds::new)
+    })?;
+    let usual = Timing::default();
+    let limits = file.limits;
+    let or = |given: Option<Seconds>, usual| given.map_or(usual, |Seconds(time)| time);
+    let or_positive =
+        |given: Option<PositiveSeconds>, usual| given.map_or(usual, |PositiveSeconds(time)| time);
+    let timing = Timing {
+        request: request
+            .or(limits.request_timeout)
+            .map(|Seconds(time)| time)
+            .filter(|time| !time.is_zero()),
+        call: or_positive(limits.call_timeout, usual.call),
+        interrupt: or(limits.interrupt_grace, usual.interrupt),
+        stop: or(limits.stop_grace, usual.stop),
+        signal: or(limits.signal_grace, usual.signal),
+        stall: or_positive(limits.stall_after, usual.stall),
+    };
+    let engine = Settings {
+        data_dir,
+        store: store.map(|StoreName(kind)| kind).unwrap_or_default(),
+        keeper: std::env::current_exe().ok(),
+        agents: commands(file.agents, environment)?,
+        timing,
+        prices: file.prices.into_iter().map(|(model, price)| (model, dollars(&price))).collect(),
+        defaults: SessionDefaults {
+            approval: file.policy.approval,
+            allow: file.policy.allow,
+            block: file.policy.block,
+        },
+    };
+    let agent = variable("AGENTWIRE_AGENT", environment, agent)?.or(file.agent);
+    let projects = file.projects.into_iter().map(|(name, directory)| (name, directory.0)).collect();
+    Ok(Loaded { engine, agent, projects, file: path })
+}
+
+fn commands(
+    agents: file::Agents,
+    environment: Environment,
+) -> Result<BTreeMap<&'static str, AgentCommand>, GatewayError> {
+    let mut commands = BTreeMap::new();
+    for (agent, given) in agents.each() {
+        let name = agent.as_str();
+        if let Some(driver) = &given.driver {
+            agentwire_dialects::driver(agent, Some(driver)).map_err(|error| {
+                invalid(format!(
+                    "failed to use the setting agents.{name}.driver: {}",
+                    error.message
+                ))
+            })?;
+        }
+        let named = match program_variable(agent) {
+            Some(name) => variable(name, environment, |program| Ok(program.to_owned()))?,
+            None => None,
+        };
+        // A program of another name has no use for the arguments of the first.
+        let (program, first) = match (named, given.command) {
+            (Some(program), _) => (Some(program), Vec::new()),
+            (None, Some(Program { program, args })) => (Some(program), args),
+            (None, None) => (None, Vec::new()),
+        };
+        let args = first.into_iter().chain(given.args).collect();
+        commands.insert(
+            name,
+            AgentCommand {
+                program,
+                args,
+                env: given.env,
+                driver: given.driver,
+                model: given.model,
+            },
+        );
+    }
+    Ok(commands)
+}
+
+fn dollars(price: &file::Price) -> Price {
+    let or_input = |given: Option<value::Dollars>| given.unwrap_or(price.input).0;
+    Price {
+        input: price.input.0,
+        output: price.output.0,
+        cache_read: or_input(price.cache_read),
+        cache_write: or_input(price.cache_write),
+    }
+}
+
+fn agent(name: &str) -> Result<AgentType, String> {
+    AGENTS.into_iter().find(|agent| agent.as_str() == name).ok_or_else(|| {
+        let known = AGENTS.map(AgentType::as_str);
+        match mistake::nearest(name, &known) {
+            Some(meant) => format!("unknown agent `{name}`; did you mean `{meant}`?"),
+            None => format!("unknown agent `{name}`; there are {}", known.join(", ")),
+        }
     })
+}
+
+/// A variable that is set to something, read.
+fn variable<T>(
+    name: &str,
+    environment: Environment,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, GatewayError> {
+    let Some(value) = environment(name).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let read = match value.to_str() {
+        Some(text) => read(text),
+        None => Err("it is not UTF-8".to_owned()),
+    };
+    read.map(Some).map_err(|why| invalid(format!("failed to use {name}: {why}")))
+}
+
+/// A base directory of the user, by its XDG variable or under the home directory. A relative path
+/// in such a variable does not count, as its specification has it.
+fn base(variable: &str, under_home: &str, environment: Environment) -> Option<PathBuf> {
+    let given = environment(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    given.or_else(|| Some(std::env::home_dir()?.join(under_home)))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, GatewayError> {
+    std::path::absolute(path)
+        .map_err(|error| invalid(format!("failed to use {}: {error}", path.display())))
+}
+
+fn invalid(message: String) -> GatewayError {
+    GatewayError::new(ErrorCode::InvalidMessage, message)
 }

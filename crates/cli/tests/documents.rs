@@ -1,4 +1,5 @@
 //! Every path that a document names exists.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
@@ -6,14 +7,9 @@ use std::path::Path;
 fn paths_in_documents_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut named = 0;
-    for document in [
-        "README.md",
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-        "docs/decisions/0001-json.md",
-    ] {
-        let text = std::fs::read_to_string(root.join(document)).expect("the document");
+    for document in documents(&root) {
+        let text = std::fs::read_to_string(&document).expect("the document");
+        let document = document.display();
         let words = text.split(|c: char| c.is_whitespace() || "`()|,".contains(c));
         for word in words.map(|word| word.trim_end_matches([':', '.'])) {
             let ours =
@@ -25,4 +21,19 @@ fn paths_in_documents_exist() {
         }
     }
     assert!(named > 20, "only {named} paths are named");
+}
+
+fn documents(root: &Path) -> Vec<std::path::PathBuf> {
+    let folders = [root.to_owned(), root.join("docs"), root.join("docs/decisions")];
+    let mut documents = Vec::new();
+    for folder in folders {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                documents.push(path);
+            }
+        }
+    }
+    assert!(documents.len() > 10, "only {} documents", documents.len());
+    documents
 }

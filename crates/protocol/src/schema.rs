@@ -26,8 +26,8 @@ fn generate<T: JsonSchema>(title: &str) -> Schema {
     schema
 }
 
-/// What is optional is left out, never `null`.
-fn without_null(schema: &mut Schema) {
+/// Takes `null` out of a schema: what is optional is left out, never `null`.
+pub fn without_null(schema: &mut Schema) {
     transform_subschemas(&mut (without_null as fn(&mut Schema)), schema);
     let Some(fields) = schema.as_object_mut() else { return };
     if let Some(Value::Array(types)) = fields.get_mut("type") {

@@ -13,6 +13,7 @@ use agentwire_protocol::{
     SessionState, SessionSummary,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::clock;
@@ -131,6 +132,7 @@ impl Hub {
     /// Starts a session, or goes on with one that is over. It is durable when this returns.
     pub async fn start(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
         if let Some(error) = self.shared.log.stuck() {
+            tracing::warn!(%error, "the store takes no events");
             return Err(storage(&error));
         }
         let key = new.key.as_ref().map(|key| format!("create/{key}"));
@@ -139,6 +141,7 @@ impl Hub {
         {
             return self.session(&SessionId::from(id));
         }
+        let wanted = key.clone();
         let (record, resume) = match &new.resume {
             Some(id) => self.resumed(id, &new).await?,
             None => (self.created(&new)?, None),
@@ -197,8 +200,19 @@ impl Hub {
             }
             shared.live.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         });
-        start.await.map_err(lost)??;
-        Ok(handle)
+        match (start.await.map_err(lost)?, wanted) {
+            (Ok(()), _) => {
+                let session = handle.id().as_str();
+                tracing::info!(session, agent = agent.as_str(), "session started");
+                Ok(handle)
+            }
+            (Err(error), None) => Err(error),
+            // Somebody else was first with that key.
+            (Err(error), Some(key)) => match self.remembered(key).await? {
+                Some(id) if error.code == ErrorCode::Conflict => self.session(&SessionId::from(id)),
+                Some(_) | None => Err(error),
+            },
+        }
     }
 
     /// A session that runs here.
@@ -252,28 +266,42 @@ impl Hub {
         }
     }
 
-    /// Forgets sessions that are over.
-    pub async fn forget(&self, sessions: Vec<SessionId>) -> Result<(), GatewayError> {
-        if let Some(id) = sessions.iter().find(|id| self.live().contains_key(*id)) {
-            let message = format!("session {id} runs; stop it first");
-            return Err(GatewayError::new(ErrorCode::Conflict, message));
-        }
-        self.ask(move |store| store.delete(&sessions)).await
+    /// Forgets sessions that are over, and gives those that are gone: one that runs, or that somebody
+    /// has just resumed, stays.
+    pub async fn forget(
+        &self,
+        mut sessions: Vec<SessionId>,
+    ) -> Result<Vec<SessionId>, GatewayError> {
+        sessions.retain(|id| !self.live().contains_key(id));
+        let own = self.owner_name().unwrap_or_default();
+        self.ask(move |store| {
+            let mut gone = Vec::new();
+            for id in sessions {
+                let Some(record) = store.session(&id)? else { continue };
+                let owner = record.owner.as_deref();
+                let is_free = record.summary.state == SessionState::Ended
+                    && !owner.is_some_and(|owner| store.is_alive(owner));
+                // Ours from here on: nobody can resume it.
+                if is_free && store.claim(&id, owner, &own)? {
+                    gone.push(id);
+                }
+            }
+            store.delete(&gone)?;
+            Ok(gone)
+        })
+        .await
     }
 
     /// Ends all sessions, and comes back when they are over and durable, or after a while.
     pub async fn shutdown(&self) {
-        let sessions = self.running();
-        let stops = sessions.iter().map(|session| async {
-            let _ = session.send(Command::Stop).await;
-            session.ended().await;
-        });
-        let all = async {
-            for stop in stops.map(|stop| Box::pin(stop)).collect::<Vec<_>>() {
-                stop.await;
-            }
-        };
-        let _ = tokio::time::timeout(FAREWELL, all).await;
+        let mut stops = JoinSet::new();
+        for session in self.running() {
+            stops.spawn(async move {
+                let _ = session.send(Command::Stop).await;
+                session.ended().await;
+            });
+        }
+        let _ = tokio::time::timeout(FAREWELL, stops.join_all()).await;
         self.shared.log.shutdown().await;
     }
 
@@ -282,6 +310,7 @@ impl Hub {
         let command = self.command(new.agent);
         config.model = config.model.or(command.model);
         config.driver = config.driver.or(command.driver);
+        self.shared.settings.defaults.apply(&mut config);
         config.working_directory = Some(directory(config.working_directory.as_deref())?);
         let dialect = driver(new.agent, config.driver.as_deref())?;
         let now = clock::now();
@@ -334,6 +363,7 @@ impl Hub {
             ));
         };
         merge(&mut record.config, &new.config);
+        self.shared.settings.defaults.apply(&mut record.config);
         record.config.working_directory =
             Some(directory(record.config.working_directory.as_deref())?);
         record.owner = self.owner_name();
@@ -372,7 +402,8 @@ impl Hub {
         command
     }
 
-    async fn record(&self, id: &SessionId) -> Result<Record, GatewayError> {
+    /// All that is kept of a session beside its events.
+    pub async fn record(&self, id: &SessionId) -> Result<Record, GatewayError> {
         let wanted = id.clone();
         let found = self.ask(move |store| store.session(&wanted)).await?;
         found.ok_or_else(|| {

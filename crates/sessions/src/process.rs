@@ -5,9 +5,9 @@
 //!   The keeper is a child subreaper, so that no descendant can leave its tree, and it sees the
 //!   gateway's death as the end of a socket.
 //! - An agent runs as the same user as its keeper and can kill it. The gateway then ends what is
-//!   left if it is a subreaper itself ([`become_subreaper`]), and reports [`Exit::Unknown`]. An
-//!   agent that kills its keeper *and* the gateway gets away: only another user, a pid namespace or
-//!   a cgroup could hold that.
+//!   left if it is a subreaper itself ([`become_subreaper`]), and reports [`Exit::Unknown`]. A
+//!   keeper that was stopped is woken. An agent that kills both its keeper and the gateway gets
+//!   away: only another user, a pid namespace or a cgroup could hold that one.
 //! - A descendant that became another user (`sudo`) cannot be killed. Its session ends all the same;
 //!   only [`Control::gone`] waits for it.
 
@@ -26,10 +26,12 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use agentwire_dialects::agent::Exit;
-use rustix::process::{DumpableBehavior, Pid, Signal};
+use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::net::unix::{OwnedWriteHalf, pipe};
+use tokio::process::Child;
 use tokio::sync::watch;
 
 pub use contain::{Contain, Containment};
@@ -100,8 +102,8 @@ pub enum TreeSignal {
 
 #[derive(Debug)]
 enum Reach {
-    /// Its keeper: the socket, and a handle that no reuse of its pid can mislead.
-    Keeper { commands: OwnedWriteHalf, keeper: Option<OwnedFd> },
+    /// Its keeper.
+    Keeper { commands: OwnedWriteHalf, keeper: Handle },
     /// Its process group.
     Group(Pid),
 }
@@ -125,7 +127,7 @@ impl Control {
     pub fn signal(&self, signal: TreeSignal) {
         match &self.reach {
             Reach::Keeper { commands, keeper } => {
-                wake(keeper.as_ref());
+                keeper.wake();
                 wire::command(commands.as_ref(), signal);
             }
             Reach::Group(group) => {
@@ -156,7 +158,7 @@ impl Drop for Control {
     fn drop(&mut self) {
         match &self.reach {
             // The socket's end says the rest.
-            Reach::Keeper { keeper, .. } => wake(keeper.as_ref()),
+            Reach::Keeper { keeper, .. } => keeper.wake(),
             Reach::Group(_) => self.signal(TreeSignal::Kill),
         }
     }
@@ -189,9 +191,21 @@ pub fn hide_memory() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// An agent can stop its keeper; a stopped keeper hears nothing.
-fn wake(keeper: Option<&OwnedFd>) {
-    if let Some(keeper) = keeper {
-        let _ = rustix::process::pidfd_send_signal(keeper, Signal::CONT);
+/// A handle on a keeper that no reuse of its pid can mislead.
+#[derive(Clone, Debug)]
+struct Handle(Option<Arc<OwnedFd>>);
+
+impl Handle {
+    fn of(keeper: &Child) -> Self {
+        let pid = keeper.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let handle = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Self(handle.map(Arc::new))
+    }
+
+    /// An agent can stop its keeper, and a stopped keeper hears nothing.
+    fn wake(&self) {
+        if let Some(handle) = &self.0 {
+            let _ = pidfd_send_signal(handle, Signal::CONT);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentwire_protocol::{AgentType, TokenUsage};
+use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig, TokenUsage};
 
 /// What the engine is told.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Settings {
     pub timing: Timing,
     /// What models cost, by name.
     pub prices: BTreeMap<String, Price>,
+    /// What sessions run with, where they do not say.
+    pub defaults: SessionDefaults,
 }
 
 /// What keeps the logs.
@@ -46,6 +48,33 @@ pub struct AgentCommand {
     pub driver: Option<String>,
     /// Its model, where the session names none.
     pub model: Option<String>,
+}
+
+/// What sessions run with, where they do not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionDefaults {
+    /// When to ask.
+    pub approval: Option<ApprovalMode>,
+    /// Tools that run unasked.
+    pub allow: Option<Vec<String>>,
+    /// Tools that never run, whatever the session says.
+    pub block: Vec<String>,
+}
+
+impl SessionDefaults {
+    /// Fills in what the session does not say.
+    pub fn apply(&self, config: &mut SessionConfig) {
+        config.approval_mode = config.approval_mode.or(self.approval);
+        if config.allowed_tools.is_none() {
+            config.allowed_tools = self.allow.clone();
+        }
+        if !self.block.is_empty() {
+            let blocked = config.blocked_tools.get_or_insert_default();
+            let new = self.block.iter().filter(|tool| !blocked.contains(tool));
+            let new: Vec<_> = new.cloned().collect();
+            blocked.extend(new);
+        }
+    }
 }
 
 /// How long things may take.

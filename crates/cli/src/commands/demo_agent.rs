@@ -22,6 +22,7 @@ mod result;
 mod rules;
 mod schema;
 mod script;
+mod speakers;
 mod speech;
 mod subagent;
 mod tools;

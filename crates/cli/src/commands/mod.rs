@@ -1,9 +1,17 @@
 //! The verbs, one file each.
 
+pub(crate) mod agents;
 pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod demo_agent;
+pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod logs;
+pub(crate) mod ls;
+pub(crate) mod play;
+pub(crate) mod prune;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod show;
 pub(crate) mod translate;
+pub(crate) mod wait;

@@ -12,16 +12,16 @@ use agentwire_sessions::settings::{AgentCommand, StoreKind, Timing};
 use agentwire_sessions::{Hub, NewSession, SessionHandle, Settings};
 
 /// Longer than anything here takes, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-pub const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
+pub(crate) const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
 
-pub struct Gateway {
-    pub hub: Hub,
-    pub dir: tempfile::TempDir,
+pub(crate) struct Gateway {
+    pub(crate) hub: Hub,
+    pub(crate) dir: tempfile::TempDir,
 }
 
-pub fn settings(data_dir: &Path) -> Settings {
+pub(crate) fn settings(data_dir: &Path) -> Settings {
     Settings {
         data_dir: data_dir.join("data"),
         keeper: Some(PathBuf::from(AGENTWIRE)),
@@ -30,11 +30,11 @@ pub fn settings(data_dir: &Path) -> Settings {
 }
 
 impl Gateway {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(|_| {}).await
     }
 
-    pub async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let mut settings = settings(dir.path());
         change(&mut settings);
@@ -42,16 +42,16 @@ impl Gateway {
         Self { hub, dir }
     }
 
-    pub async fn memory() -> Self {
+    pub(crate) async fn memory() -> Self {
         Self::with(|settings| settings.store = StoreKind::Memory).await
     }
 
-    pub async fn timed(change: impl FnOnce(&mut Timing)) -> Self {
+    pub(crate) async fn timed(change: impl FnOnce(&mut Timing)) -> Self {
         Self::with(|settings| change(&mut settings.timing)).await
     }
 
     /// An agent of the claude dialect that is this script.
-    pub async fn script(text: &str) -> Self {
+    pub(crate) async fn script(text: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let path = script(dir.path(), "agent.sh", text);
         let mut settings = settings(dir.path());
@@ -61,7 +61,7 @@ impl Gateway {
         Self { hub, dir }
     }
 
-    pub fn config(&self) -> SessionConfig {
+    pub(crate) fn config(&self) -> SessionConfig {
         let directory = self.dir.path().join("work");
         std::fs::create_dir_all(&directory).expect("a directory");
         SessionConfig {
@@ -70,7 +70,7 @@ impl Gateway {
         }
     }
 
-    pub fn session(&self, agent: AgentType, prompt: &str) -> NewSession {
+    pub(crate) fn session(&self, agent: AgentType, prompt: &str) -> NewSession {
         NewSession {
             agent,
             prompt: (!prompt.is_empty()).then(|| Prompt::text(prompt)),
@@ -81,24 +81,24 @@ impl Gateway {
     }
 
     /// A session of the demo agent that asks for everything.
-    pub async fn start(&self, prompt: &str) -> SessionHandle {
+    pub(crate) async fn start(&self, prompt: &str) -> SessionHandle {
         self.hub.start(self.session(AgentType::Demo, prompt)).await.expect("a session")
     }
 
     /// A session of the demo agent that asks for nothing.
-    pub async fn start_free(&self, prompt: &str) -> SessionHandle {
+    pub(crate) async fn start_free(&self, prompt: &str) -> SessionHandle {
         let mut new = self.session(AgentType::Demo, prompt);
         new.config.approval_mode = Some(ApprovalMode::AutoAll);
         self.hub.start(new).await.expect("a session")
     }
 
-    pub async fn reader(&self, session: &SessionHandle) -> Reader {
+    pub(crate) async fn reader(&self, session: &SessionHandle) -> Reader {
         let cursor = self.hub.events(session.id(), 0).await.expect("a cursor");
         Reader { cursor, ready: Default::default() }
     }
 
     /// Everything of a session that is over.
-    pub async fn events(&self, session: &SessionHandle) -> Vec<Event<'static>> {
+    pub(crate) async fn events(&self, session: &SessionHandle) -> Vec<Event<'static>> {
         let mut reader = self.reader(session).await;
         let mut events = Vec::new();
         while let Some(event) = reader.next().await {
@@ -109,13 +109,13 @@ impl Gateway {
 }
 
 /// Reads events one by one.
-pub struct Reader {
-    pub cursor: Cursor,
+pub(crate) struct Reader {
+    pub(crate) cursor: Cursor,
     ready: std::collections::VecDeque<Event<'static>>,
 }
 
 impl Reader {
-    pub async fn next(&mut self) -> Option<Event<'static>> {
+    pub(crate) async fn next(&mut self) -> Option<Event<'static>> {
         while self.ready.is_empty() {
             let batch = tokio::time::timeout(PATIENCE, self.cursor.next());
             let batch = batch.await.expect("an event in time").expect("a log that reads")?;
@@ -130,7 +130,7 @@ impl Reader {
     }
 
     /// The next event that fits.
-    pub async fn until(&mut self, fits: impl Fn(&EventKind<'_>) -> bool) -> Event<'static> {
+    pub(crate) async fn until(&mut self, fits: impl Fn(&EventKind<'_>) -> bool) -> Event<'static> {
         loop {
             let event = self.next().await.expect("the event, before the session ends");
             if fits(&event.kind) {
@@ -140,7 +140,7 @@ impl Reader {
     }
 
     /// The id of the next request that waits for somebody.
-    pub async fn request(&mut self) -> String {
+    pub(crate) async fn request(&mut self) -> String {
         let event = self
             .until(|kind| match kind {
                 EventKind::RequestRaised(request) => {
@@ -153,23 +153,23 @@ impl Reader {
         request.request_id.to_string()
     }
 
-    pub async fn turn_end(&mut self) -> Event<'static> {
+    pub(crate) async fn turn_end(&mut self) -> Event<'static> {
         self.until(|kind| matches!(kind, EventKind::TurnCompleted(_) | EventKind::TurnFailed(_)))
             .await
     }
 }
 
-pub async fn prompt(session: &SessionHandle, text: &str) {
+pub(crate) async fn prompt(session: &SessionHandle, text: &str) {
     session.send(Command::Prompt(Prompt::text(text))).await.expect("a prompt that is taken");
 }
 
-pub async fn stop(session: &SessionHandle) -> SessionSummary {
+pub(crate) async fn stop(session: &SessionHandle) -> SessionSummary {
     // It may be over already.
     let _ = session.send(Command::Stop).await;
     tokio::time::timeout(PATIENCE, session.ended()).await.expect("an end in time")
 }
 
-pub fn script(dir: &Path, name: &str, text: &str) -> String {
+pub(crate) fn script(dir: &Path, name: &str, text: &str) -> String {
     use std::os::unix::fs::PermissionsExt as _;
     let path = dir.join(name);
     std::fs::write(&path, text).expect("a script");

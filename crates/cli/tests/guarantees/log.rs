@@ -31,7 +31,7 @@ async fn l3_churning_readers_see_every_event_once() {
     let readers = (0..200).map(|number| {
         let (gateway, id) = (Arc::clone(&gateway), id.clone());
         tokio::spawn(async move {
-            let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ (number + 1) * 7919);
+            let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ ((number + 1) * 7919));
             let mut seen: Vec<u8> = Vec::new();
             let mut at = 0;
             'joined: loop {

@@ -1,11 +1,6 @@
 //! The guarantees, each shown by a test that can fail. The names of the tests begin with the id of the
 //! guarantee. `AGENTWIRE_SOAK=1` runs them longer.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod bytes;
 mod gateway;
@@ -15,6 +10,6 @@ mod restart;
 mod sessions;
 
 /// How many rounds: a few in the normal run, many when it is to be long.
-pub fn rounds(quick: usize, long: usize) -> usize {
+pub(crate) fn rounds(quick: usize, long: usize) -> usize {
     if std::env::var_os("AGENTWIRE_SOAK").is_some() { long } else { quick }
 }

@@ -103,14 +103,6 @@ fn survivors(dir: &Path) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l6_a_restart_closes_what_was_open() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut child = agentwire(dir.path())
-        .args(["unanswered"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("agentwire");
-    child.wait().expect("an end");
     // A gateway of its own process, with a permission open, killed.
     let prompt = "/task sub\n/write never.txt x\n/end";
     let own = std::env::current_exe().expect("this program");

@@ -4,11 +4,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
 use agentwire_dialects::agent::Exit;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -19,10 +21,15 @@ use tokio::time::timeout;
 
 use super::strays::{self, Known};
 use super::wire::{self, REPORT, Report, Step};
-use super::{Control, Output, Process, Reach, Spawn, SpawnError, State, StdinPlan, group, keeper};
+use super::{
+    Control, Handle, Output, Process, Reach, Spawn, SpawnError, State, StdinPlan, group, keeper,
+};
 
 /// How long a keeper may take to kill what its agent left before its pipes are no longer waited for.
 const SILENCE: Duration = Duration::from_secs(2);
+
+/// How long a keeper may owe a report before it is woken.
+const WAKE: Duration = Duration::from_millis(200);
 
 /// How long a keeper may take to show that it works.
 const PROBE: Duration = Duration::from_secs(10);
@@ -147,7 +154,7 @@ impl Pipes {
 
 /// Starts a keeper and has it start the agent.
 async fn keep(
-    executable: &PathBuf,
+    executable: &Path,
     spawn: Spawn,
     descriptors: [OwnedFd; 3],
     state: watch::Sender<State>,
@@ -156,18 +163,15 @@ async fn keep(
         Ok(request) => request,
         Err(error) => return Err(SpawnError::Program { program: spawn.program, error }),
     };
-    let begun = begin(executable, &request, descriptors).await.map_err(SpawnError::Gateway)?;
-    let Begun { child, known, socket } = begun;
-    let keeper = child
-        .id()
-        .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
-        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let (keeper, socket) =
+        begin(executable, &request, descriptors).await.map_err(SpawnError::Gateway)?;
     let (mut reports, commands) = socket.into_split();
-    match next(&mut reports).await {
+    match due(next(&mut reports), &keeper.handle).await {
         Some(Report::Started(pid)) => {
             let agent = Pid::from_raw(pid).ok_or_else(|| SpawnError::Gateway(silent_keeper()))?;
-            tokio::spawn(follow(reports, child, known, agent, state));
-            Ok((agent, Reach::Keeper { commands, keeper }))
+            let handle = keeper.handle.clone();
+            tokio::spawn(follow(reports, keeper, agent, state));
+            Ok((agent, Reach::Keeper { commands, keeper: handle }))
         }
         Some(Report::Failed(step, errno)) => {
             let error = io::Error::from_raw_os_error(errno);
@@ -181,17 +185,17 @@ async fn keep(
     }
 }
 
-struct Begun {
+struct Keeper {
     child: Child,
     known: Known,
-    socket: UnixStream,
+    handle: Handle,
 }
 
 async fn begin(
-    executable: &PathBuf,
+    executable: &Path,
     request: &[u8],
     descriptors: [OwnedFd; 3],
-) -> io::Result<Begun> {
+) -> io::Result<(Keeper, UnixStream)> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let mut socket = UnixStream::from_std(ours)?;
@@ -207,10 +211,11 @@ async fn begin(
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let (child, known) = strays::start(&mut command)?;
-    // It holds the keeper's end of the socket, and nobody else may when the keeper dies.
+    // It holds the keeper's end of the socket, which is to end with the keeper.
     drop(command);
+    let handle = Handle::of(&child);
     socket.write_all(request).await?;
-    Ok(Begun { child, known, socket })
+    Ok((Keeper { child, known, handle }, socket))
 }
 
 fn silent_keeper() -> io::Error {
@@ -220,34 +225,33 @@ fn silent_keeper() -> io::Error {
 /// Turns the keeper's reports into the state of the process, to the end.
 async fn follow(
     mut reports: OwnedReadHalf,
-    mut child: Child,
-    known: Known,
+    mut keeper: Keeper,
     agent: Pid,
     state: watch::Sender<State>,
 ) {
-    let mut empty = false;
-    loop {
-        let waiting = state.borrow().exit.is_some() && !state.borrow().silent;
-        let report = if waiting {
-            match timeout(SILENCE, next(&mut reports)).await {
-                Ok(report) => report,
-                Err(_) => {
-                    state.send_modify(|state| state.silent = true);
-                    next(&mut reports).await
-                }
-            }
-        } else {
-            next(&mut reports).await
-        };
-        match report {
-            Some(Report::Exited(exit)) => state.send_modify(|state| state.exit = Some(exit)),
-            Some(Report::Empty) => empty = true,
-            Some(Report::Started(_) | Report::Failed(..)) => {}
-            None => break,
+    let report = {
+        let mut report = pin!(next(&mut reports));
+        tokio::select! {
+            report = report.as_mut() => report,
+            // The keeper must know it too; if it says nothing, the agent has stopped it.
+            () = end_of(agent) => due(report.as_mut(), &keeper.handle).await,
         }
+    };
+    let mut empty = false;
+    if let Some(Report::Exited(exit)) = report {
+        state.send_modify(|state| state.exit = Some(exit));
+        let mut report = pin!(due(next(&mut reports), &keeper.handle));
+        let report = match timeout(SILENCE, report.as_mut()).await {
+            Ok(report) => report,
+            Err(_) => {
+                state.send_modify(|state| state.silent = true);
+                report.await
+            }
+        };
+        empty = report == Some(Report::Empty);
     }
-    let _ = child.wait().await;
-    drop(known);
+    let _ = keeper.child.wait().await;
+    drop(keeper.known);
     if !empty {
         if state.borrow().exit.is_none() {
             group::signal(agent, Signal::KILL);
@@ -265,4 +269,31 @@ async fn next(reports: &mut OwnedReadHalf) -> Option<Report> {
     let mut report = [0; REPORT];
     reports.read_exact(&mut report).await.ok()?;
     Report::read(report)
+}
+
+/// Waits for a report that must come, and wakes the keeper as long as it does not.
+async fn due(report: impl Future<Output = Option<Report>>, keeper: &Handle) -> Option<Report> {
+    let mut report = pin!(report);
+    loop {
+        match timeout(WAKE, report.as_mut()).await {
+            Ok(report) => return report,
+            Err(_) => keeper.wake(),
+        }
+    }
+}
+
+/// Returns when this process has ended, if that can be seen.
+async fn end_of(process: Pid) {
+    let handle = match pidfd_open(process, PidfdFlags::empty()) {
+        Ok(handle) => handle,
+        Err(Errno::SRCH) => return,
+        Err(_) => return std::future::pending().await,
+    };
+    // No pipe, and nothing is read: it is the runtime's safe way to wait for a descriptor.
+    match pipe::Receiver::from_owned_fd_unchecked(handle) {
+        Ok(ended) => {
+            let _ = ended.readable().await;
+        }
+        Err(_) => std::future::pending().await,
+    }
 }

@@ -204,7 +204,7 @@ impl Actor {
                 // Nobody is left to ask anything of the session; it goes on all the same.
                 None => self.abandoned(),
             },
-            () = until(deadline) => self.deadline_passed(),
+            () = until(deadline) => self.deadline_passed().await,
             result = committed(&mut self.in_flight) => self.committed(result),
             room = room.acquire_owned(), if wants_large => self.large = room.ok(),
             happening = next(&mut self.process, may_read) => self.happened(happening).await,
@@ -295,7 +295,9 @@ impl Actor {
         let session = self.core.book.record.summary.id.as_str().to_owned();
         let resume = self.resume.as_deref();
         let launch = self.plan.launch(&self.config, resume, Some(&session), prompt)?;
-        self.process = Some(self.plan.start(launch).await?);
+        let process = self.plan.start(launch).await?;
+        tracing::debug!(session, pid = process.control.pid(), "agent process started");
+        self.process = Some(process);
         self.tape.start(&mut self.core);
         Ok(())
     }
@@ -304,6 +306,8 @@ impl Actor {
     async fn process_over(&mut self) {
         let Some(process) = self.process.take() else { return };
         let exit = process.exit.unwrap_or(Exit::Unknown);
+        let session = self.core.book.record.summary.id.as_str();
+        tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
         let was_busy = self.core.book.is_busy();
         let lost = process.said.lost();
         if lost > 0 {
@@ -384,6 +388,7 @@ impl Actor {
         // An id that was not told again is still the one to resume by.
         summary.native_session_id =
             summary.native_session_id.take().or(self.unverified.take()).or(self.resume.take());
+        tracing::info!(session = summary.id.as_str(), ?reason, error, "session ended");
         self.core.emit(SessionEnded { reason, error: error.map(Text::from) });
         self.core.book.record.owner = None;
         self.fail_calls(|_| true, ErrorCode::Conflict, "the session ended");
@@ -442,6 +447,8 @@ impl Actor {
             }
             // The log is no longer ours, or cannot be written at all: nothing may go on unseen.
             Err(error) => {
+                let session = self.core.book.record.summary.id.as_str();
+                tracing::error!(session, %error, "session lost: its log cannot be written");
                 self.is_over = true;
                 self.process = None;
                 let error = storage(&error);
@@ -513,6 +520,7 @@ impl Actor {
 
     fn deadline(&self) -> Option<Instant> {
         let timing = &self.plan.settings.timing;
+        let left = self.process.as_ref().and_then(|process| process.left_until);
         let process = self.process.as_ref().filter(|process| process.exit.is_none());
         let stall = process
             .filter(|_| self.reached.is_none() && self.core.book.may_stall())
@@ -525,15 +533,26 @@ impl Actor {
             self.escalation.map(|(at, _)| at),
             stall,
             closed,
+            left,
         ]
         .into_iter()
         .flatten()
         .min()
     }
 
-    fn deadline_passed(&mut self) {
+    async fn deadline_passed(&mut self) {
         let now = Instant::now();
         self.core.journal.tick();
+        if let Some(process) = &mut self.process
+            && process.left_until.is_some_and(|left| left <= now)
+        {
+            self.core
+                .error("processLeft", "the agent left processes that cannot be ended from here");
+            process.gone();
+            if process.is_over() {
+                self.process_over().await;
+            }
+        }
         self.fail_calls(
             |waiting| waiting.deadline <= now,
             ErrorCode::Timeout,

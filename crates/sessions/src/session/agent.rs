@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Launch, Start, Stdin};
 use agentwire_protocol::session::OnLimit;
@@ -20,6 +21,10 @@ use crate::settings::{AgentCommand, Settings};
 
 /// How much is read at once.
 const READ_LIMIT: usize = 128 << 10;
+
+/// How long the end of what a process left behind is waited for. It is killed at once; only what runs
+/// as another user cannot be.
+const LEFT_GRACE: Duration = Duration::from_secs(5);
 
 /// How the processes of a session are started.
 #[derive(Clone)]
@@ -124,6 +129,7 @@ impl Plan {
             is_gone: false,
             heard: Instant::now(),
             closed: None,
+            left_until: None,
             _files: files,
         })
     }
@@ -144,6 +150,8 @@ pub(super) struct Running {
     is_gone: bool,
     /// When it last said something.
     pub(super) heard: Instant,
+    /// Until when what it left behind is waited for.
+    pub(super) left_until: Option<Instant>,
     /// When it closed stdout, if it lives on without.
     pub(super) closed: Option<Instant>,
     _files: LaunchFiles,
@@ -190,12 +198,14 @@ impl Running {
     /// Takes note of the process's end.
     pub(super) fn exited(&mut self, exit: Exit) {
         self.exit = Some(exit);
+        self.left_until = (!self.is_gone).then(|| Instant::now() + LEFT_GRACE);
         self.stdin = None;
     }
 
     /// The whole tree is gone: what is in the pipes is all that will be.
     pub(super) fn gone(&mut self) {
         self.is_gone = true;
+        self.left_until = None;
     }
 
     /// Whether there is nothing left to read or to wait for.

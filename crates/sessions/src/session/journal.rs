@@ -3,6 +3,9 @@
 //! Pieces of one text that gather together become one event, which carries the lines of all: under
 //! load events grow larger, not more numerous.
 
+#[cfg(test)]
+mod tests;
+
 use agentwire_dialects::tape::{Draft, Stamp};
 use agentwire_protocol::event::{TextChunk, ThinkingChunk};
 use agentwire_protocol::json::write_value;

@@ -106,8 +106,7 @@ impl Policy {
     /// Decides. `resolve` follows symbolic links: [`on_disk`], but for tests.
     pub fn decide(&self, asked: &Asked<'_>, resolve: Resolve<'_>) -> Verdict {
         let call = Call::of(self.agent, asked);
-        let digest = input_digest(asked.input);
-        let measure = Measure { places: &self.places, resolve, digest: &digest };
+        let measure = Measure { places: &self.places, resolve, input: asked.input };
         let mut is_doubtful = false;
         for (rules, says) in [
             (&self.blocked, "blocked by the rule"),

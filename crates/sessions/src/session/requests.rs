@@ -1,8 +1,6 @@
 //! Requests: settled exactly once, by a rule, by the first client who answers, or by the gateway, which
 //! only ever denies.
 
-use std::borrow::Cow;
-
 use agentwire_protocol::event::{
     RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnOrigin, TurnStarted,
     input_digest,
@@ -39,8 +37,8 @@ impl Actor {
                     | RequestKind::Other => Verdict::Ask,
                 };
                 match verdict {
-                    Verdict::Allow(rule) => self.by_rule(&raised, true, rule),
-                    Verdict::Deny(rule) => self.by_rule(&raised, false, rule),
+                    Verdict::Allow(rule) => self.by_rule(&raised, true, &rule),
+                    Verdict::Deny(rule) => self.by_rule(&raised, false, &rule),
                     Verdict::Ask => self.wait_for_answer(&raised.id),
                 }
             }
@@ -53,7 +51,7 @@ impl Actor {
         }
     }
 
-    fn by_rule(&mut self, raised: &Raised, allow: bool, rule: Cow<'static, str>) {
+    fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
         let settlement = match allow {
             true => Settlement::allow(raised.id.as_str()),
             false => Settlement::deny(raised.id.as_str(), format!("denied: {rule}")),
@@ -61,7 +59,7 @@ impl Actor {
         match self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core) {
             Ok(()) => {
                 let outcome = if allow { RequestOutcome::Allowed } else { RequestOutcome::Denied };
-                self.close(raised, outcome, SettledBy::Policy, Some(&rule), None);
+                self.close(raised, outcome, SettledBy::Policy, Some(rule), None);
             }
             Err(error) => {
                 self.core.error(error.code.as_str(), error.message);
@@ -151,11 +149,11 @@ impl Actor {
         let seconds = self.plan.settings.timing.request.unwrap_or_default().as_secs();
         for id in late {
             self.deadlines.remove(&id);
-            self.deny(&id, &format!("nobody answered within {seconds} s"));
+            self.deny(&id, &format!("nobody answered within {seconds} s"), false);
         }
     }
 
-    /// Denies everything that waits for somebody.
+    /// Denies everything that waits for somebody; the turn ends with it.
     pub(super) fn deny_all(&mut self, reason: &str) {
         let waits = |raised: &&Raised| {
             matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
@@ -168,10 +166,10 @@ impl Actor {
             .filter(waits)
             .map(|raised| raised.id.clone())
             .collect();
-        open.iter().for_each(|id| self.deny(id, reason));
+        open.iter().for_each(|id| self.deny(id, reason, true));
     }
 
-    fn deny(&mut self, id: &str, reason: &str) {
+    fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
         let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
         if raised.is_ours {
             let _ = self.limit_answered(
@@ -179,7 +177,8 @@ impl Actor {
                 &Answer::Deny { message: None, interrupt: false, always: false },
             );
         } else {
-            let settlement = Settlement::deny(id, reason);
+            let settlement =
+                Settlement { interrupt: Some(ends_turn), ..Settlement::deny(id, reason) };
             // An agent that is gone cannot be told; the request is over all the same.
             let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
         }

@@ -25,8 +25,8 @@ use crate::owner;
 /// the log is this long.
 const LOG_LIMIT: u64 = 64 * 1024 * 1024;
 
-/// How long appends stand still for that.
-const LOG_WAIT: Duration = Duration::from_millis(100);
+/// How long appends stand still for that, at most.
+const LOG_WAIT: Duration = Duration::from_secs(1);
 
 /// Keeps logs in `agentwire.db` in a data directory.
 ///

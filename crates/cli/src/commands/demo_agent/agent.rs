@@ -20,7 +20,7 @@ use super::memory::Memory;
 use super::output::Output;
 use super::permission::Permissions;
 use super::requests::Requests;
-use super::speech::Speakers;
+use super::speakers::Speakers;
 use super::turn::Turn;
 use crate::print;
 

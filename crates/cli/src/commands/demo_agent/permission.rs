@@ -9,7 +9,7 @@ use super::flags::Flags;
 use super::hooks::{Decision, Occasion, Verdict};
 use super::json::Look as _;
 use super::requests::{Answer, Asker};
-use super::rules::{Mode, Rule};
+use super::rules::{Mode, Rule, settled};
 use super::tools::Call;
 
 /// What holds for the session.
@@ -77,8 +77,8 @@ impl Permissions {
     }
 
     fn is_inside(&self, path: &Path) -> bool {
-        let climbs = path.components().any(|part| part == std::path::Component::ParentDir);
-        !climbs && self.directories.iter().any(|directory| path.starts_with(directory))
+        let path = settled(path);
+        self.directories.iter().any(|directory| path.starts_with(settled(directory)))
     }
 
     fn has(rules: &[Rule], call: &Call<'_>, directory: &Path) -> bool {

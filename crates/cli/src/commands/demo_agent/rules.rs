@@ -1,6 +1,6 @@
 //! Permission modes, and rules that allow or deny a tool.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
@@ -90,10 +90,10 @@ impl Rule {
                 input.at("command").as_str().is_some_and(|command| same_command(content, command))
             }
             "Read" | "Write" | "Edit" => input.at("file_path").as_str().is_some_and(|path| {
-                let path = directory.join(path);
+                let path = settled(&directory.join(path));
                 match content.strip_suffix("/**") {
-                    Some(parent) => path.starts_with(directory.join(parent)),
-                    None => path == directory.join(content),
+                    Some(parent) => path.starts_with(settled(&directory.join(parent))),
+                    None => path == settled(&directory.join(content)),
                 }
             }),
             _ => false,
@@ -107,6 +107,19 @@ impl Rule {
             && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"));
         self.tool == tool || of_server
     }
+}
+
+/// The path without `.` and `..`, as far as its words tell.
+pub(super) fn settled(path: &Path) -> PathBuf {
+    let mut settled = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(settled.pop()),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => settled.push(part),
+        }
+    }
+    settled
 }
 
 /// `prefix:*` covers one simple command: what a shell would split or fill in is never covered.

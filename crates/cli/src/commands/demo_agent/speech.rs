@@ -1,7 +1,7 @@
 //! What the agent says: messages of blocks, in pieces as they come and then whole.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,39 +21,8 @@ const BLOCK: usize = 1 << 20;
 /// How many deltas are written before we look whether something came in.
 const GLANCE: u64 = 256;
 
-/// Who speaks: the main agent, and on it the subagents that run.
-pub(super) struct Speakers {
-    main: Speaker,
-    subagents: Vec<Speaker>,
-}
-
-/// One agent in one turn.
-pub(super) struct Speaker {
-    /// Absent for the main agent.
-    pub(super) spawned: Option<Spawned>,
-    message: Option<Message>,
-    /// How often it called the model.
-    pub(super) calls: u64,
-    /// It has a tool's result that the model has not seen.
-    pub(super) owes_call: bool,
-    /// How many bytes its model is given.
-    pub(super) context: usize,
-    pub(super) last_text: String,
-    pub(super) tools: u64,
-    pub(super) spent: Usage,
-    pub(super) begun: Instant,
-}
-
-/// How a subagent came to be.
-#[derive(Clone)]
-pub(super) struct Spawned {
-    pub(super) tool_use_id: String,
-    pub(super) agent_id: String,
-    pub(super) kind: String,
-    pub(super) description: String,
-}
-
-struct Message {
+/// What the model is saying.
+pub(super) struct Message {
     id: String,
     blocks: u64,
     open: Option<Block>,
@@ -70,50 +39,6 @@ struct Block {
 pub(super) enum Voice {
     Text,
     Thinking,
-}
-
-impl Speakers {
-    pub(super) fn new(context: usize) -> Self {
-        Self { main: Speaker::new(None, context), subagents: Vec::new() }
-    }
-
-    pub(super) fn current(&mut self) -> &mut Speaker {
-        self.subagents.last_mut().unwrap_or(&mut self.main)
-    }
-
-    /// The subagent that speaks, if it is one.
-    pub(super) fn who(&self) -> Option<&Spawned> {
-        self.subagents.last().and_then(|speaker| speaker.spawned.as_ref())
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.subagents.len()
-    }
-
-    pub(super) fn spawn(&mut self, spawned: Spawned, context: usize) {
-        self.subagents.push(Speaker::new(Some(spawned), context));
-    }
-
-    /// The subagent is done.
-    pub(super) fn leave(&mut self) -> Option<Speaker> {
-        self.subagents.pop()
-    }
-}
-
-impl Speaker {
-    fn new(spawned: Option<Spawned>, context: usize) -> Self {
-        Self {
-            spawned,
-            message: None,
-            calls: 0,
-            owes_call: false,
-            context,
-            last_text: String::new(),
-            tools: 0,
-            spent: Usage::default(),
-            begun: Instant::now(),
-        }
-    }
 }
 
 impl Voice {
@@ -140,7 +65,7 @@ const SIGNATURE: &str = "ZGVtbw==";
 impl Agent {
     /// Says or thinks a text.
     pub(super) fn speak(&mut self, voice: Voice, text: &str) -> Result<(), Halt> {
-        if text.is_empty() || !self.is_heard() {
+        if text.is_empty() {
             return Ok(());
         }
         self.begin_block(voice)?;
@@ -161,7 +86,7 @@ impl Agent {
 
     /// A block that comes whole.
     pub(super) fn pad(&mut self, bytes: usize) -> Result<(), Halt> {
-        if bytes == 0 || !self.is_heard() {
+        if bytes == 0 {
             return Ok(());
         }
         self.begin_block(Voice::Text)?;
@@ -171,7 +96,7 @@ impl Agent {
 
     /// The same piece over and over.
     pub(super) fn repeat(&mut self, count: u64, piece: &str) -> Result<(), Halt> {
-        if count == 0 || piece.is_empty() || !self.is_heard() {
+        if count == 0 || piece.is_empty() {
             return Ok(());
         }
         let streams = self.streams();
@@ -326,8 +251,10 @@ impl Agent {
             let event = json!({ "type": "content_block_delta", "index": index, "delta": delta });
             self.stream_event(&id, &event)?;
         }
-        let message = self.message(&id, &json!([content]), usage);
-        self.emit_said(json!({ "type": "assistant", "message": message }))?;
+        if self.is_heard() {
+            let message = self.message(&id, &json!([content]), usage);
+            self.emit_said(json!({ "type": "assistant", "message": message }))?;
+        }
         if self.streams() {
             self.stream_event(&id, &json!({ "type": "content_block_stop", "index": index }))?;
         }

@@ -6,7 +6,8 @@ use super::agent::{Agent, Halt};
 use super::hooks::Occasion;
 use super::json::Look as _;
 use super::script;
-use super::speech::{Spawned, Voice};
+use super::speakers::Spawned;
+use super::speech::Voice;
 use super::tools::{Call, Outcome};
 
 /// How deep subagents may nest: each is a few frames on the stack.

@@ -51,6 +51,21 @@ pub(super) struct Outcome {
     pub(super) structured: Option<Value>,
 }
 
+/// A call that came to its end.
+struct Done {
+    outcome: Outcome,
+    /// What is told beside the result.
+    meta: Value,
+    /// Why the turn is to end.
+    stop: Option<String>,
+}
+
+impl From<Outcome> for Done {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, meta: Value::Null, stop: None }
+    }
+}
+
 impl Outcome {
     pub(super) fn done(content: impl Into<Value>, structured: Value) -> Self {
         Self { content: content.into(), is_error: false, structured: Some(structured) }
@@ -102,9 +117,12 @@ impl Agent {
         let id = self.use_tool(name, input)?;
         let call = Call { id: &id, name, input };
         match self.attempt(&call) {
-            Ok((outcome, meta)) => {
+            Ok(Done { outcome, meta, stop }) => {
                 self.tell_outcome(&call, &outcome, meta)?;
-                Ok(outcome)
+                match stop {
+                    Some(reason) => Err(Halt::Hook(reason)),
+                    None => Ok(outcome),
+                }
             }
             Err(halt) => {
                 self.tell_halted(&call, &halt)?;
@@ -113,18 +131,18 @@ impl Agent {
         }
     }
 
-    fn attempt(&mut self, call: &Call<'_>) -> Result<(Outcome, Value), Halt> {
+    fn attempt(&mut self, call: &Call<'_>) -> Result<Done, Halt> {
         let known = TOOLS.iter().find(|(name, _)| canonical(call.name) == *name);
         let known = known.filter(|(name, _)| self.has_tool(name));
         let need = match (known, self.server_of(call.name)) {
             (Some((_, fields)), _) => match missing(call.name, call.input, fields) {
-                Some(fault) => return Ok((Outcome::invalid(&fault), Value::Null)),
+                Some(fault) => return Ok(Outcome::invalid(&fault).into()),
                 None => self.need(call),
             },
             (None, Some(_)) => Need::Leave,
             (None, None) => {
                 let message = format!("Error: No such tool available: {}", call.name);
-                return Ok((Outcome::invalid(&message), Value::Null));
+                return Ok(Outcome::invalid(&message).into());
             }
         };
         match self.permit(call, &need)? {
@@ -132,8 +150,8 @@ impl Agent {
                 let call = Call { input: &input, ..*call };
                 let begun = Instant::now();
                 let outcome = self.perform(&call)?;
-                self.after(&call, &outcome, begun)?;
-                Ok((outcome, json!({ "permission_decision": how })))
+                let stop = self.after(&call, &outcome, begun)?;
+                Ok(Done { outcome, meta: json!({ "permission_decision": how }), stop })
             }
             Permit::No(refusal) => {
                 if let Some(turn) = &mut self.turn {
@@ -146,7 +164,8 @@ impl Agent {
                 if refusal.interrupt {
                     return Err(Halt::Interrupted(Cut::User));
                 }
-                Ok((Outcome::failed(&refusal.message), refusal.meta))
+                let outcome = Outcome::failed(&refusal.message);
+                Ok(Done { outcome, meta: refusal.meta, stop: None })
             }
         }
     }
@@ -191,8 +210,13 @@ impl Agent {
         }
     }
 
-    /// Hooks that look at what was done.
-    fn after(&mut self, call: &Call<'_>, outcome: &Outcome, begun: Instant) -> Result<(), Halt> {
+    /// Hooks look at what was done; why one wants no more, if one does.
+    fn after(
+        &mut self,
+        call: &Call<'_>,
+        outcome: &Outcome,
+        begun: Instant,
+    ) -> Result<Option<String>, Halt> {
         let mut fields = json!({
             "tool_name": call.name,
             "tool_input": call.input,
@@ -207,10 +231,7 @@ impl Agent {
         };
         fields.as_object_mut().map(|fields| fields.insert(key.to_owned(), value));
         let occasion = Occasion { event, subject: call.name, tool_use_id: Some(call.id), fields };
-        match hooks::stopped(&self.raise(&occasion)?) {
-            Some(reason) => Err(Halt::Hook(reason)),
-            None => Ok(()),
-        }
+        Ok(hooks::stopped(&self.raise(&occasion)?))
     }
 
     fn tell_outcome(

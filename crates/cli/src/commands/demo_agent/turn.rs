@@ -10,7 +10,8 @@ use super::hooks::{self, Occasion};
 use super::json::Look as _;
 use super::result::Ending;
 use super::script::{self, DIRECTIVES, Step};
-use super::speech::{Speakers, Voice};
+use super::speakers::Speakers;
+use super::speech::Voice;
 use super::usage::{Models, Usage, sum};
 use crate::print;
 
@@ -127,6 +128,7 @@ impl Agent {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), Halt> {
+        self.look()?;
         match step {
             Step::Say(text) => self.speak(Voice::Text, &self.fill(text)),
             Step::Think(text) => self.speak(Voice::Thinking, &self.fill(text)),

@@ -257,6 +257,8 @@ pub const ESCAPES: &[(&str, &[&str])] = &[
             "--upload-pack",
             "--receive-pack",
             "--open-files-in-pager",
+            "--show-signature",
+            "--no-index",
             "--git-dir",
             "--work-tree",
             "-O",

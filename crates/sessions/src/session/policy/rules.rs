@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use agentwire_protocol::AgentType;
+use agentwire_protocol::event::input_digest;
+use agentwire_protocol::{AgentType, Json};
 
 use super::call::{Call, Touches};
 use super::paths::{Pattern, Places, Resolve};
@@ -63,8 +64,8 @@ pub(super) enum Denial {
 pub(super) struct Measure<'a> {
     pub(super) places: &'a Places,
     pub(super) resolve: Resolve<'a>,
-    /// The digest of the call's input.
-    pub(super) digest: &'a str,
+    /// The call's input; long ones are worth no digest unless a rule wants it.
+    pub(super) input: Option<&'a Json<'a>>,
 }
 
 impl Rule {
@@ -109,7 +110,7 @@ impl Rule {
         is_subject
             && match (&self.detail, &call.touches) {
                 (Detail::Any, _) => true,
-                (Detail::Input(digest), _) => digest == measure.digest,
+                (Detail::Input(digest), _) => *digest == input_digest(measure.input),
                 (Detail::Command { words, more }, Touches::Command(command)) => {
                     let fits = command.words.as_ref().is_some_and(|own| match more {
                         true => own.starts_with(words) && !readonly::escapes(own, words.len()),
@@ -164,7 +165,7 @@ impl Rule {
         let sure = |is_sure| if is_sure { Denial::Sure } else { Denial::None };
         match (&self.detail, &call.touches) {
             (Detail::Any, _) => Denial::Sure,
-            (Detail::Input(digest), _) => sure(digest == measure.digest),
+            (Detail::Input(digest), _) => sure(*digest == input_digest(measure.input)),
             (Detail::Text(text), Touches::Command(command)) => sure(*text == command.text),
             (Detail::Text(_), _) => Denial::None,
             (Detail::Command { words, .. }, Touches::Command(command)) => {

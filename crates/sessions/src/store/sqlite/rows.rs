@@ -53,18 +53,23 @@ pub(super) fn append(
     let id = summary.id.as_str();
     let owner = append.record.owner.as_deref();
     let state = summary.state.as_str();
-    let known: Option<(i64, u64, Option<String>)> = connection
-        .prepare_cached("SELECT session, last, owner FROM sessions WHERE id = ?1")?
-        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+    let known: Option<(i64, u64, Option<String>, String)> = connection
+        .prepare_cached("SELECT session, last, owner, state FROM sessions WHERE id = ?1")?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
         .optional()?;
-    let last = append.check(known.as_ref().map(|(_, last, owner)| (*last, owner.as_deref())))?;
-    let session = if let Some((session, ..)) = known {
+    let last = append.check(known.as_ref().map(|(_, last, owner, _)| (*last, owner.as_deref())))?;
+    let session = if let Some((session, .., before)) = known {
         connection
             .prepare_cached(
-                "UPDATE sessions SET state = ?2, owner = ?3, last = ?4, record = ?5 \
-                 WHERE session = ?1",
+                "UPDATE sessions SET owner = ?2, last = ?3, record = ?4 WHERE session = ?1",
             )?
-            .execute(params![session, state, owner, last, record])?;
+            .execute(params![session, owner, last, record])?;
+        // By itself, and seldom: it writes a page of the index of live sessions too.
+        if before != state {
+            connection
+                .prepare_cached("UPDATE sessions SET state = ?2 WHERE session = ?1")?
+                .execute(params![session, state])?;
+        }
         session
     } else {
         connection

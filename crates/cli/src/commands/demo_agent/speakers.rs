@@ -1,0 +1,83 @@
+//! Who speaks, and what is known of each.
+
+use std::time::Instant;
+
+use super::speech::Message;
+use super::usage::Usage;
+
+/// Who speaks: the main agent, and on it the subagents that run.
+pub(super) struct Speakers {
+    main: Speaker,
+    subagents: Vec<Speaker>,
+}
+
+/// One agent in one turn.
+pub(super) struct Speaker {
+    /// Absent for the main agent.
+    pub(super) spawned: Option<Spawned>,
+    /// What it is saying.
+    pub(super) message: Option<Message>,
+    /// How often it called the model.
+    pub(super) calls: u64,
+    /// It has a tool's result that the model has not seen.
+    pub(super) owes_call: bool,
+    /// How many bytes its model is given.
+    pub(super) context: usize,
+    pub(super) last_text: String,
+    pub(super) tools: u64,
+    pub(super) spent: Usage,
+    pub(super) begun: Instant,
+}
+
+/// How a subagent came to be.
+#[derive(Clone)]
+pub(super) struct Spawned {
+    pub(super) tool_use_id: String,
+    pub(super) agent_id: String,
+    pub(super) kind: String,
+    pub(super) description: String,
+}
+
+impl Speakers {
+    pub(super) fn new(context: usize) -> Self {
+        Self { main: Speaker::new(None, context), subagents: Vec::new() }
+    }
+
+    pub(super) fn current(&mut self) -> &mut Speaker {
+        self.subagents.last_mut().unwrap_or(&mut self.main)
+    }
+
+    /// The subagent that speaks, if it is one.
+    pub(super) fn who(&self) -> Option<&Spawned> {
+        self.subagents.last().and_then(|speaker| speaker.spawned.as_ref())
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.subagents.len()
+    }
+
+    pub(super) fn spawn(&mut self, spawned: Spawned, context: usize) {
+        self.subagents.push(Speaker::new(Some(spawned), context));
+    }
+
+    /// The subagent is done.
+    pub(super) fn leave(&mut self) -> Option<Speaker> {
+        self.subagents.pop()
+    }
+}
+
+impl Speaker {
+    fn new(spawned: Option<Spawned>, context: usize) -> Self {
+        Self {
+            spawned,
+            message: None,
+            calls: 0,
+            owes_call: false,
+            context,
+            last_text: String::new(),
+            tools: 0,
+            spent: Usage::default(),
+            begun: Instant::now(),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `agentwire doctor`: checks the set-up, and says how to mend what is wrong.
+
+mod place;
+mod turn;
+
+use std::io::{self, Write};
+
+use agentwire_protocol::{AgentType, Json, SessionConfig};
+use agentwire_sessions::process::{Contain, Containment};
+use agentwire_sessions::session::policy::Policy;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::{Doctor, Global};
+use crate::engine;
+use crate::failure::Failure;
+use crate::installed::{self, Installed, Standing};
+use crate::print;
+use crate::settings::{self, Loaded};
+use crate::shown::{self, Paint};
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    status: Verdict,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mend: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Verdict {
+    Ok,
+    /// It works, but not as it might.
+    Warn,
+    /// It does not work.
+    Fail,
+}
+
+impl Check {
+    fn ok(name: &'static str, message: impl Into<String>) -> Self {
+        Self { name, status: Verdict::Ok, message: message.into(), mend: None }
+    }
+
+    fn warn(name: &'static str, message: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { status: Verdict::Warn, mend: Some(mend.into()), ..Self::ok(name, message) }
+    }
+
+    fn fail(name: &'static str, message: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { status: Verdict::Fail, mend: Some(mend.into()), ..Self::ok(name, message) }
+    }
+}
+
+pub(crate) fn run(global: &Global, args: &Doctor) -> Result<(), Failure> {
+    let mut checks = Vec::new();
+    if let Some(loaded) = settings(global, &mut checks) {
+        checks.push(policy(&loaded));
+        place::check(&loaded, &mut checks);
+        engine::runtime()?.block_on(async {
+            let contain = Contain::probe(loaded.engine.keeper.clone()).await;
+            checks.push(containment(&contain));
+            for agent in installed::look(&loaded.engine, &contain).await {
+                checks.push(installation(&agent, loaded.agent));
+            }
+            checks.push(turn::check(&loaded).await);
+        });
+    }
+    let ok = checks.iter().all(|check| check.status != Verdict::Fail);
+    if args.json {
+        print::json(&json!({ "ok": ok, "checks": checks }))?;
+    } else {
+        write(&mut print::stdout(), &checks, Paint::stdout())?;
+    }
+    if ok { Ok(()) } else { Err(Failure::Exit(1)) }
+}
+
+/// The settings; without the file if that is no good, so that the rest can be looked at.
+fn settings(global: &Global, checks: &mut Vec<Check>) -> Option<Loaded> {
+    let mend = "correct it; `agentwire schema config` says what it may hold";
+    match settings::load(global) {
+        Ok(loaded) => {
+            checks.push(match &loaded.file {
+                Some(path) => Check::ok("settings", format!("{} is valid", path.display())),
+                None => Check::ok("settings", "there is no config.toml: all is as it comes"),
+            });
+            Some(loaded)
+        }
+        Err(error) => {
+            checks.push(Check::fail("settings", error.message.clone(), mend));
+            match settings::load_without_file(global) {
+                Ok(loaded) => Some(loaded),
+                Err(other) if other == error => None,
+                Err(other) => {
+                    checks.push(Check::fail("settings", other.message, "correct the variable"));
+                    None
+                }
+            }
+        }
+    }
+}
+
+/// Whether the rules can be understood; a session would be refused with one that cannot.
+fn policy(loaded: &Loaded) -> Check {
+    let name = "policy";
+    let defaults = &loaded.engine.defaults;
+    let mut config = SessionConfig::default();
+    defaults.apply(&mut config);
+    let home = std::env::home_dir();
+    match Policy::new(loaded.agent.unwrap_or(AgentType::Claude), &config, home.as_deref()) {
+        Ok(_) => Check::ok(
+            name,
+            format!(
+                "{}; {} allowed, {} blocked",
+                Json::of(&config.approval_mode.unwrap_or_default()).get().trim_matches('"'),
+                shown::count(defaults.allow.iter().flatten().count() as u64, "rule"),
+                defaults.block.len()
+            ),
+        ),
+        Err(error) => Check::fail(name, error.message, "correct [policy] in the settings"),
+    }
+}
+
+fn containment(contain: &Contain) -> Check {
+    match contain.containment() {
+        Containment::Keeper { .. } => Check::ok(
+            "containment",
+            "a keeper for each agent: nothing it starts outlives its session or agentwire",
+        ),
+        Containment::ProcessGroup { reason } => Check::warn(
+            "containment",
+            format!(
+                "only a process group for each agent: what leaves the group, or lives on when \
+                 agentwire is killed, stays ({reason})"
+            ),
+            "run agentwire from its own file, on Linux, where it may start itself",
+        ),
+    }
+}
+
+fn installation(agent: &Installed, wanted: Option<AgentType>) -> Check {
+    let name = agent.name;
+    let version = shown::line(agent.version.as_deref().unwrap_or("of unknown version"));
+    let Some(path) = &agent.path else {
+        let message = format!("not available: {}", agent.error.as_deref().unwrap_or_default());
+        let mend = match agent.variable {
+            Some(variable) => format!("{}, or set {variable} to its path", agent.install),
+            None => agent.install.to_owned(),
+        };
+        let needed = agent.configured || wanted.is_some_and(|wanted| wanted.as_str() == name);
+        return match needed {
+            true => Check::fail(name, message, mend),
+            false => Check::warn(name, message, mend),
+        };
+    };
+    let message = format!("{version} at {}, {}", path.display(), agent.standing.words());
+    match agent.standing {
+        Standing::Tested | Standing::Between => Check::ok(name, message),
+        // There is nothing to test it against.
+        Standing::Unknown if name == AgentType::Acp.as_str() => {
+            Check::ok(name, format!("{version} at {}", path.display()))
+        }
+        Standing::Unknown => {
+            Check::warn(name, message, format!("see what `{} --version` says", path.display()))
+        }
+        Standing::Newer => Check::warn(
+            name,
+            message,
+            "it will most likely work: what is not understood is kept and shown",
+        ),
+        Standing::Older => Check::warn(name, message, format!("upgrade it: {}", agent.install)),
+        Standing::Missing => Check::fail(name, message, agent.install),
+    }
+}
+
+fn write(out: &mut impl Write, checks: &[Check], paint: Paint) -> io::Result<()> {
+    let widest = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    for check in checks {
+        let mark = match check.status {
+            Verdict::Ok => paint.green("✓"),
+            Verdict::Warn => paint.yellow("!"),
+            Verdict::Fail => paint.red("✗"),
+        };
+        let name = shown::pad(check.name, widest);
+        writeln!(out, "{mark} {}  {}", paint.bold(&name), shown::line(&check.message))?;
+        if let Some(mend) = &check.mend {
+            writeln!(out, "  {}  → {}", " ".repeat(widest), shown::line(mend))?;
+        }
+    }
+    let number = |verdict| checks.iter().filter(|check| check.status == verdict).count();
+    let told = match (number(Verdict::Fail), number(Verdict::Warn)) {
+        (0, 0) => "all is well".to_owned(),
+        (0, warned) => {
+            format!("it works; {} could be better", shown::count(warned as u64, "thing"))
+        }
+        (failed, _) => format!("{} must be mended", shown::count(failed as u64, "thing")),
+    };
+    writeln!(out, "\n{told}")
+}

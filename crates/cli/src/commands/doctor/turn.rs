@@ -1,0 +1,94 @@
+//! One turn of the demo agent, through everything that a real one goes through but the disk.
+
+use std::time::Duration;
+
+use agentwire_protocol::{AgentType, Event, EventKind, Prompt, SessionConfig};
+use agentwire_sessions::settings::StoreKind;
+use agentwire_sessions::{Hub, NewSession, Settings};
+
+use super::Check;
+use crate::settings::Loaded;
+
+const NAME: &str = "demo turn";
+
+/// A turn takes less than a second.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the demo agent is told to say.
+const WORD: &str = "ok";
+
+pub(super) async fn check(loaded: &Loaded) -> Check {
+    let mend = "see `agentwire --log-level debug doctor`, and report what it says";
+    match tokio::time::timeout(PATIENCE, turn(loaded)).await {
+        Ok(Ok(text)) if text.trim() == WORD => {
+            Check::ok(NAME, "the demo agent was started, asked and answered")
+        }
+        Ok(Ok(text)) => Check::fail(NAME, format!("the demo agent said `{text}`"), mend),
+        Ok(Err(why)) => Check::fail(NAME, why, mend),
+        Err(_) => {
+            let why = format!("no answer in {} s", PATIENCE.as_secs());
+            Check::fail(NAME, why, mend)
+        }
+    }
+}
+
+/// Runs it in a place of its own, so that the user's log has no trace of it.
+async fn turn(loaded: &Loaded) -> Result<String, String> {
+    let place = tempfile::Builder::new().prefix("agentwire-doctor-").tempdir();
+    let place = place.map_err(|error| format!("failed to make a directory: {error}"))?;
+    let hub = Hub::open(Settings {
+        data_dir: place.path().to_owned(),
+        store: StoreKind::Memory,
+        keeper: loaded.engine.keeper.clone(),
+        ..Settings::default()
+    });
+    let hub = hub.await.map_err(|error| error.message)?;
+    let said = speak(&hub, &place.path().to_string_lossy()).await;
+    hub.shutdown().await;
+    said
+}
+
+async fn speak(hub: &Hub, directory: &str) -> Result<String, String> {
+    let config =
+        SessionConfig { working_directory: Some(directory.to_owned()), ..SessionConfig::default() };
+    let session = hub.start(NewSession {
+        agent: AgentType::Demo,
+        prompt: Some(Prompt::text(format!("/say {WORD}"))),
+        resume: None,
+        config,
+        key: None,
+    });
+    let session = session.await.map_err(|error| error.message)?;
+    let mut cursor = hub.events(session.id(), 0).await.map_err(|error| error.message)?;
+    let mut said = String::new();
+    while let Some(batch) = cursor.next().await.map_err(|error| error.to_string())? {
+        for (_, line) in batch.events() {
+            let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
+            match Event::from_json(text).map_err(|error| error.to_string())?.kind {
+                EventKind::TextChunk(chunk) => said.push_str(&chunk.content.decode()),
+                EventKind::TurnCompleted(_) => return Ok(said),
+                EventKind::TurnFailed(failed) => return Err(failed.error.to_string()),
+                EventKind::SessionStarted(_)
+                | EventKind::SessionEnded(_)
+                | EventKind::TurnStarted(_)
+                | EventKind::ToolStarted(_)
+                | EventKind::ToolProgress(_)
+                | EventKind::ToolCompleted(_)
+                | EventKind::ToolFailed(_)
+                | EventKind::FileChanged(_)
+                | EventKind::Error(_)
+                | EventKind::ThinkingChunk(_)
+                | EventKind::PlanUpdated(_)
+                | EventKind::AgentSpawned(_)
+                | EventKind::AgentFinished(_)
+                | EventKind::RequestRaised(_)
+                | EventKind::RequestSettled(_)
+                | EventKind::StatusChanged(_)
+                | EventKind::UsageReported(_)
+                | EventKind::Other(_)
+                | EventKind::Unknown(_) => {}
+            }
+        }
+    }
+    Err(session.summary().error.unwrap_or_else(|| "the session ended without a turn".to_owned()))
+}

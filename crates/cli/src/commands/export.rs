@@ -1,0 +1,82 @@
+//! `agentwire export`: a session's whole log, or a transcript of it.
+
+mod transcript;
+
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use agentwire_protocol::Event;
+use agentwire_sessions::Hub;
+
+use self::transcript::{Style, Transcript};
+use crate::args::{Export, ExportFormat, Global};
+use crate::engine;
+use crate::failure::Failure;
+use crate::print::{self, Progress};
+use crate::shown;
+
+pub(crate) fn run(global: &Global, args: &Export) -> Result<(), Failure> {
+    engine::reading(global, async |hub| {
+        // Found before a file is made or emptied for it.
+        let id = hub.find(&args.session).await?;
+        let out: Box<dyn Write> = match &args.output {
+            Some(path) if path.as_os_str() != "-" => Box::new(create(path)?),
+            _ => Box::new(print::stdout()),
+        };
+        write(hub, &id, args.format, BufWriter::new(out)).await
+    })
+}
+
+/// Writes what there is now; of a session that runs, no more is waited for.
+async fn write(
+    hub: &Hub,
+    id: &agentwire_protocol::SessionId,
+    format: ExportFormat,
+    mut out: BufWriter<Box<dyn Write>>,
+) -> Result<(), Failure> {
+    let summary = hub.summary(id).await?;
+    let mut transcript = match format {
+        ExportFormat::Jsonl => None,
+        ExportFormat::Text => Some(Transcript::new(Style::Text)),
+        ExportFormat::Markdown => Some(Transcript::new(Style::Markdown)),
+    };
+    if let Some(transcript) = &mut transcript {
+        transcript.begin(&summary, &mut out)?;
+    }
+    let mut cursor = hub.events(id, 0).await?;
+    let mut progress = Progress::new();
+    let mut bytes = 0;
+    while cursor.position() < summary.last_seq
+        && let Some(batch) = cursor.next().await?
+    {
+        match &mut transcript {
+            None => out.write_all(&batch.lines)?,
+            Some(transcript) => {
+                for (_, line) in batch.events() {
+                    let text = std::str::from_utf8(line).map_err(io::Error::other)?;
+                    transcript
+                        .event(&Event::from_json(text).map_err(io::Error::other)?, &mut out)?;
+                }
+            }
+        }
+        bytes += batch.lines.len() as u64;
+        let (last, all) = (cursor.position(), summary.last_seq);
+        progress.show(&format!("{last} of {all} events, {}", shown::bytes(bytes)));
+    }
+    progress.clear();
+    if let Some(transcript) = &mut transcript {
+        transcript.end(&mut out)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// A log may hold anything that the agent saw: the file is its owner's alone.
+fn create(path: &Path) -> Result<impl Write + use<>, Failure> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    file.map_err(|error| {
+        let text = format!("failed to write {}: {error}", path.display());
+        Failure::Io(io::Error::new(error.kind(), text))
+    })
+}

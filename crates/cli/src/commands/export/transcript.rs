@@ -1,0 +1,413 @@
+//! A session as people read it: prompts, answers, tools, changes and what they cost.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use agentwire_protocol::event::{
+    FileChangeType, FileChanged, RequestKind, RequestSettled, Status, ToolFailure, TurnFailure,
+};
+use agentwire_protocol::{Event, EventKind, Json, MAIN_AGENT, SessionSummary, TokenUsage};
+use serde_json::Value;
+
+use crate::commands::show::tokens;
+use crate::shown;
+
+/// How many lines of a tool's result are shown; all are in the log.
+const RESULT_LINES: usize = 40;
+
+/// How much of a tool's arguments stands on its line.
+const ARGUMENT_COLUMNS: usize = 200;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    Text,
+    Markdown,
+}
+
+/// Takes events and writes a transcript.
+#[derive(Debug)]
+pub(super) struct Transcript {
+    style: Style,
+    /// Texts that are not whole yet, oldest first.
+    open: Vec<Block>,
+    /// What was asked, by request.
+    asked: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+struct Block {
+    agent: String,
+    id: Option<String>,
+    is_thinking: bool,
+    text: String,
+}
+
+impl Transcript {
+    pub(super) fn new(style: Style) -> Self {
+        Self { style, open: Vec::new(), asked: BTreeMap::new() }
+    }
+
+    /// What the session is.
+    pub(super) fn begin(
+        &mut self,
+        session: &SessionSummary,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let title = session.title.as_deref().map(shown::line);
+        let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| "Session".to_owned());
+        let mark = match self.style {
+            Style::Text => "",
+            Style::Markdown => "# ",
+        };
+        writeln!(out, "{mark}{title}\n")?;
+        let fields = [
+            ("Session", Some(session.id.as_str())),
+            ("Agent", Some(session.agent_type.as_str())),
+            ("Version", session.agent_version.as_deref()),
+            ("Model", session.model.as_deref()),
+            ("Directory", session.working_directory.as_deref()),
+            ("Began", Some(session.created_at.as_str())),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value {
+                writeln!(out, "- {name}: {}", shown::line(value))?;
+            }
+        }
+        writeln!(out)
+    }
+
+    /// The next event.
+    pub(super) fn event(&mut self, event: &Event<'_>, out: &mut impl Write) -> io::Result<()> {
+        let agent = event.agent_id.decode();
+        let (content, block, is_complete, is_thinking) = match &event.kind {
+            EventKind::TextChunk(chunk) => {
+                (&chunk.content, &chunk.block_id, chunk.is_complete, false)
+            }
+            EventKind::ThinkingChunk(chunk) => {
+                (&chunk.content, &chunk.block_id, chunk.is_complete, true)
+            }
+            // These say nothing here, so that they need not cut a text in two.
+            EventKind::UsageReported(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::Other(_)
+            | EventKind::Unknown(_) => return Ok(()),
+            kind => {
+                self.close(|open| open.agent == agent, out)?;
+                return self.other(kind, &agent, out);
+            }
+        };
+        let block = block.as_ref().map(|id| id.to_string());
+        let is_same = |open: &Block| {
+            open.agent == agent && open.id == block && open.is_thinking == is_thinking
+        };
+        match self.open.iter_mut().find(|open| is_same(open)) {
+            Some(open) => open.text.push_str(&content.decode()),
+            None => self.open.push(Block {
+                agent: agent.to_string(),
+                id: block.clone(),
+                is_thinking,
+                text: content.to_string(),
+            }),
+        }
+        if is_complete { self.close(is_same, out) } else { Ok(()) }
+    }
+
+    /// What was not whole is written as far as it came.
+    pub(super) fn end(&mut self, out: &mut impl Write) -> io::Result<()> {
+        self.close(|_| true, out)
+    }
+
+    fn close(&mut self, fits: impl Fn(&Block) -> bool, out: &mut impl Write) -> io::Result<()> {
+        let (done, open) = std::mem::take(&mut self.open).into_iter().partition(|open| fits(open));
+        self.open = open;
+        let done: Vec<Block> = done;
+        for block in done.iter().filter(|block| !block.text.trim().is_empty()) {
+            match block.is_thinking {
+                true => {
+                    self.note(&block.agent, "Thinking", "", out)?;
+                    self.quote(&block.agent, &block.text, out)?;
+                }
+                false => self.part(&block.agent, &block.text, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn other(&mut self, kind: &EventKind<'_>, agent: &str, out: &mut impl Write) -> io::Result<()> {
+        match kind {
+            EventKind::TurnStarted(turn) => {
+                let heading = match self.style {
+                    Style::Text => format!("--- turn {} ---", turn.turn_number),
+                    Style::Markdown => format!("## Turn {}", turn.turn_number),
+                };
+                writeln!(out, "{heading}\n")?;
+                match &turn.prompt {
+                    Some(prompt) => self.quote(agent, &prompt.decode(), out),
+                    None => Ok(()),
+                }
+            }
+            EventKind::TurnCompleted(turn) => {
+                let spent = spent(Some(&turn.usage), turn.duration_ms, turn.cost_usd);
+                self.note(agent, "Done", &spent, out)
+            }
+            EventKind::TurnFailed(turn) => {
+                let label = match turn.reason {
+                    TurnFailure::Interrupted => "Interrupted",
+                    TurnFailure::Error
+                    | TurnFailure::MaxTurns
+                    | TurnFailure::Budget
+                    | TurnFailure::Refused
+                    | TurnFailure::Died => "Failed",
+                };
+                self.note(agent, label, &turn.error.decode(), out)
+            }
+            EventKind::ToolStarted(tool) => {
+                let server = tool.server.as_ref().map(|server| format!("{server}: "));
+                let name = format!("{}{}", server.unwrap_or_default(), tool.tool_name);
+                let argument = tool.arguments.as_ref().map(argument).unwrap_or_default();
+                self.call(agent, &name, &argument, out)
+            }
+            EventKind::ToolCompleted(tool) => {
+                let result = tool.result.as_ref().map(result).unwrap_or_default();
+                if let Some(error) = &tool.error {
+                    self.note(agent, "Tool failed", &error.decode(), out)?;
+                }
+                // Often the one is the other.
+                match &tool.error {
+                    Some(error) if error.decode().trim() == result.trim() => Ok(()),
+                    Some(_) | None => self.code(agent, "", &result, out),
+                }
+            }
+            EventKind::ToolFailed(tool) => {
+                let label = match tool.reason {
+                    ToolFailure::Denied => "Denied",
+                    ToolFailure::Interrupted => "Tool interrupted",
+                    ToolFailure::Invalid => "Tool failed",
+                };
+                self.note(agent, label, &tool.error.decode(), out)
+            }
+            EventKind::FileChanged(file) => self.file(agent, file, out),
+            EventKind::Error(error) => self.note(agent, "Error", &error.message.decode(), out),
+            EventKind::PlanUpdated(plan) => {
+                self.note(agent, "Plan", "", out)?;
+                self.part(agent, &plan.to_markdown(), out)
+            }
+            EventKind::AgentSpawned(spawned) => {
+                let what = [&spawned.name, &spawned.description].into_iter().flatten();
+                let what = what.map(|text| text.to_string()).collect::<Vec<_>>().join(": ");
+                self.note(agent, "Subagent", &what, out)
+            }
+            EventKind::AgentFinished(finished) => {
+                let spent = spent(finished.usage.as_ref(), finished.duration_ms, None);
+                self.note(agent, "Subagent done", &spent, out)
+            }
+            EventKind::RequestRaised(request) => {
+                let tool = request.tool_name.as_ref().map(|name| name.to_string());
+                let questions = request.questions.iter().map(|asked| asked.question.to_string());
+                let what = match request.kind {
+                    RequestKind::Permission => tool.unwrap_or_default(),
+                    RequestKind::Question => questions.collect::<Vec<_>>().join(" "),
+                    // Clients answer these by themselves.
+                    RequestKind::Hook | RequestKind::Mcp => return Ok(()),
+                    RequestKind::Other => {
+                        request.title.as_ref().map(|title| title.to_string()).unwrap_or_default()
+                    }
+                };
+                self.asked.insert(request.request_id.to_string(), what);
+                Ok(())
+            }
+            EventKind::RequestSettled(settled) => self.settled(agent, settled, out),
+            EventKind::StatusChanged(changed) => {
+                let label = match changed.status {
+                    Status::Model => "Model",
+                    Status::Mode => "Mode",
+                    Status::Notice => "Notice",
+                    Status::Warning => "Warning",
+                    Status::Compacted => "Context shortened",
+                    Status::Ready
+                    | Status::Working
+                    | Status::Idle
+                    | Status::Waiting
+                    | Status::Prompted
+                    | Status::Queue
+                    | Status::Compacting
+                    | Status::Retrying
+                    | Status::RateLimit
+                    | Status::Session
+                    | Status::Title
+                    | Status::Commands
+                    | Status::McpServer
+                    | Status::Hook
+                    | Status::Task
+                    | Status::Diff
+                    | Status::Account
+                    | Status::Suggestion => return Ok(()),
+                };
+                let message = changed.message.as_ref().map(|text| text.to_string());
+                self.note(agent, label, &message.unwrap_or_default(), out)
+            }
+            EventKind::SessionEnded(ended) => match &ended.error {
+                Some(error) => self.note(agent, "Session failed", &error.decode(), out),
+                None => self.note(agent, "Session ended", "", out),
+            },
+            EventKind::SessionStarted(_)
+            | EventKind::TextChunk(_)
+            | EventKind::ThinkingChunk(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::UsageReported(_)
+            | EventKind::Other(_)
+            | EventKind::Unknown(_) => Ok(()),
+        }
+    }
+
+    fn settled(
+        &mut self,
+        agent: &str,
+        settled: &RequestSettled<'_>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let Some(what) = self.asked.remove(&*settled.request_id.decode()) else { return Ok(()) };
+        let mut text = format!("{what}: {} by {}", settled.outcome.as_str(), settled.by.as_str());
+        if let Some(reason) = &settled.reason {
+            text.push_str(&format!(" ({reason})"));
+        }
+        self.note(agent, "Asked", &text, out)
+    }
+
+    fn file(
+        &mut self,
+        agent: &str,
+        file: &FileChanged<'_>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let label = match file.change_type {
+            FileChangeType::Created => "Created",
+            FileChangeType::Modified => "Changed",
+            FileChangeType::Deleted => "Deleted",
+        };
+        let to = file.moved_to.as_ref().map(|path| format!(" → {path}")).unwrap_or_default();
+        self.note(agent, label, &format!("{}{to}", file.file_path), out)?;
+        match &file.diff {
+            Some(diff) => self.code(agent, "diff", &diff.decode(), out),
+            None => Ok(()),
+        }
+    }
+
+    /// One thing that happened, in one line.
+    fn note(&self, agent: &str, label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+        let text = shown::line(text);
+        let line = match (self.style, text.is_empty()) {
+            (Style::Text, true) => format!("[{label}]"),
+            (Style::Text, false) => format!("[{label}] {text}"),
+            (Style::Markdown, true) => format!("*{label}*"),
+            (Style::Markdown, false) => format!("*{label}:* {}", inline_code(&text)),
+        };
+        self.part(agent, &line, out)
+    }
+
+    fn call(&self, agent: &str, name: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+        let (name, text) = (shown::line(name), shown::line(text));
+        let text = shown::cut(&text, ARGUMENT_COLUMNS);
+        let line = match (self.style, text.is_empty()) {
+            (Style::Text, _) => format!("● {name} {text}"),
+            (Style::Markdown, true) => format!("**{name}**"),
+            (Style::Markdown, false) => format!("**{name}** {}", inline_code(&text)),
+        };
+        self.part(agent, line.trim_end(), out)
+    }
+
+    fn quote(&self, agent: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+        let lines: Vec<String> = text.trim_end().lines().map(|line| format!("> {line}")).collect();
+        self.part(agent, &lines.join("\n"), out)
+    }
+
+    fn code(
+        &self,
+        agent: &str,
+        language: &str,
+        text: &str,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let text = text.trim_end();
+        if text.is_empty() {
+            return Ok(());
+        }
+        let mut lines: Vec<&str> = text.lines().take(RESULT_LINES).collect();
+        let left = text.lines().count() - lines.len();
+        let more = format!("… {} more", shown::count(left as u64, "line"));
+        if left > 0 {
+            lines.push(&more);
+        }
+        let text = match self.style {
+            Style::Text => lines.iter().map(|line| format!("  {line}\n")).collect(),
+            Style::Markdown => {
+                let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
+                format!("{fence}{language}\n{}\n{fence}", lines.join("\n"))
+            }
+        };
+        self.part(agent, &text, out)
+    }
+
+    /// Writes a paragraph; what is a subagent's is set apart.
+    fn part(&self, agent: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+        let prefix = match (self.style, agent == MAIN_AGENT) {
+            (_, true) => "",
+            (Style::Text, false) => "    ",
+            (Style::Markdown, false) => "> ",
+        };
+        for line in shown::harmless(text).trim_end().lines() {
+            writeln!(out, "{}", format_args!("{prefix}{line}").to_string().trim_end())?;
+        }
+        writeln!(out)
+    }
+}
+
+/// What a turn took, as far as it is known.
+fn spent(usage: Option<&TokenUsage>, duration_ms: Option<u64>, cost: Option<f64>) -> String {
+    let duration = duration_ms.map(|time| format!("{:.1} s", time as f64 / 1000.0));
+    let usage = usage.filter(|usage| usage.total_tokens > 0).map(tokens);
+    let parts = [duration, usage, cost.map(shown::dollars)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// The argument that says most, or all of them.
+fn argument(arguments: &Json<'_>) -> String {
+    let telling =
+        ["command", "file_path", "path", "pattern", "query", "url", "description", "prompt"];
+    let read = arguments.read::<Value>().ok();
+    let found = telling.iter().find_map(|name| read.as_ref()?.get(name)?.as_str());
+    match found {
+        Some(text) => text.to_owned(),
+        None if arguments.get() == "{}" => String::new(),
+        None => arguments.get().to_owned(),
+    }
+}
+
+/// The text of a tool's result, whatever its shape.
+fn result(result: &Json<'_>) -> String {
+    let text_of = |part: &Value| {
+        let kind = part.get("type").and_then(Value::as_str);
+        match part.get("text").and_then(Value::as_str) {
+            Some(text) => text.to_owned(),
+            None => format!("[{}]", kind.unwrap_or("data")),
+        }
+    };
+    match result.read::<Value>() {
+        Ok(Value::String(text)) => text,
+        Ok(Value::Array(parts)) => parts.iter().map(text_of).collect::<Vec<_>>().join("\n"),
+        Ok(Value::Null) => String::new(),
+        Ok(value @ (Value::Bool(_) | Value::Number(_) | Value::Object(_))) => format!("{value:#}"),
+        // Such as lone surrogates, which no string of ours can hold.
+        Err(_) => result.get().to_owned(),
+    }
+}
+
+fn inline_code(text: &str) -> String {
+    let ticks = "`".repeat(longest_run(text, '`') + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{ticks}{space}{text}{space}{ticks}")
+}
+
+fn longest_run(text: &str, c: char) -> usize {
+    text.split(|other| other != c).map(str::len).max().unwrap_or(0)
+}

@@ -1,0 +1,154 @@
+//! `agentwire ls`: sessions, newest first.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use agentwire_protocol::event::SessionEndReason;
+use agentwire_protocol::{SessionState, SessionSummary};
+use agentwire_sessions::Hub;
+use agentwire_sessions::store::Filter;
+use serde_json::json;
+
+use crate::args::{Global, Ls};
+use crate::engine;
+use crate::failure::Failure;
+use crate::print;
+use crate::shown::{self, Paint};
+
+/// The narrowest a column of free text becomes on a small terminal.
+const NARROW: usize = 12;
+
+pub(crate) fn run(global: &Global, args: &Ls) -> Result<(), Failure> {
+    let limit = if args.all { usize::MAX } else { args.limit };
+    let (sessions, more) = engine::reading(global, async |hub| sessions(hub, limit).await)?;
+    if args.json {
+        return Ok(print::json(&json!({ "sessions": sessions }))?);
+    }
+    if sessions.is_empty() {
+        print::note("there are no sessions yet; `agentwire run` starts one");
+        return Ok(());
+    }
+    write(&mut print::stdout(), &sessions, Paint::stdout(), print::columns())?;
+    if more {
+        print::note(&format!("the last {limit} are shown; --all shows all"));
+    }
+    Ok(())
+}
+
+/// Those that run, then the others, each newest first; and whether there are more.
+async fn sessions(hub: &Hub, limit: usize) -> Result<(Vec<SessionSummary>, bool), Failure> {
+    let mut shown = hub.sessions(Filter { live: true, ..Filter::default() }).await?;
+    // Enough to know whether there are more.
+    let enough = limit.checked_add(shown.len()).and_then(|enough| enough.checked_add(1));
+    let all = hub.sessions(Filter { limit: enough, ..Filter::default() }).await?;
+    shown.extend(all.into_iter().filter(|session| session.state == SessionState::Ended));
+    let more = shown.len() > limit;
+    shown.truncate(limit);
+    Ok((shown, more))
+}
+
+fn write(
+    out: &mut impl Write,
+    sessions: &[SessionSummary],
+    paint: Paint,
+    columns: Option<usize>,
+) -> io::Result<()> {
+    let head = ["ID", "STATE", "AGENT", "AGE", "TURNS", "COST", "TITLE", "DIRECTORY"];
+    let rows: Vec<[String; 8]> = sessions.iter().map(row).collect();
+    let mut widths = head.map(str::len);
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(shown::width(cell));
+        }
+    }
+    let [id, state, agent, age, turns, cost, title, directory] = widths;
+    // A mark, and two spaces before each column but the first.
+    let fixed = 2 + id + state + agent + age + turns + cost + 2 * 7;
+    let free = columns.map(|columns| columns.saturating_sub(fixed));
+    let (title, directory) = match free {
+        Some(free) if title + directory > free => {
+            let directory = directory.min((free / 2).max(NARROW));
+            (free.saturating_sub(directory).max(NARROW), directory)
+        }
+        _ => (title, directory),
+    };
+    let line = |mark: &str, cells: [&str; 8]| {
+        let [c_id, c_state, c_agent, c_age, c_turns, c_cost, c_title, c_directory] = cells;
+        let right = |text: &str, width| format!("{text:>width$}");
+        let cells = [
+            shown::pad(c_id, id),
+            shown::pad(c_state, state),
+            shown::pad(c_agent, agent),
+            right(c_age, age),
+            right(c_turns, turns),
+            right(c_cost, cost),
+            shown::pad(&shown::cut(c_title, title), title),
+            shown::cut(c_directory, directory).into_owned(),
+        ];
+        format!("{mark} {}", cells.join("  ")).trim_end().to_owned()
+    };
+    writeln!(out, "{}", paint.dim(&line(" ", head)))?;
+    for (session, row) in sessions.iter().zip(&rows) {
+        let live = session.state != SessionState::Ended;
+        let text = line(if live { "●" } else { " " }, row.each_ref().map(String::as_str));
+        let text = match session.state {
+            SessionState::Starting
+            | SessionState::Idle
+            | SessionState::Working
+            | SessionState::Stalled => paint.green(&text),
+            SessionState::WaitingPermission | SessionState::WaitingQuestion => paint.yellow(&text),
+            SessionState::Ended => match session.reason {
+                Some(SessionEndReason::Failed | SessionEndReason::Timeout) => paint.red(&text),
+                Some(SessionEndReason::Completed | SessionEndReason::Cancelled) | None => {
+                    text.as_str().into()
+                }
+            },
+        };
+        writeln!(out, "{text}")?;
+    }
+    Ok(())
+}
+
+fn row(session: &SessionSummary) -> [String; 8] {
+    let directory = session.working_directory.as_deref().unwrap_or_default();
+    [
+        shown::line(shown::short(session.id.as_str())),
+        state(session).to_owned(),
+        session.agent_type.as_str().to_owned(),
+        shown::age(&session.created_at),
+        session.turns.to_string(),
+        session.cost_usd.map(shown::dollars).unwrap_or_default(),
+        shown::line(session.title.as_deref().unwrap_or_default()),
+        shown::line(&at_home(directory)),
+    ]
+}
+
+/// What it does, in a word or two; of one that is over, how it ended.
+pub(crate) fn state(session: &SessionSummary) -> &'static str {
+    match session.state {
+        SessionState::Starting => "starting",
+        SessionState::Idle => "idle",
+        SessionState::Working => "working",
+        SessionState::WaitingPermission => "needs permission",
+        SessionState::WaitingQuestion => "needs an answer",
+        SessionState::Stalled => "stalled",
+        SessionState::Ended => match session.reason {
+            Some(SessionEndReason::Completed) | None => "ended",
+            Some(SessionEndReason::Failed) => "failed",
+            Some(SessionEndReason::Cancelled) => "cancelled",
+            Some(SessionEndReason::Timeout) => "timed out",
+        },
+    }
+}
+
+/// `~` for the home directory.
+fn at_home(directory: &str) -> String {
+    let inside = std::env::home_dir()
+        .filter(|home| home.parent().is_some())
+        .and_then(|home| Path::new(directory).strip_prefix(home).ok().map(Path::to_owned));
+    match inside {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => directory.to_owned(),
+    }
+}

@@ -1,0 +1,160 @@
+//! `agentwire wait`: until sessions are idle, are over or ask something, whoever runs them.
+
+use std::io::Write as _;
+
+use agentwire_protocol::event::SessionEndReason;
+use agentwire_protocol::{SessionId, SessionState, SessionSummary};
+use agentwire_sessions::Hub;
+use agentwire_sessions::store::Batch;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::args::{Global, Wait, WaitFor};
+use crate::commands::ls;
+use crate::engine;
+use crate::failure::Failure;
+use crate::print;
+use crate::shown;
+
+/// How the waiting for one session ended.
+enum Outcome {
+    Reached(SessionSummary),
+    Failed(SessionSummary, String),
+}
+
+pub(crate) fn run(global: &Global, args: &Wait) -> Result<(), Failure> {
+    let outcomes = engine::reading(global, async |hub| {
+        let mut ids = Vec::new();
+        for session in &args.sessions {
+            ids.push(hub.find(session).await?);
+        }
+        match args.timeout {
+            None => all(hub, &ids, args.what).await,
+            Some(time) => match tokio::time::timeout(time, all(hub, &ids, args.what)).await {
+                Ok(outcomes) => outcomes,
+                Err(_) => timed_out(hub, &ids, time.as_secs_f64()).await,
+            },
+        }
+    })?;
+    let mut failed = false;
+    let mut sessions = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Reached(session) => sessions.push(session),
+            Outcome::Failed(session, why) => {
+                failed = true;
+                print::error(&format!("session {} {why}", shown::short(session.id.as_str())));
+                sessions.push(session);
+            }
+        }
+    }
+    if args.json {
+        print::json(&json!({ "sessions": sessions }))?;
+    } else {
+        for session in &sessions {
+            writeln!(print::stdout(), "{}  {}", session.id, ls::state(session))?;
+        }
+    }
+    if failed { Err(Failure::Exit(1)) } else { Ok(()) }
+}
+
+async fn all(hub: &Hub, ids: &[SessionId], what: WaitFor) -> Result<Vec<Outcome>, Failure> {
+    let mut waits = JoinSet::new();
+    for (place, id) in ids.iter().enumerate() {
+        let (hub, id) = (hub.clone(), id.clone());
+        waits.spawn(async move { (place, one(&hub, &id, what).await) });
+    }
+    let mut outcomes = waits.join_all().await;
+    outcomes.sort_by_key(|(place, _)| *place);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// Follows the log from its start: that alone tells how the last turn went.
+async fn one(hub: &Hub, id: &SessionId, what: WaitFor) -> Result<Outcome, Failure> {
+    let mut cursor = hub.events(id, 0).await?;
+    let mut turn_failed = false;
+    let mut over = false;
+    loop {
+        let session = hub.summary(id).await?;
+        if cursor.position() >= session.last_seq || over {
+            if let Some(outcome) = judge(&session, what, turn_failed) {
+                return Ok(outcome);
+            }
+            if over {
+                let why = "was lost: the process that ran it is gone";
+                return Ok(Outcome::Failed(session, why.to_owned()));
+            }
+        }
+        match cursor.next().await? {
+            Some(batch) => turn_failed = last_turn_failed(&batch).unwrap_or(turn_failed),
+            None => over = true,
+        }
+    }
+}
+
+/// How it stands with what is waited for; nothing while it may still come.
+fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<Outcome> {
+    let ended = session.state == SessionState::Ended;
+    let reached = match what {
+        WaitFor::Ended => ended,
+        WaitFor::Idle => ended || session.state == SessionState::Idle,
+        WaitFor::Request => match session.state {
+            SessionState::WaitingPermission | SessionState::WaitingQuestion => {
+                return Some(Outcome::Reached(session.clone()));
+            }
+            SessionState::Ended => {
+                let why = "is over and asks nothing any more".to_owned();
+                return Some(Outcome::Failed(session.clone(), why));
+            }
+            SessionState::Starting
+            | SessionState::Idle
+            | SessionState::Working
+            | SessionState::Stalled => false,
+        },
+    };
+    if !reached {
+        return None;
+    }
+    let error = session.error.as_deref().map(shown::line);
+    let broken = match session.reason {
+        Some(SessionEndReason::Failed) => Some("failed".to_owned()),
+        Some(SessionEndReason::Timeout) => Some("ran out of time".to_owned()),
+        Some(SessionEndReason::Completed | SessionEndReason::Cancelled) | None => None,
+    };
+    Some(match (broken, turn_failed) {
+        (Some(broken), _) => {
+            let why = error.map(|error| format!("{broken}: {error}")).unwrap_or(broken);
+            Outcome::Failed(session.clone(), why)
+        }
+        (None, true) => Outcome::Failed(session.clone(), "failed in its last turn".to_owned()),
+        (None, false) => Outcome::Reached(session.clone()),
+    })
+}
+
+async fn timed_out(hub: &Hub, ids: &[SessionId], seconds: f64) -> Result<Vec<Outcome>, Failure> {
+    let mut outcomes = Vec::new();
+    for id in ids {
+        let session = hub.summary(id).await?;
+        let why = format!("is {} after {seconds} s of waiting", ls::state(&session));
+        outcomes.push(Outcome::Failed(session, why));
+    }
+    Ok(outcomes)
+}
+
+/// Whether the last turn that these events tell of failed; nothing if they tell of none.
+fn last_turn_failed(batch: &Batch) -> Option<bool> {
+    let tells = |line: &[u8]| match kind(line)? {
+        b"turnStarted" | b"turnCompleted" => Some(false),
+        b"turnFailed" => Some(true),
+        _ => None,
+    };
+    batch.events().filter_map(|(_, line)| tells(line)).last()
+}
+
+/// The type of an event, without reading all of it: nothing that the agent said stands before it.
+fn kind(line: &[u8]) -> Option<&[u8]> {
+    const KEY: &[u8] = b"\"type\":\"";
+    let start = memchr::memmem::find(line, KEY)? + KEY.len();
+    let rest = line.get(start..)?;
+    rest.get(..memchr::memchr(b'"', rest)?)
+}

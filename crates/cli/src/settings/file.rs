@@ -1,0 +1,151 @@
+//! The words of `config.toml`.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::schema::without_null;
+use agentwire_protocol::{AgentType, ApprovalMode};
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform as _, transform_subschemas};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+
+use super::value::{Directory, Dollars, PositiveSeconds, Program, Seconds, StoreName};
+
+/// The settings of agentwire. Everything may be left out; the environment and flags win.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct File {
+    /// The agent to start where none is named. If left out: the first of claude, codex and gemini
+    /// that is installed.
+    pub(super) agent: Option<AgentType>,
+    /// How each agent is started.
+    pub(super) agents: Agents,
+    /// How long things may take.
+    pub(super) limits: Limits,
+    /// What runs unasked and what never runs.
+    pub(super) policy: Policy,
+    /// What keeps the logs.
+    pub(super) store: Store,
+    /// What models cost, by name, for agents that do not say it themselves.
+    pub(super) prices: BTreeMap<String, Price>,
+    /// Directories by the name of a project.
+    pub(super) projects: BTreeMap<String, Directory>,
+}
+
+/// How each agent is started.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Agents {
+    /// Claude Code.
+    pub(super) claude: Agent,
+    /// Codex CLI.
+    pub(super) codex: Agent,
+    /// Gemini CLI.
+    pub(super) gemini: Agent,
+    /// Any agent that speaks the Agent Client Protocol; it needs a command.
+    pub(super) acp: Agent,
+    /// The agent built into agentwire.
+    pub(super) demo: Agent,
+}
+
+impl Agents {
+    pub(super) fn each(self) -> [(AgentType, Agent); 5] {
+        [
+            (AgentType::Claude, self.claude),
+            (AgentType::Codex, self.codex),
+            (AgentType::Gemini, self.gemini),
+            (AgentType::Acp, self.acp),
+            (AgentType::Demo, self.demo),
+        ]
+    }
+}
+
+/// How an agent is started.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Agent {
+    /// The program, by name or absolute path, or a list of the program and its first arguments.
+    pub(super) command: Option<Program>,
+    /// Arguments before those that agentwire gives.
+    pub(super) args: Vec<String>,
+    /// Variables to set in its environment.
+    pub(super) env: BTreeMap<String, String>,
+    /// How it is driven, where the session does not say: codex `app-server` or `exec`, gemini `acp`
+    /// or `stream-json`.
+    pub(super) driver: Option<String>,
+    /// Its model, where the session does not say.
+    pub(super) model: Option<String>,
+}
+
+/// How long things may take, in seconds.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Limits {
+    /// Until an unanswered request is denied; 0, the default, waits.
+    pub(super) request_timeout: Option<Seconds>,
+    /// Until a call to the agent fails; 60 if left out.
+    pub(super) call_timeout: Option<PositiveSeconds>,
+    /// From an interrupt that the agent does not heed to a signal; 10 if left out.
+    pub(super) interrupt_grace: Option<Seconds>,
+    /// From a stop that the agent does not heed to SIGTERM; 5 if left out.
+    pub(super) stop_grace: Option<Seconds>,
+    /// From one signal to the next stronger one; 2 if left out.
+    pub(super) signal_grace: Option<Seconds>,
+    /// Silence after which a working agent counts as stalled; 300 if left out.
+    pub(super) stall_after: Option<PositiveSeconds>,
+}
+
+/// What runs unasked and what never runs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Policy {
+    /// When to ask, where the session does not say; `ask` if left out.
+    pub(super) approval: Option<ApprovalMode>,
+    /// Tools that run unasked, where the session does not say.
+    pub(super) allow: Option<Vec<String>>,
+    /// Tools that never run, whatever the session says.
+    pub(super) block: Vec<String>,
+}
+
+/// What keeps the logs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Store {
+    /// `sqlite`, the default, is a file in the data directory; `memory` keeps nothing beyond the
+    /// process.
+    pub(super) kind: Option<StoreName>,
+}
+
+/// Dollars for a million tokens.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Price {
+    /// Read.
+    pub(super) input: Dollars,
+    /// Written.
+    pub(super) output: Dollars,
+    /// Read from a cache; as `input` if left out.
+    #[serde(default)]
+    pub(super) cache_read: Option<Dollars>,
+    /// Written to a cache; as `input` if left out.
+    #[serde(default)]
+    pub(super) cache_write: Option<Dollars>,
+}
+
+/// The schema of the file, as `agentwire schema config` prints it.
+pub(crate) fn schema() -> Schema {
+    let settings = SchemaSettings::draft2020_12();
+    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<File>();
+    schema.insert("title".to_owned(), "agentwire config.toml".into());
+    (without_null as fn(&mut Schema)).transform(&mut schema);
+    (without_null_default as fn(&mut Schema)).transform(&mut schema);
+    schema
+}
+
+/// TOML has no `null` to fall back to.
+fn without_null_default(schema: &mut Schema) {
+    transform_subschemas(&mut (without_null_default as fn(&mut Schema)), schema);
+    if schema.get("default").is_some_and(serde_json::Value::is_null) {
+        schema.remove("default");
+    }
+}

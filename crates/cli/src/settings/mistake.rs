@@ -1,0 +1,49 @@
+//! What is wrong in the file, where, and what was probably meant.
+
+use std::ops::Range;
+
+/// One line: the place, the mistake, and the nearest word that would do.
+pub(super) fn describe(text: &str, error: &toml::de::Error) -> String {
+    let message = explain(error.message());
+    match error.span() {
+        Some(span) => format!("{}: {message}", place(text, &span)),
+        None => message,
+    }
+}
+
+fn place(text: &str, span: &Range<usize>) -> String {
+    let before = text.get(..span.start).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}")
+}
+
+/// Serde says: unknown field `X`, expected one of `A`, `B`. Anything else is passed on as it is.
+fn explain(message: &str) -> String {
+    let unknown = [("unknown field ", "key"), ("unknown variant ", "value")];
+    let found = unknown.iter().find_map(|(start, what)| {
+        Some((message.strip_prefix(start)?.split_once("expected")?, *what))
+    });
+    let Some(((given, known), what)) = found else {
+        return message.trim_end().replace('\n', "; ");
+    };
+    let given = quoted(given).next().unwrap_or_default();
+    let known: Vec<&str> = quoted(known).collect();
+    match nearest(given, &known) {
+        Some(meant) => format!("unknown {what} `{given}`; did you mean `{meant}`?"),
+        None => format!("unknown {what} `{given}`; known here: {}", known.join(", ")),
+    }
+}
+
+/// The words between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The word that differs least, if it is near enough to be meant.
+pub(super) fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
+    let given = given.to_lowercase();
+    let distance = |word: &str| strsim::damerau_levenshtein(&given, &word.to_lowercase());
+    let (found, word) = known.iter().map(|word| (distance(word), *word)).min()?;
+    (found <= given.chars().count().max(3) / 3).then_some(word)
+}

@@ -1,0 +1,157 @@
+//! Agents to be ended, and whoever is left of them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use agentwire_sessions::process::{Contain, Containment, Process, Spawn, StdinPlan};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+/// Long enough for a loaded machine; what must be quick has its own figure.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// The promise: nothing is left after this time.
+pub(crate) const SURVIVAL: Duration = Duration::from_secs(2);
+
+/// A tree that does all it can to stay: children in the background, in sessions of their own,
+/// orphaned, deaf to signals, without their environment, and two that are a new process all the time,
+/// one of them in a new session each time.
+pub(crate) const EVIL: &str = r#"
+marker=$1
+sleep 300 &
+setsid sleep 300 &
+(sleep 300 &)
+(setsid sh -c 'sleep 300 & (setsid sleep 300 &); exec sleep 300' &)
+sh -c 'trap "" INT TERM HUP; while :; do sleep 300; done' &
+(setsid sh -c 'trap "" INT TERM HUP; while :; do sleep 300; done' &)
+env -i sh -c 'while :; do /bin/sleep 300; done' "$marker" &
+comet() { comet & }
+comet
+sessions='setsid sh -c "$0" "$0" "$1" &'
+sh -c "$sessions" "$sessions" "$marker"
+(i=0; while [ $i -lt 100 ]; do sleep 300 & i=$((i + 1)); done; wait) &
+echo ready
+read -r order
+exit 7
+"#;
+
+pub(crate) fn keeper() -> PathBuf {
+    env!("CARGO_BIN_EXE_agentwire").into()
+}
+
+pub(crate) async fn contain() -> Contain {
+    let contain = Contain::probe(Some(keeper())).await;
+    assert_eq!(contain.containment(), &Containment::Keeper { executable: keeper() });
+    contain
+}
+
+pub(crate) async fn contain_group() -> Contain {
+    let contain = Contain::probe(None).await;
+    assert!(matches!(contain.containment(), Containment::ProcessGroup { .. }));
+    contain
+}
+
+/// A word that the environment or the arguments of a process can be found by.
+pub(crate) fn marker() -> String {
+    format!("marker-{}", Uuid::new_v4())
+}
+
+/// A shell that runs this script, marked.
+pub(crate) fn shell(script: &str, marker: &str) -> Spawn {
+    Spawn {
+        program: "/bin/sh".into(),
+        args: ["-c", script, "agent", marker].map(OsString::from).into(),
+        env: vec![
+            ("PATH".into(), std::env::var_os("PATH").unwrap()),
+            ("PROCESS_TEST".into(), marker.into()),
+        ],
+        directory: "/".into(),
+        stdin: StdinPlan::Pipe,
+    }
+}
+
+/// Waits for a line of this text on stdout.
+pub(crate) async fn expect(process: &mut Process, text: &str) {
+    let mut line = String::new();
+    let mut stdout = BufReader::with_capacity(1, &mut process.stdout);
+    timeout(LONG, stdout.read_line(&mut line)).await.unwrap().unwrap();
+    assert_eq!(line, format!("{text}\n"));
+}
+
+/// All that is still to come on stdout, to its end.
+pub(crate) async fn rest(process: &mut Process) -> String {
+    let mut text = String::new();
+    timeout(LONG, process.stdout.read_to_string(&mut text)).await.unwrap().unwrap();
+    text
+}
+
+pub(crate) async fn tell(process: &mut Process, text: &str) {
+    process.stdin.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
+}
+
+/// The living processes that carry the marker, with their arguments.
+pub(crate) fn marked(marker: &str) -> Vec<(i32, String)> {
+    let own = i32::try_from(std::process::id()).unwrap();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
+        let args = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+        let environment = String::from_utf8_lossy(&read("environ")).into_owned();
+        if pid != own && (args.contains(marker) || environment.contains(marker)) {
+            found.push((pid, args));
+        }
+    }
+    found
+}
+
+/// Fails unless the whole evil tree stands.
+pub(crate) async fn assert_evil(marker: &str) {
+    until("the tree stands", || marked(marker).len() > 110).await;
+}
+
+/// Fails if anyone with the marker is left after the promised time.
+pub(crate) async fn assert_none_left(marker: &str) {
+    let begun = Instant::now();
+    loop {
+        let left = marked(marker);
+        if left.is_empty() {
+            return;
+        }
+        assert!(begun.elapsed() < SURVIVAL, "left: {left:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A field of `/proc/PID/stat`, counted from the state as 0; `None` if there is no such process.
+pub(crate) fn stat(pid: i32, field: usize) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = text.rsplit_once(')')?;
+    fields.split_whitespace().nth(field).map(str::to_owned)
+}
+
+pub(crate) fn parent(pid: i32) -> i32 {
+    stat(pid, 1).unwrap().parse().unwrap()
+}
+
+/// Waits until this holds.
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < LONG, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(crate) fn exists(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+pub(crate) fn pid(process: &Process) -> i32 {
+    i32::try_from(process.control.pid()).unwrap()
+}

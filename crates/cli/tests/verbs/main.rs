@@ -1,0 +1,7 @@
+//! The verbs that look at sessions and at the set-up: the program itself, in a directory of its own.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
+mod logs;
+mod place;
+mod sessions;
+mod setup;

@@ -1,0 +1,145 @@
+//! Which program is started, and with what files.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use agentwire_dialects::agent::{Launch, Stdin};
+use agentwire_protocol::SessionConfig;
+use agentwire_sessions::process::{ResolveError, StdinPlan, prepare, resolve};
+
+fn program(path: &Path, mode: u32) -> PathBuf {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    path.to_owned()
+}
+
+fn search(entries: &[&Path]) -> OsString {
+    std::env::join_paths(entries).unwrap()
+}
+
+#[test]
+fn a_name_is_found_on_the_path_in_order() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let work = root.join("work");
+    fs::create_dir(&work).unwrap();
+    program(&root.join("a/agent"), 0o644);
+    fs::create_dir_all(root.join("b/agent")).unwrap();
+    let right = program(&root.join("c/agent"), 0o755);
+    program(&root.join("d/agent"), 0o755);
+    let path = search(&[&root.join("a"), &root.join("b"), &root.join("c"), &root.join("d")]);
+    assert_eq!(resolve("agent", Some(&path), &work), Ok(right));
+    assert_eq!(resolve("other", Some(&path), &work), Err(ResolveError::NotFound("other".into())));
+    assert_eq!(resolve("agent", None, &work), Err(ResolveError::NotFound("agent".into())));
+}
+
+#[test]
+fn what_the_working_directory_brings_is_passed_over() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let work = root.join("work");
+    let planted = program(&work.join("node_modules/.bin/agent"), 0o755);
+    let right = program(&root.join("bin/agent"), 0o755);
+    // By its path, by a link to the directory, by a link to the file, through `..`.
+    symlink(work.join("node_modules/.bin"), root.join("linked")).unwrap();
+    fs::create_dir(root.join("links")).unwrap();
+    symlink(&planted, root.join("links/agent")).unwrap();
+    let around = root.join("bin/../work/node_modules/.bin");
+    let inside: [&Path; 4] =
+        [planted.parent().unwrap(), &root.join("linked"), &root.join("links"), &around];
+    for entry in inside {
+        let path = search(&[entry, right.parent().unwrap()]);
+        assert_eq!(resolve("agent", Some(&path), &work), Ok(right.clone()), "{entry:?}");
+        let path = search(&[entry]);
+        assert_eq!(
+            resolve("agent", Some(&path), &work),
+            Err(ResolveError::Inside(entry.join("agent")))
+        );
+    }
+    // A link inside to a program outside is the working directory's choice all the same.
+    let link = work.join("bin");
+    fs::create_dir(&link).unwrap();
+    symlink(&right, link.join("agent")).unwrap();
+    let path = search(&[&link]);
+    assert_eq!(resolve("agent", Some(&path), &work), Err(ResolveError::Inside(link.join("agent"))));
+}
+
+#[test]
+fn where_everything_is_inside_nothing_is_passed_over() {
+    for above in [Path::new("/"), &std::env::home_dir().unwrap()] {
+        assert_eq!(resolve("sh", Some(OsStr::new("/bin")), above), Ok("/bin/sh".into()));
+    }
+}
+
+#[test]
+fn empty_and_relative_entries_are_passed_over() {
+    let root = tempfile::tempdir().unwrap();
+    let right = program(&root.path().join("bin/sh"), 0o755);
+    let bin = right.parent().unwrap().to_str().unwrap();
+    for path in [format!(":{bin}"), format!(".:{bin}"), format!("../../../../../bin::{bin}")] {
+        let found = resolve("sh", Some(OsStr::new(&path)), Path::new("/nowhere"));
+        assert_eq!(found, Ok(right.clone()), "{path}");
+    }
+}
+
+#[test]
+fn a_path_is_taken_as_it_is_if_it_can_be_executed() {
+    let root = tempfile::tempdir().unwrap();
+    let right = program(&root.path().join("agent"), 0o755);
+    let wrong = program(&root.path().join("text"), 0o644);
+    let resolve = |program: &str| resolve(program, None, root.path());
+    assert_eq!(resolve(right.to_str().unwrap()), Ok(right));
+    assert_eq!(resolve(wrong.to_str().unwrap()), Err(ResolveError::NotExecutable(wrong)));
+    assert!(matches!(resolve("/nowhere/agent"), Err(ResolveError::NotExecutable(_))));
+    for relative in ["./agent", "bin/agent", "../agent", ""] {
+        assert_eq!(resolve(relative), Err(ResolveError::Relative(relative.to_owned())));
+    }
+}
+
+#[test]
+fn files_are_private_and_removed_with_the_process() {
+    let runtime = tempfile::tempdir().unwrap();
+    let config =
+        SessionConfig { working_directory: Some("/tmp".to_owned()), ..SessionConfig::default() };
+    let mut launch = Launch::new("agent", &config);
+    launch.words(&["--plain", "{file:unknown}"]).option("--config", "{file:a.json}");
+    launch.option("--both", "{file:a.json},{file:b}");
+    launch.stdin = Stdin::Empty;
+    launch.files = [("a.json", "{}"), ("b", "")].map(|(n, t)| (n.to_owned(), t.to_owned())).into();
+    let (spawn, files) = prepare(&launch, "/bin/agent".into(), runtime.path()).unwrap();
+
+    let directory = fs::read_dir(runtime.path()).unwrap().next().unwrap().unwrap().path();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let (a, b) = (directory.join("a.json"), directory.join("b"));
+    assert_eq!((mode(&directory), mode(&a), mode(&b)), (0o700, 0o600, 0o600));
+    assert_eq!(fs::read_to_string(&a).unwrap(), "{}");
+    let args = [
+        "--plain".to_owned(),
+        "{file:unknown}".to_owned(),
+        format!("--config={}", a.display()),
+        format!("--both={},{}", a.display(), b.display()),
+    ];
+    assert_eq!(spawn.args, args.map(OsString::from));
+    assert_eq!((spawn.directory, spawn.stdin), ("/tmp".into(), StdinPlan::Null));
+    let pwd: Vec<_> = spawn.env.iter().filter(|(name, _)| name == "PWD").collect();
+    assert_eq!(pwd, [&("PWD".into(), "/tmp".into())]);
+
+    drop(files);
+    assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_cannot_be_written_elsewhere() {
+    let runtime = tempfile::tempdir().unwrap();
+    for name in ["../b", "a/b", "/tmp/b", "..", "b/", ""] {
+        let mut launch = Launch::new("agent", &SessionConfig::default());
+        launch.files = [(name.to_owned(), String::new())].into();
+        let error = prepare(&launch, "/bin/agent".into(), runtime.path()).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{name}");
+    }
+    assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
+}

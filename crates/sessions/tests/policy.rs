@@ -1,0 +1,128 @@
+//! The approval policy: its documents, its corpora, its laws.
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "policy/documents.rs"]
+mod documents;
+#[path = "policy/paths.rs"]
+mod paths;
+#[path = "policy/shell.rs"]
+mod shell;
+#[path = "policy/tools.rs"]
+mod tools;
+
+use std::path::{Path, PathBuf};
+
+use agentwire_protocol::event::ToolKind;
+use agentwire_protocol::{AgentType, ApprovalMode, Json, SessionConfig};
+use agentwire_sessions::session::policy::{Asked, Policy, Verdict};
+use serde_json::{Value, json};
+
+const WORK: &str = "/work/project";
+const HOME: &str = "/home/user";
+const AGENTS: [AgentType; 5] =
+    [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp, AgentType::Demo];
+const MODES: [ApprovalMode; 4] =
+    [ApprovalMode::Ask, ApprovalMode::AskDangerous, ApprovalMode::AutoEdit, ApprovalMode::AutoAll];
+
+/// A disk without links.
+fn no_links(path: &Path) -> PathBuf {
+    path.to_path_buf()
+}
+
+fn config(mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> SessionConfig {
+    let rules = |rules: &[&str]| Some(rules.iter().map(|&rule| rule.to_owned()).collect());
+    SessionConfig {
+        working_directory: Some(WORK.to_owned()),
+        additional_directories: Some(vec!["../other".to_owned()]),
+        approval_mode: Some(mode),
+        allowed_tools: rules(allowed),
+        blocked_tools: rules(blocked),
+        ..SessionConfig::default()
+    }
+}
+
+fn policy(agent: AgentType, mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> Policy {
+    let config = config(mode, allowed, blocked);
+    Policy::new(agent, &config, Some(Path::new(HOME))).expect("rules that can be understood")
+}
+
+/// A call of a tool with that input.
+struct Question {
+    tool: Option<String>,
+    kind: Option<ToolKind>,
+    input: Option<Json<'static>>,
+    title: Option<String>,
+    server: Option<String>,
+}
+
+impl Question {
+    fn new(tool: &str, kind: Option<ToolKind>, input: &Value) -> Self {
+        let (tool, input) = (Some(tool.to_owned()), Some(Json::of(input)));
+        Self { tool, kind, input, title: None, server: None }
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            tool_name: self.tool.as_deref(),
+            kind: self.kind,
+            input: self.input.as_ref(),
+            title: self.title.as_deref(),
+            server: self.server.as_deref(),
+            blocked_path: None,
+        }
+    }
+
+    fn ask(&self, policy: &Policy) -> Verdict {
+        policy.decide(&self.asked(), &no_links)
+    }
+}
+
+/// A shell command in each way an agent asks for one.
+fn shell_questions(agent: AgentType, command: &str) -> Vec<Question> {
+    let plain = json!({ "command": command });
+    let execute = Some(ToolKind::Execute);
+    match agent {
+        AgentType::Claude | AgentType::Demo => {
+            let more = json!({ "command": command, "description": "ls", "timeout": 5 });
+            vec![Question::new("Bash", None, &plain), Question::new("Bash", execute, &more)]
+        }
+        AgentType::Codex => {
+            let list = json!({ "command": ["bash", "-lc", command], "cwd": WORK });
+            let text = json!({ "kind": "command", "command": command, "cwd": WORK,
+                "commandActions": [{ "type": "listFiles", "command": "ls" }] });
+            let mut ways = vec![list, text];
+            if !command.contains('\'') {
+                ways.push(json!({ "command": format!("/bin/bash -lc '{command}'") }));
+            }
+            ways.iter().map(|input| Question::new("command_execution", execute, input)).collect()
+        }
+        AgentType::Gemini => {
+            let shown = json!({ "toolCallId": "run_shell_command__run_shell_command_1_0",
+                "status": "pending", "title": command, "locations": [], "kind": "execute",
+                "content": [{ "type": "content", "content": { "type": "text",
+                    "text": format!("[current working directory {WORK}] (Say hi)") } }] });
+            let tool = "run_shell_command";
+            vec![Question::new(tool, execute, &plain), Question::new(tool, execute, &shown)]
+        }
+        AgentType::Acp => {
+            let list: Vec<&str> = command.split(' ').collect();
+            vec![
+                Question::new("Terminal", execute, &plain),
+                Question::new("x", execute, &json!({ "command": list })),
+                Question::new("x", execute, &json!({ "command": ["bash", "-lc", command] })),
+            ]
+        }
+    }
+}
+
+fn is_allowed(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Allow(_))
+}
+
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow(_) => "allow",
+        Verdict::Deny(_) => "deny",
+        Verdict::Ask => "ask",
+    }
+}

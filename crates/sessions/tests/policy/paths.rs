@@ -1,0 +1,185 @@
+//! Files: where an edit leads, links included.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig};
+use agentwire_sessions::session::policy::{Policy, on_disk};
+use serde_json::json;
+
+use super::{Question, is_allowed, policy};
+
+fn edit(path: &str) -> Question {
+    Question::new("Write", None, &json!({ "file_path": path, "content": "x" }))
+}
+
+fn read(path: &str) -> Question {
+    Question::new("Read", None, &json!({ "file_path": path }))
+}
+
+#[test]
+fn edits_stay_in_the_directories() {
+    let inside = [
+        "a",
+        "./a",
+        "src/a.rs",
+        "src/../a",
+        "/work/project/a",
+        "/work/project//a/",
+        "/work/other/a",
+        "../other/a",
+        "../project/a",
+        "/work/project/.gitignore",
+        "a/.hidden",
+        "é",
+        "a b",
+    ];
+    let outside = [
+        "",
+        "/",
+        "/work",
+        "/work/project2/a",
+        "/work/projec",
+        "../a",
+        "src/../../a",
+        "/etc/passwd",
+        "~",
+        "~/a",
+        "~root/a",
+        "/work/project/../../etc/passwd",
+        "a\u{0}",
+        "a\nb",
+        "a\u{200b}",
+        "/work/other/../x",
+    ];
+    let protected = [
+        ".git/config",
+        ".git",
+        "sub/.git/hooks/pre-commit",
+        ".GIT/config",
+        "x/../.git/config",
+        ".claude/settings.json",
+        ".codex/config.toml",
+        ".gemini/settings.json",
+        ".vscode/tasks.json",
+        ".idea/x",
+        ".env",
+        ".env.local",
+        ".envrc",
+        ".mcp.json",
+        ".github/workflows/ci.yml",
+        ".bashrc",
+        ".zshenv",
+        ".profile",
+        ".ssh/config",
+        ".npmrc",
+        "HEAD",
+        ".cargo/config.toml",
+        "a/.husky/pre-commit",
+    ];
+    for mode in [ApprovalMode::AutoEdit, ApprovalMode::AskDangerous] {
+        let policy = policy(AgentType::Claude, mode, &[], &[]);
+        for path in inside {
+            assert!(is_allowed(&edit(path).ask(&policy)), "{mode:?} {path:?}");
+        }
+        for path in outside.iter().chain(&protected) {
+            assert!(!is_allowed(&edit(path).ask(&policy)), "{mode:?} {path:?}");
+        }
+    }
+    let dangerous = policy(AgentType::Claude, ApprovalMode::AskDangerous, &[], &[]);
+    for path in inside.iter().chain(&protected) {
+        assert!(is_allowed(&read(path).ask(&dangerous)), "{path:?}");
+    }
+    for path in outside {
+        assert!(!is_allowed(&read(path).ask(&dangerous)), "{path:?}");
+    }
+}
+
+#[test]
+fn links_are_followed() {
+    let disk = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| disk.path().join(name);
+    for directory in ["work/src", "work/.git", "outside/deep"] {
+        std::fs::create_dir_all(at(directory)).expect("a directory");
+    }
+    symlink(at("outside"), at("work/out")).expect("a link");
+    symlink(at("outside/deep"), at("work/deep")).expect("a link");
+    symlink(at("outside/not-yet"), at("work/dangling")).expect("a link");
+    symlink("dangling", at("work/twice")).expect("a link");
+    symlink("loop", at("work/loop")).expect("a link");
+    symlink(".git", at("work/innocent")).expect("a link");
+    symlink("src", at("work/inner")).expect("a link");
+    symlink(at("work"), at("alias")).expect("a link");
+
+    let decide = |directory: &str, allowed: &[&str], mode, question: &Question| {
+        let config = SessionConfig {
+            working_directory: at(directory).to_str().map(str::to_owned),
+            approval_mode: Some(mode),
+            allowed_tools: Some(allowed.iter().map(|&rule| rule.to_owned()).collect()),
+            ..SessionConfig::default()
+        };
+        let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
+        is_allowed(&policy.decide(&question.asked(), &on_disk))
+    };
+    for directory in ["work", "alias"] {
+        for path in ["a", "src/a", "inner/a", "not/yet/there", "src/../a", "innocent2"] {
+            assert!(decide(directory, &[], ApprovalMode::AutoEdit, &edit(path)), "{path}");
+        }
+        for path in [
+            "out/a",
+            "out",
+            "deep/../a",
+            "deep/../not/yet",
+            "dangling",
+            "twice",
+            "loop",
+            "innocent/config",
+            "src/../out/a",
+        ] {
+            assert!(!decide(directory, &[], ApprovalMode::AutoEdit, &edit(path)), "{path}");
+        }
+        for path in ["out/a", "deep/../a", "dangling"] {
+            assert!(!decide(directory, &["Edit(**)"], ApprovalMode::Ask, &edit(path)), "{path}");
+            let read = Question::new("Bash", None, &json!({ "command": format!("cat {path}") }));
+            assert!(!decide(directory, &[], ApprovalMode::AskDangerous, &read), "{path}");
+        }
+        let whole = at("work/src/a");
+        let whole = whole.to_str().expect("a path");
+        assert!(decide(directory, &[], ApprovalMode::AutoEdit, &edit(whole)), "{whole}");
+        assert!(decide(directory, &["Edit(src/*)"], ApprovalMode::Ask, &edit(whole)), "{whole}");
+    }
+    assert_eq!(on_disk(&at("work/twice")), on_disk(&at("outside")).join("not-yet"));
+}
+
+#[test]
+fn a_link_does_not_lead_around_a_denial() {
+    let disk = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir_all(disk.path().join("secrets")).expect("a directory");
+    symlink("secrets", disk.path().join("open")).expect("a link");
+    let config = SessionConfig {
+        working_directory: disk.path().to_str().map(str::to_owned),
+        approval_mode: Some(ApprovalMode::AutoAll),
+        blocked_tools: Some(vec!["Edit(secrets/**)".to_owned(), "Read(secrets)".to_owned()]),
+        ..SessionConfig::default()
+    };
+    let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
+    for question in [edit("open/a"), edit("secrets/a"), read("open/a"), edit("open/../secrets/a")] {
+        assert_eq!(super::word(&policy.decide(&question.asked(), &on_disk)), "deny");
+    }
+    assert!(is_allowed(&policy.decide(&edit("other").asked(), &on_disk)));
+}
+
+#[test]
+fn without_a_directory_nothing_is_inside() {
+    let config = SessionConfig {
+        approval_mode: Some(ApprovalMode::AskDangerous),
+        ..SessionConfig::default()
+    };
+    let policy =
+        Policy::new(AgentType::Claude, &config, Some(Path::new("/home/user"))).expect("a policy");
+    for question in [edit("a"), edit("/a"), read("/a")] {
+        assert!(!is_allowed(&question.ask(&policy)));
+    }
+    let list = Question::new("Bash", None, &json!({ "command": "ls" }));
+    assert!(!is_allowed(&list.ask(&policy)));
+}

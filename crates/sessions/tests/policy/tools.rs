@@ -1,0 +1,327 @@
+//! What agents ask in their own words, and what a session remembers.
+
+use std::path::Path;
+
+use agentwire_protocol::event::ToolKind;
+use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode, Json, SessionConfig};
+use agentwire_sessions::session::policy::{Asked, Policy, REMEMBERED_LIMIT, Verdict};
+use serde_json::json;
+
+use super::{
+    HOME, MODES, Question, WORK, config, is_allowed, no_links, policy, shell_questions, word,
+};
+
+#[test]
+fn rules_that_cannot_be_understood_are_refused_by_name() {
+    for rule in [
+        "",
+        "(",
+        "Bash(",
+        "Bash(git status",
+        "Bash()",
+        "Bash(git && id)",
+        "Bash(npm run test*)",
+        "Bash(* x)",
+        "Bash(:*)",
+        "Bash($x)",
+        "Bash(A=b c)",
+        "Edit(/etc/x)",
+        "Edit(a[b])",
+        "Edit({a,b})",
+        "Edit(!a)",
+        "Edit(a**b)",
+        "Edit(*/../x)",
+        "Edit(~root/x)",
+        "Edit(..)",
+        "WebFetch(example.org)",
+        "WebFetch(domain:)",
+        "WebFetch(domain:a/b)",
+        "mcp__",
+        "mcp____x",
+        "mcp__a__",
+        "mcp__a__b(c)",
+        "Skill(x)",
+        "TodoWrite(x)",
+        "two words",
+        "*",
+        "Bash(a\u{a0}b)",
+    ] {
+        for config in [
+            config(ApprovalMode::Ask, &[rule], &[]),
+            config(ApprovalMode::Ask, &[], &["Bash", rule]),
+        ] {
+            let refused = Policy::new(AgentType::Claude, &config, Some(Path::new(HOME)));
+            let error = refused.err().unwrap_or_else(|| panic!("{rule:?} is understood"));
+            assert_eq!(error.code, ErrorCode::InvalidMessage);
+            assert!(error.message.contains(&format!("{rule:?}")), "{}", error.message);
+        }
+    }
+    let home = config(ApprovalMode::Ask, &[], &["Read(~/.ssh/**)"]);
+    assert!(Policy::new(AgentType::Claude, &home, None).is_err());
+    let relative =
+        SessionConfig { working_directory: Some("here".to_owned()), ..SessionConfig::default() };
+    assert!(Policy::new(AgentType::Claude, &relative, None).is_err());
+}
+
+#[test]
+fn the_agents_own_mode_asks() {
+    let own = SessionConfig {
+        permission_mode: Some("plan".to_owned()),
+        ..config(ApprovalMode::AutoAll, &[], &[])
+    };
+    let mut policy = Policy::new(AgentType::Claude, &own, None).expect("a policy");
+    assert_eq!(policy.mode(), ApprovalMode::Ask);
+    policy.set_mode(ApprovalMode::AutoAll);
+    assert_eq!(policy.mode(), ApprovalMode::AutoAll);
+}
+
+#[test]
+fn an_mcp_tool_is_one_whatever_its_name() {
+    let input = json!({ "command": "ls", "file_path": "a" });
+    for (agent, name, kind) in [
+        (AgentType::Claude, "Read", ToolKind::Read),
+        (AgentType::Codex, "command_execution", ToolKind::Mcp),
+        (AgentType::Gemini, "read_file", ToolKind::Read),
+        (AgentType::Acp, "ls", ToolKind::Execute),
+    ] {
+        let asks = policy(agent, ApprovalMode::AskDangerous, &["Read", "Bash"], &[]);
+        let by_server =
+            Question { server: Some("s".to_owned()), ..Question::new(name, Some(kind), &input) };
+        let by_kind = Question::new(name, Some(ToolKind::Mcp), &input);
+        for question in [&by_server, &by_kind] {
+            assert_eq!(question.ask(&asks), Verdict::Ask, "{name}");
+        }
+        let rule = format!("mcp__s__{name}");
+        assert!(is_allowed(&by_server.ask(&policy(agent, ApprovalMode::Ask, &[&rule], &[]))));
+        assert!(is_allowed(&by_server.ask(&policy(agent, ApprovalMode::Ask, &["mcp__s"], &[]))));
+        let denied = policy(agent, ApprovalMode::AutoAll, &[], &["mcp__s__*"]);
+        assert_eq!(word(&by_server.ask(&denied)), "deny");
+    }
+    // Codex cannot tell of which call it asks.
+    let vague = Question::new("command_execution", None, &json!({ "command": "ls" }));
+    let dangerous = policy(AgentType::Codex, ApprovalMode::AskDangerous, &["Bash"], &[]);
+    assert_eq!(vague.ask(&dangerous), Verdict::Ask);
+    let denied = policy(AgentType::Codex, ApprovalMode::AutoAll, &[], &["Bash(ls)"]);
+    assert_eq!(word(&vague.ask(&denied)), "deny");
+    // The server `a__b` is not the server `a`.
+    let other = Question::new("mcp__a__b__c", None, &json!({}));
+    let server = policy(AgentType::Claude, ApprovalMode::Ask, &["mcp__a"], &[]);
+    assert_eq!(other.ask(&server), Verdict::Ask);
+    let denied = policy(AgentType::Claude, ApprovalMode::AutoAll, &[], &["mcp__a"]);
+    assert_eq!(word(&other.ask(&denied)), "deny");
+}
+
+#[test]
+fn codex_changes_are_read_whole() {
+    let update = |path: &str| json!({ "path": path, "kind": { "type": "update", "move_path": null }, "diff": "" });
+    let change = |changes| {
+        Question::new("file_change", Some(ToolKind::Edit), &json!({ "changes": changes }))
+    };
+    let edits = policy(AgentType::Codex, ApprovalMode::AutoEdit, &[], &[]);
+    let inside = change(json!([update("/work/project/a"), update("/work/other/b")]));
+    assert!(is_allowed(&inside.ask(&edits)));
+    let moved =
+        json!({ "path": "/work/project/a", "kind": { "type": "update", "move_path": "/etc/x" } });
+    let deleted = json!({ "path": "/work/project/a", "kind": { "type": "delete" } });
+    for changes in [
+        json!([]),
+        json!([update("/work/project/a"), update("/etc/passwd")]),
+        json!([update("/work/project/a"), moved]),
+        json!([update("/work/project/a"), deleted]),
+        json!([{ "path": "/work/project/a" }]),
+        json!([{ "path": "/work/project/a", "kind": { "type": "chmod" } }]),
+        json!("/work/project/a"),
+    ] {
+        assert_eq!(change(changes.clone()).ask(&edits), Verdict::Ask, "{changes}");
+    }
+    // A path that is granted is granted with all below it.
+    let granted = Asked { blocked_path: Some(WORK), ..inside.asked() };
+    assert_eq!(edits.decide(&granted, &no_links), Verdict::Ask);
+    let denied = policy(AgentType::Codex, ApprovalMode::AutoAll, &[], &["Edit(secrets/**)"]);
+    let secret = change(json!([update("/work/project/a"), update("/work/project/secrets/x")]));
+    assert_eq!(word(&secret.ask(&denied)), "deny");
+    assert_eq!(word(&change(json!([{ "path": 1 }])).ask(&denied)), "ask");
+}
+
+#[test]
+fn a_command_that_is_more_than_its_text_asks() {
+    let policy = |agent| policy(agent, ApprovalMode::AskDangerous, &["Bash(git status)"], &[]);
+    let execute = Some(ToolKind::Execute);
+    for (agent, tool, input) in [
+        (
+            AgentType::Claude,
+            "Bash",
+            json!({ "command": "git status", "dangerouslyDisableSandbox": true }),
+        ),
+        (AgentType::Claude, "Bash", json!({ "command": "git status", "stdin": "x" })),
+        (AgentType::Claude, "PowerShell", json!({ "command": "git status" })),
+        (AgentType::Codex, "command_execution", json!({ "command": "git status", "cwd": "/tmp" })),
+        (
+            AgentType::Codex,
+            "command_execution",
+            json!({ "command": "git status", "kind": "writeStdin" }),
+        ),
+        (
+            AgentType::Codex,
+            "command_execution",
+            json!({ "command": "git status", "networkApprovalContext": { "host": "x" } }),
+        ),
+        (
+            AgentType::Gemini,
+            "run_shell_command",
+            json!({ "command": "git status", "directory": "/tmp" }),
+        ),
+        (AgentType::Acp, "x", json!({ "command": "git", "args": ["status"] })),
+        (AgentType::Acp, "x", json!({ "command": "git status", "args": [";", "id"] })),
+        (AgentType::Acp, "x", json!({ "command": ["git", "status; id"] })),
+        (AgentType::Acp, "x", json!({ "command": ["git status"] })),
+        (AgentType::Acp, "x", json!({ "command": 1 })),
+        (
+            AgentType::Acp,
+            "x",
+            json!({ "toolCallId": "1", "title": "git status", "kind": "execute" }),
+        ),
+    ] {
+        let question = Question::new(tool, execute, &input);
+        assert_eq!(question.ask(&policy(agent)), Verdict::Ask, "{input}");
+    }
+    let titled = Question {
+        title: Some("git status".to_owned()),
+        input: None,
+        ..Question::new("x", execute, &json!({}))
+    };
+    assert_eq!(titled.ask(&policy(AgentType::Acp)), Verdict::Ask);
+    let denied = super::policy(AgentType::Acp, ApprovalMode::AutoAll, &[], &["Bash(git status)"]);
+    assert_eq!(word(&titled.ask(&denied)), "deny");
+    // In a subdirectory a rule holds, but the list of commands that read does not.
+    let below = json!({ "command": "git status", "cwd": "/work/project/sub" });
+    let below = Question::new("command_execution", execute, &below);
+    assert!(is_allowed(&below.ask(&policy(AgentType::Codex))));
+    let by_mode = super::policy(AgentType::Codex, ApprovalMode::AskDangerous, &[], &[]);
+    assert_eq!(below.ask(&by_mode), Verdict::Ask);
+}
+
+#[test]
+fn an_input_that_can_be_read_in_two_ways_tells_nothing() {
+    let policy = policy(AgentType::Claude, ApprovalMode::AskDangerous, &["Bash(git status)"], &[]);
+    for (tool, text) in [
+        ("Write", r#"{"file_path":"a","file_path":"/etc/passwd"}"#),
+        ("Write", r#"{"file_path":"a\ud83d"}"#),
+        ("Write", r#"{"path":"a"}"#),
+        ("Write", r#"{"file_path":["a"]}"#),
+        ("Write", r#"["a"]"#),
+        ("Bash", r#"{"command":"git status","command":"id"}"#),
+        ("Glob", r#"{"pattern":"/etc/*"}"#),
+        ("Glob", r#"{"pattern":"../*"}"#),
+        ("Glob", r#"{"path":"src"}"#),
+        ("Grep", r#"{"pattern":"x","path":"/etc"}"#),
+    ] {
+        let input = Json::checked(text);
+        let asked = Asked { tool_name: Some(tool), input: Some(&input), ..Asked::default() };
+        assert_eq!(policy.decide(&asked, &no_links), Verdict::Ask, "{text}");
+    }
+    assert!(is_allowed(&Question::new("Grep", None, &json!({ "pattern": "/x" })).ask(&policy)));
+    assert_eq!(policy.decide(&Asked::default(), &no_links), Verdict::Ask);
+}
+
+#[test]
+fn acp_calls_show_their_files() {
+    let shown = |path: &str, place: &str| {
+        json!({ "toolCallId": "replace__replace_1_0", "status": "pending", "title": "a => b", "kind": "edit",
+            "content": [{ "type": "diff", "path": path, "oldText": "a", "newText": "b" }],
+            "locations": [{ "path": place }] })
+    };
+    for (agent, tool) in [(AgentType::Gemini, "replace"), (AgentType::Acp, "Edit a.txt")] {
+        let policy = policy(agent, ApprovalMode::AutoEdit, &[], &[]);
+        let ask =
+            |input: &serde_json::Value, kind| Question::new(tool, Some(kind), input).ask(&policy);
+        let inside = shown("/work/project/a", "/work/project/a");
+        assert!(is_allowed(&ask(&inside, ToolKind::Edit)));
+        assert!(is_allowed(&ask(&json!({ "file_path": "a", "content": "" }), ToolKind::Edit)));
+        assert_eq!(ask(&inside, ToolKind::Delete), Verdict::Ask);
+        let mut forged = inside.clone();
+        forged["file_path"] = json!("/etc/passwd");
+        for input in [
+            shown("/etc/passwd", "/work/project/a"),
+            shown("/work/project/a", "/etc/passwd"),
+            json!({ "toolCallId": "1", "title": "a", "content": [], "locations": [] }),
+            json!({ "path": "a", "destination": "/etc/x" }),
+            json!({ "patch": "*** Begin Patch" }),
+            forged,
+        ] {
+            assert_eq!(ask(&input, ToolKind::Edit), Verdict::Ask, "{input}");
+        }
+    }
+}
+
+#[test]
+fn the_session_remembers() {
+    let agent = AgentType::Claude;
+    let mut policy = policy(agent, ApprovalMode::Ask, &[], &[]);
+    let command = |text: &str| Question::new("Bash", None, &json!({ "command": text }));
+    let edit = |path: &str| Question::new("Edit", None, &json!({ "file_path": path }));
+    let fetch = |url: &str| Question::new("WebFetch", None, &json!({ "url": url, "prompt": "x" }));
+    let mcp = |tool: &str, n: u32| Question::new(tool, None, &json!({ "n": n }));
+    let other = |n: u32| Question::new("Skill", None, &json!({ "n": n }));
+    for (first, same, different) in [
+        (command("npm test 'a b'"), command("npm  test \"a b\""), command("npm test")),
+        (edit("src/a"), edit("/work/project/src/a"), edit("src/b")),
+        (fetch("https://a.org/1"), fetch("http://a.org/2"), fetch("https://b.a.org/")),
+        (mcp("mcp__s__a", 1), mcp("mcp__s__a", 2), mcp("mcp__s__b", 1)),
+        (other(1), other(1), other(2)),
+    ] {
+        assert_eq!(first.ask(&policy), Verdict::Ask);
+        let words = policy.remember(&first.asked(), true);
+        assert!(words.starts_with("allowed for this session: "), "{words}");
+        assert!(is_allowed(&same.ask(&policy)), "{words}");
+        assert_eq!(different.ask(&policy), Verdict::Ask, "{words}");
+        assert!(policy.remember(&first.asked(), false).starts_with("denied for this session: "));
+        assert_eq!(word(&same.ask(&policy)), "deny", "{words}");
+    }
+    let compound = command("touch a && ls");
+    assert!(policy.remember(&compound.asked(), true).starts_with("not remembered: "));
+    assert_eq!(compound.ask(&policy), Verdict::Ask);
+    policy.remember(&compound.asked(), false);
+    assert_eq!(word(&compound.ask(&policy)), "deny");
+}
+
+#[test]
+fn what_is_remembered_is_bounded_and_said() {
+    let mut policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
+    let command = |n: usize| Question::new("Bash", None, &json!({ "command": format!("run {n}") }));
+    for n in 0..REMEMBERED_LIMIT {
+        policy.remember(&command(n).asked(), true);
+        policy.remember(&command(n).asked(), true);
+    }
+    assert!(is_allowed(&command(REMEMBERED_LIMIT - 1).ask(&policy)));
+    assert!(
+        policy.remember(&command(REMEMBERED_LIMIT).asked(), true).starts_with("not remembered: ")
+    );
+    assert_eq!(command(REMEMBERED_LIMIT).ask(&policy), Verdict::Ask);
+}
+
+#[test]
+fn a_blocked_reading_keeps_commands_from_reading() {
+    for rule in ["Read", "Read(.env)", "Grep"] {
+        let policy = policy(AgentType::Claude, ApprovalMode::AskDangerous, &[], &[rule]);
+        for question in shell_questions(AgentType::Claude, "cat .env") {
+            assert_eq!(question.ask(&policy), Verdict::Ask, "{rule}");
+        }
+    }
+}
+
+#[test]
+fn a_blocked_tool_is_blocked_in_every_mode() {
+    for mode in MODES {
+        for (tool, input) in [
+            ("Write", json!({ "file_path": "a" })),
+            ("Bash", json!({ "command": "ls" })),
+            ("TodoWrite", json!({})),
+            ("Unheard", json!({})),
+            ("AskUserQuestion", json!({})),
+        ] {
+            let policy = policy(AgentType::Claude, mode, &[tool], &[tool]);
+            assert_eq!(word(&Question::new(tool, None, &input).ask(&policy)), "deny", "{tool}");
+        }
+    }
+}
