@@ -223,7 +223,8 @@ async fn limits_pause_and_ask() {
             reader.turn_end().await;
             prompt(&session, "/say more").await;
         } else {
-            prompt(&session, "/bash true\n/bash true\n/say more").await;
+            // Slow enough to be paused before it is done.
+            prompt(&session, "/bash true\n/bash sleep 1\n/sleep 500\n/say more").await;
         }
         let raised = reader.until(is_limit).await;
         let EventKind::RequestRaised(raised) = raised.kind else { panic!("another kind") };
@@ -262,7 +263,8 @@ async fn limits_pause_and_ask() {
         }
         stop(&session).await;
     }
-    let mut new = gateway.session(AgentType::Demo, "/bash true\n/bash true\n/bash true");
+    let mut new =
+        gateway.session(AgentType::Demo, "/bash true\n/bash sleep 1\n/sleep 500\n/bash true");
     new.config.approval_mode = Some(agentwire_protocol::ApprovalMode::AutoAll);
     new.config.max_turns = Some(1);
     new.config.on_limit = Some(OnLimit::Fail);
