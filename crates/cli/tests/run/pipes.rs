@@ -77,8 +77,8 @@ fn rules_and_modes_allow() {
     let output = run(&["--allow", "Bash(echo hi)"], "/bash echo hi\n/say {result}");
     assert_eq!((code(output.status), text(&output.stdout)), (Some(0), "hi\n".into()));
     let output = run(&["--approval", "autoAll", "--block", "Bash"], "/bash echo hi\n/say on");
-    assert_eq!(code(output.status), Some(0), "a rule is somebody");
-    assert!(text(&output.stderr).contains("denied: Bash  echo hi"), "{}", text(&output.stderr));
+    // Claude and the demo agent do not offer a blocked tool at all.
+    assert_eq!((code(output.status), text(&output.stdout)), (Some(0), "on\n".into()));
 }
 
 #[test]
