@@ -191,14 +191,19 @@ impl Hub {
         let (started, start) = oneshot::channel();
         let actor = Actor::new(parts).run(new.prompt, started);
         let shared = Arc::downgrade(&self.shared);
+        let own = handle.clone();
         tokio::spawn(async move {
             // A session that panics takes nobody with it; its end is told like that of a crash.
             let ended = tokio::spawn(actor).await;
             let Some(shared) = shared.upgrade() else { return };
-            if ended.is_err() {
+            if !ended.unwrap_or(false) {
                 shared.abandon(&id).await;
             }
-            shared.live.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            let mut live = shared.live.lock().unwrap_or_else(PoisonError::into_inner);
+            // It may run again already.
+            if live.get(&id).is_some_and(|handle| handle.is_same(&own)) {
+                live.remove(&id);
+            }
         });
         match (start.await.map_err(lost)?, wanted) {
             (Ok(()), _) => {
@@ -351,13 +356,21 @@ impl Hub {
         let mut record = self.record(id).await?;
         let conflict = |message: String| Err(GatewayError::new(ErrorCode::Conflict, message));
         if record.summary.state != SessionState::Ended {
+            // Its owner may have died since we looked.
+            if let Some(owner) = self.owner_name() {
+                let data_dir = self.shared.settings.data_dir.clone();
+                self.ask(move |store| sweep::sweep(store, &data_dir, &owner)).await?;
+                record = self.record(id).await?;
+            }
+        }
+        if record.summary.state != SessionState::Ended {
             return conflict(format!("session {id} still runs; attach to it or stop it first"));
         }
         if record.summary.agent_type != new.agent {
             let agent = record.summary.agent_type.as_str();
             return conflict(format!("session {id} is one of {agent}; resume it with that agent"));
         }
-        let Some(native) = record.summary.native_session_id.take() else {
+        let Some(native) = record.summary.native_session_id.clone() else {
             return conflict(format!(
                 "session {id} cannot be resumed: its agent never told its own id of it; start a new one"
             ));
@@ -380,7 +393,14 @@ impl Hub {
     async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
         let Some(owner) = self.owner_name() else { return Ok(()) };
         let session = id.clone();
-        match self.ask(move |store| store.claim(&session, None, &owner)).await? {
+        let claimed = self.ask(move |store| {
+            let record = store.session(&session)?;
+            let before = record.as_ref().and_then(|record| record.owner.as_deref());
+            // One that died before it had begun left its name.
+            let is_free = !before.is_some_and(|before| store.is_alive(before));
+            Ok(is_free && store.claim(&session, before, &owner)?)
+        });
+        match claimed.await? {
             true => Ok(()),
             false => {
                 let message = format!("session {id} was just taken by another process");
@@ -445,9 +465,15 @@ impl Shared {
     /// Closes the log of a session whose actor is gone.
     async fn abandon(&self, id: &SessionId) {
         let id = id.clone();
-        let _ = self
-            .ask(move |store| sweep::close(store, &id, "agentwire failed in this session"))
-            .await;
+        let own = self.owner.as_ref().map(|owner| owner.name().to_owned());
+        let closed = self.ask(move |store| match store.session(&id)? {
+            // Another process may own it by now.
+            Some(record) if record.owner == own => {
+                sweep::close(store, &id, "agentwire failed in this session")
+            }
+            Some(_) | None => Ok(()),
+        });
+        let _ = closed.await;
     }
 }
 

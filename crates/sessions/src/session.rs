@@ -82,6 +82,10 @@ impl SessionHandle {
         self.until(|_| false).await
     }
 
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.commands.same_channel(&other.commands)
+    }
+
     fn over(&self) -> GatewayError {
         GatewayError::new(
             ErrorCode::Conflict,

@@ -12,7 +12,8 @@ use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, SessionEnded, SessionStarted, Status, StatusChanged,
 };
 use agentwire_protocol::{
-    Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, SessionSummary, Text,
+    Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, SessionState,
+    SessionSummary, Text,
 };
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -67,8 +68,6 @@ pub(crate) struct Actor {
     summary: watch::Sender<SessionSummary>,
     /// The agent's own id by which its next process goes on.
     resume: Option<String>,
-    /// The id that the agent must say it resumed.
-    unverified: Option<String>,
     pub(super) process: Option<Running>,
     pub(super) calls: BTreeMap<u64, Waiting>,
     next_call: u64,
@@ -86,9 +85,14 @@ pub(crate) struct Actor {
     /// When open requests are denied for want of an answer.
     pub(super) deadlines: BTreeMap<String, Instant>,
     pub(super) escalation: Option<(Instant, TreeSignal)>,
+    /// The turn that is to end by it.
+    braked: Option<u64>,
     pub(super) ending: Option<(SessionEndReason, Option<String>)>,
     is_over: bool,
     is_abandoned: bool,
+    /// The log could not be written: what it says of the session is not its end.
+    is_lost: bool,
+    has_refused: bool,
     /// A prompt waits for its process.
     wants_process: bool,
     /// Leave to hold a large line.
@@ -123,7 +127,6 @@ impl Actor {
             writer: parts.writer,
             commands: parts.commands,
             summary: parts.summary,
-            unverified: parts.resume.clone(),
             resume: parts.resume,
             process: None,
             calls: BTreeMap::new(),
@@ -137,20 +140,23 @@ impl Actor {
             over: VecDeque::new(),
             deadlines: BTreeMap::new(),
             escalation: None,
+            braked: None,
             ending: None,
             is_over: false,
             is_abandoned: false,
+            is_lost: false,
+            has_refused: false,
             wants_process: false,
             large: None,
         }
     }
 
-    /// Runs the session to its end. `started` hears when it is durable and its agent runs, or why not.
+    /// Runs the session to its end, and says whether that is in the log. `started` hears when it is durable and its agent runs, or why not.
     pub(crate) async fn run(
         mut self,
         prompt: Option<Prompt>,
         started: oneshot::Sender<Result<(), GatewayError>>,
-    ) {
+    ) -> bool {
         let agent_type = self.plan.agent;
         self.core.emit(SessionStarted { agent_type, config: self.config.shown(), info: None });
         // Nobody hears of a session that is not durable.
@@ -186,14 +192,29 @@ impl Actor {
         while let Ok(message) = self.commands.try_recv() {
             let _ = message.reply.send(Err(over()));
         }
+        !self.is_lost
+    }
+
+    /// An interrupt that is not heeded becomes signals.
+    pub(super) fn escalate(&mut self) {
+        let at = Instant::now() + self.plan.settings.timing.interrupt;
+        self.braked = self.core.book.record.open.turn;
+        self.escalation.get_or_insert((at, TreeSignal::Interrupt));
+    }
+
+    /// The agent has something new to do: its silence counts from here.
+    pub(super) fn touch(&mut self) {
+        if let Some(process) = &mut self.process {
+            process.heard = Instant::now();
+        }
     }
 
     /// Waits for one thing to happen, and does what follows.
     async fn step(&mut self) {
-        if self.large.is_some() && self.tape.held() == 0 && self.in_flight.is_none() {
-            self.large = None;
-        }
-        let wants_large = self.large.is_none() && self.tape.held() > LARGE_LINE;
+        // What is being ended must be read to its end, whoever else holds large lines.
+        let is_ending = self.ending.is_some()
+            || self.process.as_ref().is_some_and(|process| process.exit.is_some());
+        let wants_large = self.large.is_none() && self.tape.held() > LARGE_LINE && !is_ending;
         let may_read = self.core.journal.bytes() < GATHER_LIMIT && !wants_large;
         let deadline = self.deadline();
         let room = Arc::clone(&self.plan.room);
@@ -226,12 +247,26 @@ impl Actor {
         if let Some(error) = stuck.as_ref().filter(|_| !is_brake(&message.command)) {
             return self.reply(call, Err(storage(error)));
         }
+        let before = self.core.effects.len();
+        let ends_turn = matches!(message.command, Command::Interrupt | Command::Stop);
         if let Err(error) = self.command(call, message.command) {
             self.core.effects.push(Effect::Reply(call, Err(error)));
         }
         if stuck.is_some() {
-            let effects = std::mem::take(&mut self.core.effects);
-            effects.into_iter().for_each(|effect| self.act(effect));
+            let brakes = self.core.effects.split_off(before);
+            if ends_turn {
+                self.take_back();
+            }
+            brakes.into_iter().for_each(|effect| self.act(effect));
+        }
+    }
+
+    /// What was to be said to the agent before it was told to stop is not said after it.
+    fn take_back(&mut self) {
+        let stays = |effect: &Effect| !matches!(effect, Effect::Write(_) | Effect::Start);
+        self.core.effects.retain(stays);
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.effects.retain(stays);
         }
     }
 
@@ -298,6 +333,7 @@ impl Actor {
         let process = self.plan.start(launch).await?;
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
         self.process = Some(process);
+        self.core.book.ask_for(self.resume.clone());
         self.tape.start(&mut self.core);
         Ok(())
     }
@@ -319,7 +355,7 @@ impl Actor {
         self.tape.end(exit, &mut self.core);
         self.core.book.process_ended();
         self.escalation = None;
-        self.reached = None;
+        self.limit_is_moot("the agent ended");
         // What the agent was last told, it will not answer.
         self.fail_calls(|_| true, ErrorCode::AgentFailed, "the agent ended");
         if let Some((reason, error)) = self.ending.take() {
@@ -328,7 +364,10 @@ impl Actor {
         if self.plan.dialect.capabilities().process_per_turn {
             self.core.book.ready();
             self.resume = self.core.book.record.summary.native_session_id.clone();
-            return self.next_process().await;
+            if !self.prompts.is_empty() {
+                self.core.effects.push(Effect::Start);
+            }
+            return;
         }
         let words = process.said.last_words();
         let with_words = |text: String| match &words {
@@ -360,18 +399,11 @@ impl Actor {
 
     /// A resumed session is the one that was asked for, or it ends.
     fn verify_resume(&mut self) {
-        let summary = &mut self.core.book.record.summary;
-        let (Some(asked), Some(told)) = (&self.unverified, &summary.native_session_id) else {
-            return;
-        };
-        if asked == told {
-            self.unverified = None;
+        if self.has_refused {
             return;
         }
-        let message = format!(
-            "the agent opened its session {told} in place of {asked}, which was to be resumed"
-        );
-        summary.native_session_id = self.unverified.take();
+        let Some(message) = self.core.book.refusal().map(str::to_owned) else { return };
+        self.has_refused = true;
         self.core.error("resumeFailed", message.clone());
         self.ending = Some((SessionEndReason::Failed, Some(message)));
         self.signal(TreeSignal::Kill);
@@ -383,11 +415,9 @@ impl Actor {
             return;
         }
         self.is_over = true;
+        self.limit_is_moot("the session ended");
         self.withdraw_all("the session ended");
-        let summary = &mut self.core.book.record.summary;
-        // An id that was not told again is still the one to resume by.
-        summary.native_session_id =
-            summary.native_session_id.take().or(self.unverified.take()).or(self.resume.take());
+        let summary = &self.core.book.record.summary;
         tracing::info!(session = summary.id.as_str(), ?reason, error, "session ended");
         self.core.emit(SessionEnded { reason, error: error.map(Text::from) });
         self.core.book.record.owner = None;
@@ -443,6 +473,9 @@ impl Actor {
         match result {
             Ok(()) => {
                 self.summary.send_replace(in_flight.summary);
+                if self.tape.held() <= LARGE_LINE {
+                    self.large = None;
+                }
                 in_flight.effects.into_iter().for_each(|effect| self.act(effect));
             }
             // The log is no longer ours, or cannot be written at all: nothing may go on unseen.
@@ -450,9 +483,13 @@ impl Actor {
                 let session = self.core.book.record.summary.id.as_str();
                 tracing::error!(session, %error, "session lost: its log cannot be written");
                 self.is_over = true;
+                self.is_lost = true;
                 self.process = None;
+                self.prompts.clear();
+                self.wants_process = false;
                 let error = storage(&error);
-                for effect in in_flight.effects {
+                let gathered = std::mem::take(&mut self.core.effects);
+                for effect in in_flight.effects.into_iter().chain(gathered) {
                     if let Effect::Reply(call, _) = effect {
                         self.reply(call, Err(error.clone()));
                     }
@@ -461,7 +498,9 @@ impl Actor {
                 // What cannot be kept must not be tried again.
                 let _ = self.core.journal.take();
                 self.core.book.changed = false;
+                self.core.raised.clear();
                 self.keys.clear();
+                self.summary.send_modify(|summary| summary.state = SessionState::Ended);
             }
         }
     }
@@ -513,7 +552,8 @@ impl Actor {
 
     /// What an interrupt was to reach is reached.
     fn calm(&mut self) {
-        if self.ending.is_none() && self.escalation.is_some() && !self.core.book.is_busy() {
+        let is_over = !self.core.book.is_busy() || self.core.book.record.open.turn != self.braked;
+        if self.ending.is_none() && self.escalation.is_some() && is_over {
             self.escalation = None;
         }
     }

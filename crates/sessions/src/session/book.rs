@@ -29,6 +29,10 @@ pub(crate) struct Book {
     folds_prompts: bool,
     is_ready: bool,
     is_silent: bool,
+    /// The agent's own id that it must say it resumed.
+    asked: Option<String>,
+    /// What it said instead. From then on no id of it counts.
+    refused: Option<String>,
     /// Open tool calls, for the rules.
     tools: BTreeMap<String, Tool>,
     /// Open requests.
@@ -84,6 +88,8 @@ impl Book {
             folds_prompts,
             is_ready: false,
             is_silent: false,
+            asked: None,
+            refused: None,
             tools: BTreeMap::new(),
             requests: BTreeMap::new(),
             running: Running::default(),
@@ -101,6 +107,31 @@ impl Book {
         self.promised += 1;
         self.entitle(text);
         self.refresh();
+    }
+
+    /// The process that starts must say that it resumed that one.
+    pub(super) fn ask_for(&mut self, id: Option<String>) {
+        self.asked = id;
+    }
+
+    /// Why what was resumed is not what was asked for, if it is not.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// The agent says which of its own sessions it has.
+    fn told(&mut self, id: String) {
+        if self.refused.is_some() {
+            return;
+        }
+        match self.asked.take() {
+            Some(asked) if asked != id => {
+                self.refused = Some(format!(
+                    "the agent opened its session {id} in place of {asked}, which was to be resumed"
+                ));
+            }
+            Some(_) | None => self.record.summary.native_session_id = Some(id),
+        }
     }
 
     /// The agent takes prompts, whether it says so or not.
@@ -172,6 +203,9 @@ impl Book {
             EventKind::TurnCompleted(turn) => {
                 turn.turn_number += self.turns_before;
                 self.turn_over(Some(turn.usage), turn.cost_usd);
+                if let Some(asked) = self.asked.take() {
+                    self.refused = Some(format!("the agent never said that it resumed {asked}"));
+                }
             }
             EventKind::TurnFailed(turn) => {
                 turn.turn_number += self.turns_before;
@@ -280,9 +314,7 @@ impl Book {
         match status.status {
             Status::Ready => self.is_ready = true,
             Status::Model => summary.model = message.or(summary.model.take()),
-            Status::Session => {
-                summary.native_session_id = message.or(summary.native_session_id.take());
-            }
+            Status::Session => message.into_iter().for_each(|id| self.told(id)),
             Status::Title => summary.title = message.or(summary.title.take()),
             Status::Working
             | Status::Idle
@@ -315,9 +347,11 @@ impl Book {
                     *field(summary) = Some(text.to_string());
                 }
             };
-        put(|summary| &mut summary.native_session_id, &info.native_session_id);
         put(|summary| &mut summary.model, &info.model);
         put(|summary| &mut summary.agent_version, &info.agent_version);
+        if let Some(id) = &info.native_session_id {
+            self.told(id.to_string());
+        }
     }
 
     /// The main agent speaks; after results of tools that is a further call of the model.

@@ -91,21 +91,27 @@ impl Actor {
         let waits = self.core.book.is_busy();
         let before = self.core.effects.len();
         self.tape.command(call, &Command::Prompt(prompt), &mut self.core)?;
+        self.touch();
         self.remember(&id);
         name_message(self.core.effects.get_mut(before..).unwrap_or_default(), call, &id);
         if !steers {
             self.core.book.promise(&text);
         }
         if waits {
-            let details = Json::of(&serde_json::json!({ "messageId": id }));
-            let status = StatusChanged::new(Status::Queue).message(Text::from(text.as_str()));
-            self.core.emit(status.details(details));
+            self.queued(&text, &id);
         }
         if per_turn {
             self.prompts.push_back(text);
             self.core.effects.push(Effect::Start);
         }
         Ok(())
+    }
+
+    /// Tells that a prompt waits.
+    pub(super) fn queued(&mut self, text: &str, id: &str) {
+        let details = Json::of(&serde_json::json!({ "messageId": id }));
+        let status = StatusChanged::new(Status::Queue).message(Text::from(text));
+        self.core.emit(status.details(details));
     }
 
     fn has_taken(&mut self, id: &str) -> Result<bool, GatewayError> {
@@ -121,7 +127,11 @@ impl Actor {
         format!("{}/prompt/{id}", self.core.book.record.summary.id)
     }
 
-    fn remember(&mut self, id: &str) {
+    pub(super) fn remember(&mut self, id: &str) {
+        // A prompt that was held has its key.
+        if self.taken.contains(id) {
+            return;
+        }
         if self.taken.len() >= TAKEN_LIMIT {
             self.taken.clear();
         }
@@ -133,10 +143,10 @@ impl Actor {
     fn interrupt(&mut self, call: Call) -> Result<(), GatewayError> {
         self.deny_all("the turn was interrupted");
         self.go_on();
-        if self.core.book.is_busy() {
+        // A denied limit has cut the turn off already.
+        if self.core.book.is_busy() && self.core.cut.is_none() {
             self.tape.command(call, &Command::Interrupt, &mut self.core)?;
-            let at = Instant::now() + self.plan.settings.timing.interrupt;
-            self.escalation.get_or_insert((at, TreeSignal::Interrupt));
+            self.escalate();
         } else {
             self.core.effects.push(Effect::Reply(call, Ok(nothing())));
         }

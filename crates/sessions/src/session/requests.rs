@@ -2,8 +2,8 @@
 //! only ever denies.
 
 use agentwire_protocol::event::{
-    RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnOrigin, TurnStarted,
-    input_digest,
+    RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnFailure, TurnOrigin,
+    TurnStarted, input_digest,
 };
 use agentwire_protocol::{
     Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, Settlement, Text,
@@ -119,6 +119,7 @@ impl Actor {
             self.core.settled(raised, outcome, by, reason, updated);
         }
         self.deadlines.remove(&raised.id);
+        self.touch();
         if self.over.len() >= OVER_LIMIT {
             self.over.pop_front();
         }
@@ -219,11 +220,13 @@ impl Actor {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
         let id = prompt.message_id.clone().unwrap_or_default();
+        self.remember(&id);
+        self.queued(&prompt.text, &id);
         self.held.push_back(prompt);
         let reply = Json::of(&serde_json::json!({ "messageId": id }));
         self.core.effects.push(Effect::Reply(call, Ok(reply)));
         if !self.limits.asks() {
-            self.fail_held(&reached);
+            self.fail_held(reached.failure, &reached.message);
         } else if self.reached.is_none() {
             self.ask_for_more(reached);
         }
@@ -280,9 +283,19 @@ impl Actor {
         } else if self.core.book.record.open.turn.is_some() {
             self.cut_off(&reached);
         } else {
-            self.fail_held(&reached);
+            self.fail_held(reached.failure, &reached.message);
         }
         Ok(())
+    }
+
+    /// Nobody is left whom a limit could let go on.
+    pub(super) fn limit_is_moot(&mut self, reason: &str) {
+        self.reached = None;
+        let ours = self.core.book.requests.values().find(|raised| raised.is_ours).cloned();
+        if let Some(raised) = ours {
+            self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
+        }
+        self.fail_held(TurnFailure::Died, reason);
     }
 
     /// Lets a paused agent run again, so that it can hear what it is told.
@@ -295,20 +308,19 @@ impl Actor {
     fn cut_off(&mut self, reached: &Reached) {
         self.core.cut = Some((reached.failure, reached.message.clone()));
         let _ = self.tape.command(NOBODY, &Command::Interrupt, &mut self.core);
-        let at = Instant::now() + self.plan.settings.timing.interrupt;
-        self.escalation.get_or_insert((at, TreeSignal::Interrupt));
+        self.escalate();
     }
 
     /// Prompts that a limit keeps from the agent are turns that failed.
-    fn fail_held(&mut self, reached: &Reached) {
+    fn fail_held(&mut self, reason: TurnFailure, error: &str) {
         for prompt in std::mem::take(&mut self.held) {
             let turn_number = self.core.book.own_turn();
             let text = Some(Text::from(prompt.text));
             self.core.emit(TurnStarted { turn_number, prompt: text, origin: TurnOrigin::Agent });
             self.core.emit(TurnFailed {
                 turn_number,
-                error: Text::from(reached.message.as_str()),
-                reason: reached.failure,
+                error: Text::from(error),
+                reason,
                 error_type: None,
                 usage: None,
                 duration_ms: None,
