@@ -35,6 +35,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long an agent may take to begin a turn of its own after a subagent in the background is done.
 const AFTERTHOUGHT: Duration = Duration::from_secs(2);
 
+/// How long whoever does not want to wait waits for the last words to be read.
+const HASTE: Duration = Duration::from_millis(200);
+
 /// How many commands may be under way; more are never needed.
 const COMMANDS: usize = 16;
 
@@ -126,7 +129,7 @@ impl Drive {
     /// Until the session is over and all is shown.
     pub(crate) async fn run(mut self) -> Ended {
         match self.show().await {
-            Ok(is_hasty) => Ended { verdict: self.finish().await, is_hasty },
+            Ok(is_hasty) => Ended { verdict: self.finish(is_hasty).await, is_hasty },
             Err(failure) => Ended { verdict: Err(failure), is_hasty: false },
         }
     }
@@ -204,7 +207,7 @@ impl Drive {
                 let agent = (*agent != *MAIN_AGENT).then_some(name);
                 self.open.push(Open::new((**request).clone(), agent));
             }
-            EventKind::RequestSettled(settled) => self.settled(&settled.request_id.decode()),
+            EventKind::RequestSettled(settled) => self.settled(settled),
             EventKind::SessionStarted(_)
             | EventKind::TextChunk(_)
             | EventKind::ToolStarted(_)
@@ -329,7 +332,7 @@ impl Drive {
         matches!(reading, Some(Reading::Line | Reading::Secret))
     }
 
-    async fn finish(mut self) -> Result<(), Failure> {
+    async fn finish(mut self, is_hasty: bool) -> Result<(), Failure> {
         // Before the last words: who reads them may type again.
         self.terminal = None;
         let session = self.session.as_ref().map(|session| session.id().to_string());
@@ -343,6 +346,7 @@ impl Drive {
         tokio::select! {
             written = screen.finish() => written?,
             _ = signals.next() => {}
+            () = tokio::time::sleep(HASTE), if is_hasty => {}
         }
         verdict
     }

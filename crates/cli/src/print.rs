@@ -26,13 +26,6 @@ pub(crate) fn write(out: &[u8], err: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// How many columns the terminal has.
-pub(crate) fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    let size = size.or_else(|_| rustix::termios::tcgetwinsize(io::stderr())).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
-}
-
 /// Asks for a line on the terminal; none at the end of input.
 pub(crate) fn ask_line(question: &str) -> io::Result<Option<String>> {
     eprint!("{question}");
@@ -71,7 +64,16 @@ pub(crate) fn ask(question: &str) -> io::Result<Option<bool>> {
 
 /// How many columns stdout has, if it is a terminal.
 pub(crate) fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    columns_of(&io::stdout())
+}
+
+/// How many columns the terminal has, on whichever stream it is.
+pub(crate) fn width() -> Option<usize> {
+    columns().or_else(|| columns_of(&io::stderr()))
+}
+
+fn columns_of(stream: &impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 

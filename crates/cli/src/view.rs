@@ -5,6 +5,7 @@ pub(crate) mod ask;
 pub(crate) mod diff;
 mod input;
 mod memory;
+mod notice;
 pub(crate) mod page;
 pub(crate) mod tool;
 pub(crate) mod words;
@@ -16,10 +17,9 @@ mod tests;
 use std::io::{self, Write};
 
 use agentwire_protocol::event::{
-    ErrorEvent, PlanStatus, PlanUpdated, SessionEndReason, SessionEnded, SessionStarted, Status,
-    StatusChanged, TurnCompleted, TurnFailed, TurnFailure,
+    SessionEndReason, SessionEnded, SessionStarted, TurnCompleted, TurnFailed, TurnFailure,
 };
-use agentwire_protocol::{Event, EventKind, MAIN_AGENT, Native, Stream, TokenUsage};
+use agentwire_protocol::{Event, EventKind, MAIN_AGENT, Native, TokenUsage};
 use jiff::Timestamp;
 
 use self::memory::Memory;
@@ -320,94 +320,6 @@ impl View {
         if !error.is_empty() {
             self.page.marked(Ink::Red, error.trim_end(), Some("  "));
             self.page.end_line();
-        }
-    }
-
-    fn error(&mut self, error: &ErrorEvent<'_>) {
-        let message = error.message.decode();
-        if self.known.is_news(&message) {
-            if self.lens == Lens::Notes {
-                return self.note(&message);
-            }
-            self.work();
-            let retries = if error.will_retry == Some(true) { " (it tries again)" } else { "" };
-            self.page.line(&[(Ink::Red, "! "), (Ink::Red, &message), (Ink::Dim, retries)]);
-        }
-    }
-
-    fn plan(&mut self, plan: &PlanUpdated<'_>) {
-        self.work();
-        self.page.line(&[(Ink::Cyan, "● "), (Ink::Bold, "Plan")]);
-        if let Some(explanation) = &plan.explanation {
-            self.page.marked(Ink::Dim, explanation.decode().trim_end(), Some("  "));
-        }
-        for entry in &plan.entries {
-            let (mark, ink) = match entry.status {
-                PlanStatus::Pending => ("  ☐ ", Ink::Plain),
-                PlanStatus::InProgress => ("  ◐ ", Ink::Bold),
-                PlanStatus::Completed => ("  ☑ ", Ink::Dim),
-                PlanStatus::Cancelled => ("  ☒ ", Ink::Dim),
-            };
-            self.page.line(&[(ink, mark), (ink, &entry.content.decode())]);
-        }
-    }
-
-    fn status(&mut self, status: &StatusChanged<'_>, agent: &str, all: bool) {
-        if let Some(place) = status.info.as_ref().and_then(|info| info.working_directory.as_ref()) {
-            self.known.directory = Some(place.to_string());
-        }
-        let message = status.message.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (ink, mark) = match status.status {
-            Status::Prompted if agent == MAIN_AGENT => return self.prompt(&message),
-            Status::Warning => (Ink::Yellow, "! "),
-            Status::Notice if all => (Ink::Dim, "· "),
-            Status::Retrying if all => (Ink::Yellow, "· the model's service is tried again: "),
-            Status::Compacting if all => (Ink::Dim, "· the context is being shortened "),
-            Status::Compacted if all => (Ink::Dim, "· the context is shorter now "),
-            Status::Model if all => (Ink::Dim, "· model: "),
-            Status::Mode if all => (Ink::Dim, "· mode: "),
-            Status::Notice
-            | Status::Retrying
-            | Status::Compacting
-            | Status::Compacted
-            | Status::Model
-            | Status::Mode
-            | Status::Ready
-            | Status::Working
-            | Status::Idle
-            | Status::Waiting
-            | Status::Prompted
-            | Status::Queue
-            | Status::RateLimit
-            | Status::Session
-            | Status::Title
-            | Status::Commands
-            | Status::McpServer
-            | Status::Hook
-            | Status::Task
-            | Status::Diff
-            | Status::Account
-            | Status::Suggestion => return,
-        };
-        if self.lens == Lens::Notes {
-            return self.note(&message);
-        }
-        self.work();
-        self.page.line(&[(ink, mark), (ink, message.trim_end())]);
-    }
-
-    /// A line among others' on stderr says whose it is.
-    fn note(&mut self, text: &str) {
-        self.page.line(&[(Ink::Plain, "agentwire: "), (Ink::Plain, text)]);
-    }
-
-    fn stderr(&mut self, native: &[Native<'_>]) {
-        for line in native.iter().filter(|native| native.stream == Stream::Stderr) {
-            let text = String::from_utf8_lossy(line.line.bytes()).into_owned();
-            if !text.trim().is_empty() {
-                self.work();
-                self.page.line(&[(Ink::Dim, "stderr "), (Ink::Dim, &text)]);
-            }
         }
     }
 }

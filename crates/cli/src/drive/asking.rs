@@ -1,7 +1,7 @@
 //! Requests on their way to whoever can answer: the person at the terminal, one request at a time; if
 //! there is none, nobody, and they are denied.
 
-use agentwire_protocol::event::RequestRaised;
+use agentwire_protocol::event::{RequestOutcome, RequestRaised, RequestSettled, SettledBy};
 use agentwire_protocol::{Command, ErrorCode, Settlement};
 
 use super::{Drive, Reply};
@@ -114,14 +114,21 @@ impl Drive {
     }
 
     /// A request is settled, here or elsewhere.
-    pub(super) fn settled(&mut self, id: &str) {
+    pub(super) fn settled(&mut self, settled: &RequestSettled<'_>) {
+        let id = &*settled.request_id.decode();
         let was_answered = self.open.iter().any(|open| open.id == id && open.is_answered);
         self.open.retain(|open| open.id != id);
-        if self.asking.as_ref().is_some_and(|ask| ask.id() == id) {
+        let is_asked = self.asking.as_ref().is_some_and(|ask| ask.id() == id);
+        if is_asked {
             self.asking = None;
-            if !was_answered {
-                self.put_down();
-                self.screen.remark("this was answered elsewhere");
+        }
+        if !was_answered && is_asked {
+            self.put_down();
+            match settled.by {
+                SettledBy::Client => self.screen.remark("this was answered elsewhere"),
+                // Whoever was asked let the time pass.
+                SettledBy::Gateway => self.denied |= settled.outcome == RequestOutcome::Denied,
+                SettledBy::Policy | SettledBy::Agent => {}
             }
         }
     }

@@ -76,9 +76,10 @@ fn rules_and_modes_allow() {
     assert_eq!(fs::read_to_string(home.work().join("a.txt")).expect("it was written"), "x");
     let output = run(&["--allow", "Bash(echo hi)"], "/bash echo hi\n/say {result}");
     assert_eq!((code(output.status), text(&output.stdout)), (Some(0), "hi\n".into()));
-    let output = run(&["--approval", "autoAll", "--block", "Bash"], "/bash echo hi\n/say on");
+    let output = run(&["--approval", "autoAll", "--block", "Bash"], "/bash touch made\n/say on");
     // Claude and the demo agent do not offer a blocked tool at all.
     assert_eq!((code(output.status), text(&output.stdout)), (Some(0), "on\n".into()));
+    assert!(!home.work().join("made").exists(), "what is blocked does not run");
 }
 
 #[test]

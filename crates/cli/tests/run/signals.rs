@@ -2,8 +2,10 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::home::{Home, code, signal};
 
@@ -42,13 +44,15 @@ fn an_interrupt_ends_the_turn() {
 fn a_second_interrupt_ends_the_session_and_a_third_does_not_wait() {
     let home = Home::new();
     // It ignores signals, and so does what it starts.
-    let (child, lines) = start(&home, "/bash trap '' INT TERM; sleep 1000 & wait; sleep 1000");
-    for _ in 0..3 {
+    let (mut child, lines) = start(&home, "/bash trap '' INT TERM; sleep 1000 & wait; sleep 1000");
+    let mut told = BufReader::new(child.stderr.take().expect("stderr"));
+    for says in ["interrupting", "ending the session"] {
         signal(&child, Signal::INT);
-        // Signals that come together count as one: each is seen before the next is sent.
-        std::thread::yield_now();
-        std::thread::park_timeout(std::time::Duration::from_millis(300));
+        let mut line = String::new();
+        told.read_line(&mut line).expect("it speaks");
+        assert!(line.contains(says), "{line}");
     }
+    signal(&child, Signal::INT);
     let (status, _) = end(child, lines);
     assert_eq!(code(status), Some(130));
 }
@@ -76,19 +80,24 @@ fn a_reader_who_goes_ends_it_quietly() {
     assert_eq!(home.processes(), Vec::<String>::new());
 }
 
+/// The first signal ends the session, after which it waits for its reader; the second ends that.
 #[test]
 fn a_reader_who_does_not_read_does_not_keep_it_from_ending() {
     let home = Home::new();
     let (mut child, lines) = start(&home, "/bash sleep 0\n/pad 4000000\n/pad 4000000\n/hang");
-    signal(&child, Signal::TERM);
-    // Its session ends; then it waits for its reader, until it is told not to.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while child.try_wait().expect("a child").is_none() {
-        assert!(std::time::Instant::now() < deadline, "it does not end");
-        std::thread::park_timeout(std::time::Duration::from_millis(300));
-        let _ =
-            rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM);
+    let process = Pid::from_child(&child);
+    let ended = pidfd_open(process, PidfdFlags::empty()).expect("it runs");
+    let moment = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        // Signals that come together count as one, so that two may be too few.
+        kill_process(process, Signal::TERM).expect("it is not waited for");
+        let mut polled = [PollFd::new(&ended, PollFlags::IN)];
+        if poll(&mut polled, Some(&moment)).expect("poll") > 0 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "it does not end");
     }
+    assert_eq!(code(child.wait().expect("it ends")), Some(130));
     drop(lines);
-    assert_eq!(home.processes(), Vec::<String>::new());
 }

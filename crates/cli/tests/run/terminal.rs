@@ -71,6 +71,32 @@ fn an_interrupt_at_a_question_leaves_the_terminal_as_it_was() {
     assert!(pty.shown.contains("the turn was interrupted"), "{:?}", pty.shown);
 }
 
+/// After a stop the terminal may have been another's: the question is asked anew.
+#[test]
+fn a_question_is_shown_again_when_it_comes_back() {
+    let home = Home::new();
+    let mut pty = Pty::start(&mut demo(&home, "/bash echo hi\n/say done"));
+    pty.expect("allow? ");
+    signal(pty.child(), Signal::CONT);
+    pty.expect("asks for permission");
+    pty.expect("allow? ");
+    pty.press("y");
+    assert_eq!(pty.end(), Some(0));
+}
+
+#[test]
+fn a_question_that_waits_too_long_vanishes_and_is_denied() {
+    let home = Home::new();
+    let mut command = demo(&home, "/bash echo hi\n/say done");
+    let mut pty = Pty::start(command.env("AGENTWIRE_REQUEST_TIMEOUT", "1"));
+    pty.expect("allow? ");
+    pty.expect("nobody answered within 1 s");
+    pty.expect("session ");
+    assert!(pty.modes().contains(LocalModes::ICANON | LocalModes::ECHO));
+    assert_eq!(pty.end(), Some(4));
+    assert!(!screen(&pty.shown).contains("allow? "), "{:?}", pty.shown);
+}
+
 /// What was typed before the question was shown, pasted, or is no answer, answers nothing.
 #[test]
 fn nobody_allows_by_accident() {

@@ -1,0 +1,97 @@
+//! What is said beside the work: errors, plans, changes of state, and the agent's stderr.
+
+use agentwire_protocol::event::{ErrorEvent, PlanStatus, PlanUpdated, Status, StatusChanged};
+use agentwire_protocol::{MAIN_AGENT, Native, Stream};
+
+use super::page::Ink;
+use super::{Lens, View};
+
+impl View {
+    pub(super) fn error(&mut self, error: &ErrorEvent<'_>) {
+        let message = error.message.decode();
+        if self.known.is_news(&message) {
+            if self.lens == Lens::Notes {
+                return self.note(&message);
+            }
+            self.work();
+            let retries = if error.will_retry == Some(true) { " (it tries again)" } else { "" };
+            self.page.line(&[(Ink::Red, "! "), (Ink::Red, &message), (Ink::Dim, retries)]);
+        }
+    }
+
+    pub(super) fn plan(&mut self, plan: &PlanUpdated<'_>) {
+        self.work();
+        self.page.line(&[(Ink::Cyan, "● "), (Ink::Bold, "Plan")]);
+        if let Some(explanation) = &plan.explanation {
+            self.page.marked(Ink::Dim, explanation.decode().trim_end(), Some("  "));
+        }
+        for entry in &plan.entries {
+            let (mark, ink) = match entry.status {
+                PlanStatus::Pending => ("  ☐ ", Ink::Plain),
+                PlanStatus::InProgress => ("  ◐ ", Ink::Bold),
+                PlanStatus::Completed => ("  ☑ ", Ink::Dim),
+                PlanStatus::Cancelled => ("  ☒ ", Ink::Dim),
+            };
+            self.page.line(&[(ink, mark), (ink, &entry.content.decode())]);
+        }
+    }
+
+    pub(super) fn status(&mut self, status: &StatusChanged<'_>, agent: &str, all: bool) {
+        if let Some(place) = status.info.as_ref().and_then(|info| info.working_directory.as_ref()) {
+            self.known.directory = Some(place.to_string());
+        }
+        let message = status.message.as_ref().map(ToString::to_string).unwrap_or_default();
+        let (ink, mark) = match status.status {
+            Status::Prompted if agent == MAIN_AGENT => return self.prompt(&message),
+            Status::Warning => (Ink::Yellow, "! "),
+            Status::Notice if all => (Ink::Dim, "· "),
+            Status::Retrying if all => (Ink::Yellow, "· the model's service is tried again: "),
+            Status::Compacting if all => (Ink::Dim, "· the context is being shortened "),
+            Status::Compacted if all => (Ink::Dim, "· the context is shorter now "),
+            Status::Model if all => (Ink::Dim, "· model: "),
+            Status::Mode if all => (Ink::Dim, "· mode: "),
+            Status::Notice
+            | Status::Retrying
+            | Status::Compacting
+            | Status::Compacted
+            | Status::Model
+            | Status::Mode
+            | Status::Ready
+            | Status::Working
+            | Status::Idle
+            | Status::Waiting
+            | Status::Prompted
+            | Status::Queue
+            | Status::RateLimit
+            | Status::Session
+            | Status::Title
+            | Status::Commands
+            | Status::McpServer
+            | Status::Hook
+            | Status::Task
+            | Status::Diff
+            | Status::Account
+            | Status::Suggestion => return,
+        };
+        if self.lens == Lens::Notes {
+            return self.note(&message);
+        }
+        self.work();
+        self.page.line(&[(ink, mark), (ink, message.trim_end())]);
+    }
+
+    /// A line among others' on stderr says whose it is.
+    pub(super) fn note(&mut self, text: &str) {
+        self.page.line(&[(Ink::Plain, "agentwire: "), (Ink::Plain, text)]);
+    }
+
+    pub(super) fn stderr(&mut self, native: &[Native<'_>]) {
+        for line in native.iter().filter(|native| native.stream == Stream::Stderr) {
+            let text = String::from_utf8_lossy(line.line.bytes()).into_owned();
+            if !text.trim().is_empty() {
+                self.work();
+                self.page.line(&[(Ink::Dim, "stderr "), (Ink::Dim, &text)]);
+            }
+        }
+    }
+}
