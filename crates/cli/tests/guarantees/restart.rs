@@ -225,3 +225,52 @@ async fn l6_a_resume_that_fails_is_told() {
         assert!(!said);
     }
 }
+
+/// An agent that opens another conversation than the one to resume, or tells of none, ends the session;
+/// and it can still be resumed by the right id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l6_another_conversation_is_never_taken_for_the_one_to_resume() {
+    let text = "#!/bin/sh\n\
+        case \"$*\" in *--resume=*) told=$(cat told);; *) told=first;; esac\n\
+        while read -r line; do case $line in *'\"user\"'*)\n\
+        [ \"$told\" ] && echo \"{\\\"type\\\":\\\"system\\\",\\\"subtype\\\":\\\"init\\\",\\\"session_id\\\":\\\"$told\\\"}\"\n\
+        echo '{\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]}}'\n\
+        echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"hi\"}'\n\
+        [ \"$told\" = other ] && echo \"{\\\"type\\\":\\\"system\\\",\\\"subtype\\\":\\\"init\\\",\\\"session_id\\\":\\\"$told\\\"}\"\n\
+        ;; esac; done\n";
+    let gateway = Gateway::script(text).await;
+    let told = gateway.dir.path().join("work/told");
+    let claude = agentwire_protocol::AgentType::Claude;
+    let session = gateway.hub.start(gateway.session(claude, "one")).await.expect("a session");
+    gateway.reader(&session).await.turn_end().await;
+    let ended = crate::gateway::stop(&session).await;
+    assert_eq!(ended.native_session_id.as_deref(), Some("first"));
+    for (tells, is_right) in [("other", false), ("", false), ("first", true)] {
+        std::fs::write(&told, tells).expect("a file");
+        let resumed = gateway
+            .hub
+            .start(NewSession {
+                resume: Some(session.id().clone()),
+                ..gateway.session(claude, "two")
+            })
+            .await
+            .expect("a session that starts");
+        if is_right {
+            let mut reader = gateway.reader(&resumed).await;
+            reader
+                .until(
+                    |kind| matches!(kind, EventKind::TurnCompleted(turn) if turn.turn_number > 1),
+                )
+                .await;
+            crate::gateway::stop(&resumed).await;
+        }
+        let ended = tokio::time::timeout(crate::gateway::PATIENCE, resumed.ended()).await;
+        let ended = ended.expect("an end in time");
+        let wanted = match is_right {
+            true => agentwire_protocol::event::SessionEndReason::Completed,
+            false => agentwire_protocol::event::SessionEndReason::Failed,
+        };
+        assert_eq!(ended.reason, Some(wanted), "{tells:?}: {ended:?}");
+        assert_eq!(ended.native_session_id.as_deref(), Some("first"), "{tells:?}");
+    }
+}
