@@ -120,7 +120,10 @@ impl Cursor {
                         self.source = Source::Here(live, progress);
                         continue;
                     }
-                    sleep_until(elsewhere.due).await;
+                    // The timer rounds up to whole milliseconds, even what is due already.
+                    if elsewhere.due > Instant::now() {
+                        sleep_until(elsewhere.due).await;
+                    }
                     elsewhere.due = Instant::now() + elsewhere.delay;
                     let known = elsewhere.known.take();
                     let shut = self.log.shared.has_ended();

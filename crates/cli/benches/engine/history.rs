@@ -1,0 +1,111 @@
+//! A session of 100,000 events in the store: pages at its beginning and end, and all of it.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use agentwire_protocol::SessionId;
+use agentwire_sessions::log::EventLog;
+use agentwire_sessions::store::Store;
+use agentwire_sessions::store::sqlite::Sqlite;
+
+use crate::events;
+use crate::report::{median, micros, time, times};
+
+const EVENTS: u64 = 100_000;
+const PAGE: u64 = 50;
+
+/// How many pages of each place are read in a round.
+const PAGES: usize = 100;
+
+/// How much is read from the file at once.
+const READ: usize = 512 << 10;
+
+pub async fn run(rounds: usize) {
+    let directory = crate::directory();
+    let lines = events::lines(EVENTS as usize);
+    let file = directory.path().join("lines");
+    std::fs::write(&file, lines.concat()).expect("room");
+    let store: Arc<dyn Store> = Arc::new(Sqlite::open(directory.path()).expect("a store"));
+    let sizes = [1, 10, 100].map(|size| (size, SessionId::from(format!("batches-of-{size}"))));
+    for (size, session) in &sizes {
+        events::fill(&store, session, &events::batches(&lines, *size));
+    }
+    drop(lines);
+    let bytes = std::fs::metadata(&file).expect("the file").len();
+    let log = EventLog::new(store);
+    println!(
+        "A stored session of {EVENTS} events, {} MB, each read with a fresh cursor; beside it a plain file of the same bytes:\n",
+        bytes / 1_000_000
+    );
+    println!(
+        "| events in a batch | page of {PAGE} at 0 | at {} | ratio | all from a file | all from the log | ratio |",
+        EVENTS - PAGE
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (size, session) in &sizes {
+        let mut times_of: [Vec<f64>; 4] = Default::default();
+        for _ in 0..rounds {
+            let (mut early, mut late) = (Vec::new(), Vec::new());
+            for _ in 0..PAGES {
+                early.push(read(&log, session, 0, PAGE).await);
+                late.push(read(&log, session, EVENTS - PAGE, PAGE).await);
+            }
+            times_of[0].push(median(early));
+            times_of[1].push(median(late));
+            times_of[2].push(plain(file.clone(), bytes).await);
+            times_of[3].push(read(&log, session, 0, EVENTS).await);
+        }
+        let [early, late, plain, all] = times_of.map(median);
+        println!(
+            "| {size} | {} | {} | {} | {} | {} | {} |",
+            time(early),
+            time(late),
+            times(late / early),
+            time(plain),
+            time(all),
+            times(all / plain)
+        );
+    }
+    log.shutdown().await;
+}
+
+/// Reads so many events after one, in a task of its own: microseconds.
+async fn read(log: &EventLog, session: &SessionId, after: u64, count: u64) -> f64 {
+    let (log, session) = (log.clone(), session.clone());
+    let reader = tokio::spawn(async move {
+        let begun = Instant::now();
+        let mut cursor = log.cursor(&session, after);
+        while cursor.position() < after + count {
+            let batch = cursor.next().await.expect("a log that reads").expect("the events");
+            std::hint::black_box(&batch.lines);
+        }
+        micros(begun.elapsed())
+    });
+    reader.await.expect("a reader")
+}
+
+/// Reads the file, on a thread that may block, as the log does.
+async fn plain(path: PathBuf, expected: u64) -> f64 {
+    let reader = tokio::task::spawn_blocking(move || {
+        let begun = Instant::now();
+        assert_eq!(drain(&path), expected);
+        micros(begun.elapsed())
+    });
+    reader.await.expect("a reader")
+}
+
+fn drain(path: &Path) -> u64 {
+    let mut file = File::open(path).expect("the file");
+    let mut buffer = vec![0; READ];
+    let mut total = 0;
+    loop {
+        match file.read(&mut buffer).expect("a file that reads") {
+            0 => return total,
+            count => total += count as u64,
+        }
+        std::hint::black_box(&buffer);
+    }
+}

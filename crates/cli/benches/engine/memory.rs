@@ -1,0 +1,106 @@
+//! What a further idle session costs: memory of this process and of its keepers, not of its agent.
+
+use std::fs;
+
+use crate::agent::{self, TURN};
+use crate::gateway::{Gateway, order};
+use crate::report::{median, times};
+
+/// How many sessions are added between two looks.
+const STEP: usize = 20;
+
+/// Enough to fill what is kept in memory of a session.
+const TURNS: u64 = 20;
+
+/// What a session may cost, in kB.
+const GOAL: f64 = 400.0;
+
+pub async fn run(rounds: usize) {
+    let gateway = Gateway::new().await;
+    let mut sessions = Vec::new();
+    let mut looks = vec![Look::now()];
+    for _ in 0..rounds {
+        for _ in 0..STEP {
+            sessions.push(gateway.session().await);
+        }
+        looks.push(Look::now());
+    }
+    let fresh = looks[looks.len() - 1];
+    for session in &sessions {
+        let mut reader = gateway.reader(session).await;
+        order(session, agent::order(TURNS, 0, 0)).await;
+        assert_eq!(reader.read(TURNS * TURN, |_| {}).await.faults, 0);
+    }
+    let used = Look::now();
+    gateway.end().await;
+    let steps = looks.windows(2).map(|looks| looks[1].since(looks[0], STEP));
+    let (own, keepers): (Vec<f64>, Vec<f64>) = steps.unzip();
+    let (own, keepers) = (median(own), median(keepers));
+    let (more, _) = used.since(fresh, sessions.len());
+    println!(
+        "A further idle session, of {}, in proportional memory (PSS); none yet: {} kB:\n",
+        sessions.len(),
+        looks[0].own
+    );
+    println!("| | engine | keeper | both | of {GOAL:.0} kB |");
+    println!("|---|---|---|---|---|");
+    let row = |name: String, own: f64| {
+        let both = own + keepers;
+        println!(
+            "| {name} | {own:.0} kB | {keepers:.0} kB | {both:.0} kB | {} |",
+            times(both / GOAL)
+        );
+    };
+    row("new".to_owned(), own);
+    row(format!("after {} lines", TURNS * TURN), own + more);
+}
+
+/// Memory in kB.
+#[derive(Clone, Copy)]
+struct Look {
+    own: u64,
+    keepers: u64,
+}
+
+impl Look {
+    fn now() -> Self {
+        let keepers = keepers().into_iter().map(|pid| proportional(&pid.to_string()));
+        Self { own: proportional("self"), keepers: keepers.sum() }
+    }
+
+    /// How much more than earlier, for each of so many sessions.
+    fn since(self, earlier: Self, sessions: usize) -> (f64, f64) {
+        let each = |now: u64, then: u64| (now as f64 - then as f64) / sessions as f64;
+        (each(self.own, earlier.own), each(self.keepers, earlier.keepers))
+    }
+}
+
+/// The keepers of this process.
+fn keepers() -> Vec<u32> {
+    let own = std::process::id().to_string();
+    let pids = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1));
+        stat.contains("(agentwire-keep)") && parent == Some(&own)
+    })
+    .collect()
+}
+
+/// A keeper hides its memory; only root sees how much it has.
+fn proportional(process: &str) -> u64 {
+    let path = format!("/proc/{process}/smaps_rollup");
+    let text = fs::read_to_string(path).expect("the memory of a keeper, which only root may see");
+    field(&text, "Pss:")
+}
+
+/// Memory of this process in kB, whoever shares it.
+pub fn resident() -> u64 {
+    field(&fs::read_to_string("/proc/self/status").expect("/proc"), "VmRSS:")
+}
+
+fn field(text: &str, name: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    value.and_then(|value| value.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
