@@ -17,7 +17,7 @@ use agentwire_protocol::{AgentType, ApprovalMode, Json, SessionConfig};
 use agentwire_sessions::session::policy::{Asked, Policy, Verdict};
 use serde_json::{Value, json};
 
-const WORK: &str = "/work/project";
+const WORK: &str = "/srv/project";
 const HOME: &str = "/home/user";
 const AGENTS: [AgentType; 5] =
     [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp, AgentType::Demo];

@@ -46,7 +46,7 @@ const BY_MODE: &[&str] = &[
     "pwd",
     "ls",
     "ls -la src",
-    "ls -l /work/project/src /work/other",
+    "ls -l /srv/project/src /srv/other",
     "cat README.md",
     "cat src/../README.md",
     "head -n 5 a.txt",

@@ -118,19 +118,19 @@ fn codex_changes_are_read_whole() {
         Question::new("file_change", Some(ToolKind::Edit), &json!({ "changes": changes }))
     };
     let edits = policy(AgentType::Codex, ApprovalMode::AutoEdit, &[], &[]);
-    let inside = change(json!([update("/work/project/a"), update("/work/other/b")]));
+    let inside = change(json!([update("/srv/project/a"), update("/srv/other/b")]));
     assert!(is_allowed(&inside.ask(&edits)));
     let moved =
-        json!({ "path": "/work/project/a", "kind": { "type": "update", "move_path": "/etc/x" } });
-    let deleted = json!({ "path": "/work/project/a", "kind": { "type": "delete" } });
+        json!({ "path": "/srv/project/a", "kind": { "type": "update", "move_path": "/etc/x" } });
+    let deleted = json!({ "path": "/srv/project/a", "kind": { "type": "delete" } });
     for changes in [
         json!([]),
-        json!([update("/work/project/a"), update("/etc/passwd")]),
-        json!([update("/work/project/a"), moved]),
-        json!([update("/work/project/a"), deleted]),
-        json!([{ "path": "/work/project/a" }]),
-        json!([{ "path": "/work/project/a", "kind": { "type": "chmod" } }]),
-        json!("/work/project/a"),
+        json!([update("/srv/project/a"), update("/etc/passwd")]),
+        json!([update("/srv/project/a"), moved]),
+        json!([update("/srv/project/a"), deleted]),
+        json!([{ "path": "/srv/project/a" }]),
+        json!([{ "path": "/srv/project/a", "kind": { "type": "chmod" } }]),
+        json!("/srv/project/a"),
     ] {
         assert_eq!(change(changes.clone()).ask(&edits), Verdict::Ask, "{changes}");
     }
@@ -138,7 +138,7 @@ fn codex_changes_are_read_whole() {
     let granted = Asked { blocked_path: Some(WORK), ..inside.asked() };
     assert_eq!(edits.decide(&granted, &no_links), Verdict::Ask);
     let denied = policy(AgentType::Codex, ApprovalMode::AutoAll, &[], &["Edit(secrets/**)"]);
-    let secret = change(json!([update("/work/project/a"), update("/work/project/secrets/x")]));
+    let secret = change(json!([update("/srv/project/a"), update("/srv/project/secrets/x")]));
     assert_eq!(word(&secret.ask(&denied)), "deny");
     assert_eq!(word(&change(json!([{ "path": 1 }])).ask(&denied)), "ask");
 }
@@ -194,7 +194,7 @@ fn a_command_that_is_more_than_its_text_asks() {
     let denied = super::policy(AgentType::Acp, ApprovalMode::AutoAll, &[], &["Bash(git status)"]);
     assert_eq!(word(&titled.ask(&denied)), "deny");
     // In a subdirectory a rule holds, but the list of commands that read does not.
-    let below = json!({ "command": "git status", "cwd": "/work/project/sub" });
+    let below = json!({ "command": "git status", "cwd": "/srv/project/sub" });
     let below = Question::new("command_execution", execute, &below);
     assert!(is_allowed(&below.ask(&policy(AgentType::Codex))));
     let by_mode = super::policy(AgentType::Codex, ApprovalMode::AskDangerous, &[], &[]);
@@ -235,15 +235,15 @@ fn acp_calls_show_their_files() {
         let policy = policy(agent, ApprovalMode::AutoEdit, &[], &[]);
         let ask =
             |input: &serde_json::Value, kind| Question::new(tool, Some(kind), input).ask(&policy);
-        let inside = shown("/work/project/a", "/work/project/a");
+        let inside = shown("/srv/project/a", "/srv/project/a");
         assert!(is_allowed(&ask(&inside, ToolKind::Edit)));
         assert!(is_allowed(&ask(&json!({ "file_path": "a", "content": "" }), ToolKind::Edit)));
         assert_eq!(ask(&inside, ToolKind::Delete), Verdict::Ask);
         let mut forged = inside.clone();
         forged["file_path"] = json!("/etc/passwd");
         for input in [
-            shown("/etc/passwd", "/work/project/a"),
-            shown("/work/project/a", "/etc/passwd"),
+            shown("/etc/passwd", "/srv/project/a"),
+            shown("/srv/project/a", "/etc/passwd"),
             json!({ "toolCallId": "1", "title": "a", "content": [], "locations": [] }),
             json!({ "path": "a", "destination": "/etc/x" }),
             json!({ "patch": "*** Begin Patch" }),
@@ -265,7 +265,7 @@ fn the_session_remembers() {
     let other = |n: u32| Question::new("Skill", None, &json!({ "n": n }));
     for (first, same, different) in [
         (command("npm test 'a b'"), command("npm  test \"a b\""), command("npm test")),
-        (edit("src/a"), edit("/work/project/src/a"), edit("src/b")),
+        (edit("src/a"), edit("/srv/project/src/a"), edit("src/b")),
         (fetch("https://a.org/1"), fetch("http://a.org/2"), fetch("https://b.a.org/")),
         (mcp("mcp__s__a", 1), mcp("mcp__s__a", 2), mcp("mcp__s__b", 1)),
         (other(1), other(1), other(2)),
