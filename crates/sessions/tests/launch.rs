@@ -48,7 +48,7 @@ fn what_the_working_directory_brings_is_passed_over() {
     symlink(work.join("node_modules/.bin"), root.join("linked")).unwrap();
     fs::create_dir(root.join("links")).unwrap();
     symlink(&planted, root.join("links/agent")).unwrap();
-    let around = root.join("bin/../srv/node_modules/.bin");
+    let around = root.join("bin/../work/node_modules/.bin");
     let inside: [&Path; 4] =
         [planted.parent().unwrap(), &root.join("linked"), &root.join("links"), &around];
     for entry in inside {
