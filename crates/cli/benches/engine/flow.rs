@@ -23,22 +23,19 @@ struct Run {
 }
 
 pub async fn run(rounds: usize) {
-    let copies = |_| {
-        let (bytes, time) = copy_pipe(&agent::order(TURNS, 0, 0));
-        (bytes, time.as_secs_f64())
-    };
     let mut pipe = Vec::new();
     let readers = [1, 10, 50];
     let mut runs: Vec<(Vec<Run>, Vec<Run>)> = readers.iter().map(|_| Default::default()).collect();
-    for round in 0..rounds {
-        pipe.push(copies(round));
+    for _ in 0..rounds {
+        pipe.push(copy_pipe(&agent::order(TURNS, 0, 0)));
         for (readers, (relay, engine)) in readers.iter().zip(&mut runs) {
             relay.push(relayed(*readers).await);
             engine.push(logged(*readers).await);
         }
     }
     let bytes = pipe[0].0;
-    let speed = median(pipe.iter().map(|(_, seconds)| bytes as f64 / seconds / 1e6).collect());
+    let speed =
+        median(pipe.iter().map(|(_, time)| bytes as f64 / time.as_secs_f64() / 1e6).collect());
     println!(
         "One session at full speed: {LINES} lines of {} bytes in the mean. The pipe alone, read and dropped: {speed:.0} MB/s, {}.\n",
         bytes / LINES,

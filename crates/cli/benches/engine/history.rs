@@ -17,6 +17,10 @@ use crate::report::{median, micros, time, times};
 const EVENTS: u64 = 100_000;
 const PAGE: u64 = 50;
 
+/// Where pages begin beside 0. A cursor reads ahead; only at the end there is nothing ahead.
+const MIDDLE: u64 = EVENTS / 2;
+const LAST: u64 = EVENTS - PAGE;
+
 /// How many pages of each place are read in a round.
 const PAGES: usize = 100;
 
@@ -41,29 +45,32 @@ pub async fn run(rounds: usize) {
         bytes / 1_000_000
     );
     println!(
-        "| events in a batch | page of {PAGE} at 0 | at {} | ratio | all from a file | all from the log | ratio |",
-        EVENTS - PAGE
+        "| events in a batch | page of {PAGE} at 0 | at {MIDDLE} | at {LAST} | ratios to 0 | all from a file | all from the log | ratio |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|");
     for (size, session) in &sizes {
-        let mut times_of: [Vec<f64>; 4] = Default::default();
+        let mut times_of: [Vec<f64>; 5] = Default::default();
         for _ in 0..rounds {
-            let (mut early, mut late) = (Vec::new(), Vec::new());
+            let mut pages: [Vec<f64>; 3] = Default::default();
             for _ in 0..PAGES {
-                early.push(read(&log, session, 0, PAGE).await);
-                late.push(read(&log, session, EVENTS - PAGE, PAGE).await);
+                for (page, place) in pages.iter_mut().zip([0, MIDDLE, LAST]) {
+                    page.push(read(&log, session, place, PAGE).await);
+                }
             }
-            times_of[0].push(median(early));
-            times_of[1].push(median(late));
-            times_of[2].push(plain(file.clone(), bytes).await);
-            times_of[3].push(read(&log, session, 0, EVENTS).await);
+            let pages = pages.map(median);
+            let whole = [plain(file.clone(), bytes).await, read(&log, session, 0, EVENTS).await];
+            for (times, time) in times_of.iter_mut().zip(pages.into_iter().chain(whole)) {
+                times.push(time);
+            }
         }
-        let [early, late, plain, all] = times_of.map(median);
+        let [first, middle, last, plain, all] = times_of.map(median);
         println!(
-            "| {size} | {} | {} | {} | {} | {} | {} |",
-            time(early),
-            time(late),
-            times(late / early),
+            "| {size} | {} | {} | {} | {}, {} | {} | {} | {} |",
+            time(first),
+            time(middle),
+            time(last),
+            times(middle / first),
+            times(last / first),
             time(plain),
             time(all),
             times(all / plain)

@@ -32,7 +32,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// With so many readers.
+    /// With so many readers. The agent waits for orders.
     pub async fn start(readers: usize) -> (Self, Vec<Reader>) {
         let own = std::env::current_exe().expect("this program");
         let mut command = tokio::process::Command::new(own);
@@ -40,7 +40,7 @@ impl Relay {
         let mut child = command.spawn().expect("an agent");
         let stdin = child.stdin.take().expect("a pipe");
         let mut stdout = child.stdout.take().expect("a pipe");
-        let (senders, receivers): (Vec<_>, Vec<_>) =
+        let (senders, mut receivers): (Vec<_>, Vec<_>) =
             (0..readers).map(|_| mpsc::channel::<Bytes>(QUEUE)).unzip();
         let pump = tokio::spawn(async move {
             let mut buffer = BytesMut::new();
@@ -63,6 +63,9 @@ impl Relay {
         });
         let mut relay = Self { child, stdin, pump };
         relay.tell(&agent::greeting()).await;
+        for receiver in &mut receivers {
+            receiver.recv().await.expect("an answer");
+        }
         (relay, receivers.into_iter().map(Reader::relay).collect())
     }
 
