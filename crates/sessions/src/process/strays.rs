@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, WaitOptions, getpid, getsid, waitpid};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use tokio::process::{Child, Command};
 
 use super::keeper::Patience;
@@ -55,16 +55,14 @@ pub(super) fn sweep() {
 
 /// The strays among our children, killed with all that is below them.
 fn kill() -> Vec<Pid> {
-    let own = getpid().as_raw_pid();
-    let Ok(session) = getsid(None) else { return Vec::new() };
+    let Some(own) = tree::own() else { return Vec::new() };
+    let ours = |entry: &tree::Entry| entry.parent == own.pid.as_raw_pid();
     let keepers = keepers();
     let left = tree::descendants(tree::processes(), |entry| {
-        entry.parent == own
-            && entry.session != session.as_raw_pid()
-            && !keepers.contains(&entry.pid.as_raw_pid())
+        ours(entry) && entry.session != own.session && !keepers.contains(&entry.pid.as_raw_pid())
     });
     tree::kill(&left);
-    left.iter().filter(|entry| entry.parent == own).map(|entry| entry.pid).collect()
+    left.iter().filter(|entry| ours(entry)).map(|entry| entry.pid).collect()
 }
 
 fn keepers() -> MutexGuard<'static, BTreeSet<i32>> {

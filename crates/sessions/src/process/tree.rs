@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getpgrp, kill_process, kill_process_group, pidfd_open,
+    Pid, PidfdFlags, Signal, getpid, kill_process, kill_process_group, pidfd_open,
     pidfd_send_signal,
 };
 
@@ -30,6 +30,12 @@ pub(super) fn processes() -> Vec<Entry> {
     directory
         .filter_map(|entry| Entry::read(entry.ok()?.file_name().to_str()?.parse().ok()?))
         .collect()
+}
+
+/// This process. In a PID namespace its session and its group can be 0: their leaders are outside.
+/// So they are read here, where 0 is a number like any other.
+pub(super) fn own() -> Option<Entry> {
+    Entry::read(getpid().as_raw_pid())
 }
 
 /// The children of `root` and all below them, as they are now.
@@ -64,7 +70,7 @@ pub(super) fn kill(victims: &[Entry]) {
     for victim in victims {
         victim.signal(Signal::KILL);
     }
-    let own = getpgrp().as_raw_pid();
+    let Some(own) = own().map(|own| own.group) else { return };
     let groups: BTreeSet<i32> = victims.iter().map(|victim| victim.group).collect();
     for group in groups.into_iter().filter(|group| *group != own).filter_map(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
