@@ -172,13 +172,16 @@ pub struct SessionConfig {
     /// Variables for the agent's environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
+    /// Further arguments for the agent's program, in its own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_args: Option<Vec<String>>,
 }
 
 impl SessionConfig {
-    /// What readers of the log may see: no environment, and of MCP servers only their names and
-    /// kinds, since variables, headers, arguments and addresses hold secrets.
+    /// What readers of the log may see: no environment, no arguments, and of MCP servers only their
+    /// names and kinds, since variables, headers, arguments and addresses hold secrets.
     pub fn shown(&self) -> Self {
-        let mut shown = Self { env: None, ..self.clone() };
+        let mut shown = Self { env: None, native_args: None, ..self.clone() };
         for server in shown.mcp_servers.iter_mut().flat_map(BTreeMap::values_mut) {
             *server = McpServer { kind: server.kind.take(), ..McpServer::default() };
         }
@@ -284,6 +287,12 @@ pub struct HookMatcher {
     /// How many seconds the agent waits for the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u32>,
+    /// The client's ids of what is called, one call each; one of ours if there is none.
+    #[serde(rename = "hookCallbackIds", skip_serializing_if = "Vec::is_empty")]
+    pub callback_ids: Vec<String>,
+    /// What happens if the hook itself fails: `block`, or nothing.
+    #[serde(rename = "onFailure", skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<String>,
 }
 
 /// Sandbox settings of the agent's own.

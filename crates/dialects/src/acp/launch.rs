@@ -28,6 +28,7 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
             ("betas", config.betas.is_some()),
             ("outputFormat", config.output_format.is_some()),
             ("fallbackModel", config.fallback_model.is_some()),
+            ("nativeArgs", config.native_args.is_some()),
         ],
     )?;
     mcp_servers(config, name, |_| true)?;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::session::{HookMatcher, McpServer, SandboxSettings, SystemPrompt};
 use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
-use serde::Serialize;
 use serde_json::json;
 
 use super::agent::NAME;
@@ -67,6 +66,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         let name = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
         launch.env.insert(name.to_owned(), "true".to_owned());
     }
+    launch.args.extend(config.native_args.iter().flatten().cloned());
     Ok(launch)
 }
 
@@ -140,21 +140,16 @@ pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&'static str, Json<
     request
 }
 
-/// A matcher as `initialize` takes it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct HookEntry<'c> {
-    #[serde(flatten)]
-    matcher: &'c HookMatcher,
-    hook_callback_ids: [String; 1],
-}
-
-/// Every matcher gets a callback of its own. Which event it is for, the callback says itself.
-fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> BTreeMap<&String, Vec<HookEntry<'_>>> {
-    let mut ids = (0..).map(|number| [format!("hook_{number}")]);
-    let mut entry = |matcher| {
-        let hook_callback_ids = ids.next().unwrap_or_default();
-        HookEntry { matcher, hook_callback_ids }
+/// Every matcher without a callback of the client's gets one of ours. Which event it is for, the
+/// callback says itself.
+fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> BTreeMap<&String, Vec<HookMatcher>> {
+    let mut ids = (0..).map(|number| format!("hook_{number}"));
+    let mut entry = |matcher: &HookMatcher| {
+        let mut entry = matcher.clone();
+        if entry.callback_ids.is_empty() {
+            entry.callback_ids.extend(ids.next());
+        }
+        entry
     };
     hooks
         .iter()

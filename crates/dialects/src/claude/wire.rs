@@ -245,6 +245,7 @@ wire! {
         mcp_server_name: Text<'d> = "mcp_server_name",
         requested_schema: Json<'d> = "requested_schema",
         elicitation_id: Cow<'d, str> = "elicitation_id",
+        callback_id: Text<'d> = "callback_id",
     }
 
     /// `callback.request`, the specification's

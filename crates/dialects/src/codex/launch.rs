@@ -128,6 +128,7 @@ fn check(driver: Driver, config: &SessionConfig) -> Result<(), GatewayError> {
             ("settingSources", config.setting_sources.is_some()),
             ("betas", config.betas.is_some()),
             ("fallbackModel", config.fallback_model.is_some()),
+            ("nativeArgs", config.native_args.is_some()),
         ],
     )
 }

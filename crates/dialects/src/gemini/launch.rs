@@ -25,6 +25,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
             ("betas", config.betas.is_some()),
             ("outputFormat", config.output_format.is_some()),
             ("fallbackModel", config.fallback_model.is_some()),
+            ("nativeArgs", config.native_args.is_some()),
         ],
     )?;
     let mut launch = Launch::new("gemini", config);

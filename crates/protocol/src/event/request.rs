@@ -43,6 +43,9 @@ pub struct RequestRaised<'a> {
     /// The hook's event, or the MCP server, or the native method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text<'a>>,
+    /// Of a hook, the client's id of what is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_id: Option<Text<'a>>,
     /// The JSON Schema that the answer must follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Json<'a>>,

@@ -249,6 +249,7 @@ impl Actor {
             title: Some(Text::fixed("Go on past the limit?")),
             message: Some(Text::from(reached.message.as_str())),
             name: Some(Text::fixed(reached.name)),
+            callback_id: None,
             schema: None,
             blocked_path: None,
         };

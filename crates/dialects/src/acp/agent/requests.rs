@@ -300,6 +300,7 @@ fn raised<'a>(kind: RequestKind, input: Option<Json<'a>>) -> RequestRaised<'a> {
         title: None,
         message: None,
         name: None,
+        callback_id: None,
         schema: None,
         blocked_path: None,
     }

@@ -72,6 +72,7 @@ fn raised<'d>(kind: RequestKind, id: Text<'d>, input: Option<Json<'d>>) -> Reque
         title: None,
         message: None,
         name: None,
+        callback_id: None,
         schema: None,
         blocked_path: None,
     }
@@ -109,6 +110,7 @@ impl Translator {
             Sort::Hook => RequestRaised {
                 tool_name: asked.input.and_then(|input| input.read("tool_name")),
                 name: asked.input.and_then(|input| input.read("hook_event_name")),
+                callback_id: asked.callback_id,
                 tool_use_id,
                 ..raised(kind(sort), id, asked.input.map(Value::json))
             },

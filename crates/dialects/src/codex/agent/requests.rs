@@ -339,6 +339,7 @@ fn raised<'a>(kind: RequestKind) -> RequestRaised<'a> {
         title: None,
         message: None,
         name: None,
+        callback_id: None,
         schema: None,
         blocked_path: None,
     }
