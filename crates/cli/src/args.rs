@@ -126,6 +126,11 @@ pub(crate) enum Verb {
     /// Check the set-up, and say how to mend what is wrong
     #[command(after_long_help = DOCTOR_HELP)]
     Doctor(Doctor),
+    /// Speak the unified protocol on stdin and stdout
+    ///
+    /// Command frames in, one JSON object a line; events and replies out. Any number of sessions.
+    #[command(after_long_help = UNIFIED_HELP)]
+    Unified,
     /// The demo agent: Claude's protocol and flags, real tools, no model
     ///
     /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see
@@ -285,6 +290,13 @@ pub(crate) struct Completions {
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
+
+const UNIFIED_HELP: &str = r#"Try it:
+  echo '{"id":1,"command":"start","agentType":"demo","prompt":"/say hello"}' | agentwire unified
+
+Frames: {"id","command":"start|attach|prompt|interrupt|stop|finish|settle|configure|query|rewind","sessionId",…}
+give {"id","reply":…} or {"id","error":{"code","message"}}. Events are bare: they have a "type".
+docs/protocols/unified.md has it all."#;
 
 const TRANSLATE_HELP: &str = "\
 Examples:

@@ -7,6 +7,7 @@ pub mod agent;
 pub mod claude;
 pub mod codex;
 mod diff;
+pub mod front;
 pub mod gemini;
 pub mod json;
 mod ledger;
@@ -14,6 +15,7 @@ mod recent;
 mod said;
 pub mod tape;
 pub mod transcript;
+pub mod unified;
 
 use agentwire_protocol::{AgentType, GatewayError};
 

@@ -30,6 +30,8 @@ pub enum Command {
     Interrupt,
     /// End the session.
     Stop,
+    /// End the session once its work is done: no more prompts come, and nobody is left to ask.
+    Finish,
     /// Answer a request.
     Settle(Settlement),
     /// Change the model or the mode.
@@ -59,6 +61,7 @@ impl Command {
             Self::Prompt(_) => "prompt",
             Self::Interrupt => "interrupt",
             Self::Stop => "stop",
+            Self::Finish => "finish",
             Self::Settle(_) => "settle",
             Self::Configure(_) => "configure",
             Self::Query { .. } => "query",
@@ -77,6 +80,9 @@ pub struct Prompt {
     /// Images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
+    /// The message whole, as Claude's content blocks, where it is more than text and images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Json<'static>>,
     /// The client's id of the message, a UUID; sent twice, it counts once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
@@ -165,6 +171,9 @@ pub struct Settlement {
     /// With a denial: end the turn as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupt: Option<bool>,
+    /// Whoever should answer failed to: a hook is passed over, anything else is denied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Allow or deny.
@@ -237,7 +246,18 @@ impl Settlement {
             input_digest: None,
             remember: None,
             interrupt: None,
+            error: None,
         }
+    }
+
+    /// An answer that is not to be had.
+    pub fn error(request_id: impl Into<RequestId>, error: impl Into<String>) -> Self {
+        Self { error: Some(error.into()), ..Self::new(request_id, None) }
+    }
+
+    /// An answer in the agent's own form.
+    pub fn output(request_id: impl Into<RequestId>, output: Json<'static>) -> Self {
+        Self { hook_output: Some(output), ..Self::new(request_id, None) }
     }
 
     /// What it says. Silence never allows: an answer that says nothing is refused.
@@ -248,6 +268,10 @@ impl Settlement {
                 interrupt: self.interrupt.unwrap_or(false),
                 always: self.remember == Some(Remember::Session),
             });
+        }
+        if let Some(error) = &self.error {
+            let message = Some(error.clone());
+            return Ok(Answer::Deny { message, interrupt: false, always: false });
         }
         if let Some(answers) = &self.answers {
             return Ok(Answer::Answers(answers.clone()));
@@ -308,6 +332,7 @@ impl CommandFrame {
             "prompt" => Command::Prompt(read(text)?),
             "interrupt" => Command::Interrupt,
             "stop" => Command::Stop,
+            "finish" => Command::Finish,
             "settle" => Command::Settle(read(text)?),
             "configure" => Command::Configure(read(text)?),
             "query" => {

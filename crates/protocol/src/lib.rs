@@ -24,6 +24,8 @@ pub use id::{MAIN_AGENT, RequestId, SessionId};
 pub use json::{Json, Text};
 pub use native::{Lines, Native, NativeLine, Stream};
 pub use profile::Profile;
-pub use session::{AgentType, ApprovalMode, SandboxMode, SessionConfig, SessionRequest};
+pub use session::{
+    AgentType, ApprovalMode, NewSession, SandboxMode, SessionConfig, SessionRequest,
+};
 pub use summary::{SessionState, SessionSummary};
 pub use usage::TokenUsage;

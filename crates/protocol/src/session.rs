@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::command::Prompt;
 use crate::error::{ErrorCode, GatewayError};
+use crate::id::SessionId;
 use crate::json::Json;
 
 /// The longest prompt of a [`SessionRequest`], in characters.
@@ -354,6 +356,54 @@ pub struct OutputFormat {
     pub kind: String,
     /// The schema.
     pub schema: Json<'static>,
+}
+
+/// A session that is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSession {
+    /// Which agent.
+    pub agent: AgentType,
+    /// What to work on first.
+    pub prompt: Option<Prompt>,
+    /// The session to go on with.
+    pub resume: Option<SessionId>,
+    /// Go on from what is resumed in a session of its own.
+    pub fork: bool,
+    /// The agent's own id of a session to go on with that is not in the log.
+    pub native_resume: Option<String>,
+    /// The id it shall have; a new one, if left out.
+    pub id: Option<SessionId>,
+    /// What it runs with. Of a session that is resumed, what is left out stays as it was.
+    pub config: SessionConfig,
+    /// Sent twice, it counts once.
+    pub key: Option<String>,
+}
+
+impl NewSession {
+    /// A session of an agent, with nothing said of it.
+    pub fn of(agent: AgentType) -> Self {
+        Self {
+            agent,
+            prompt: None,
+            resume: None,
+            fork: false,
+            native_resume: None,
+            id: None,
+            config: SessionConfig::default(),
+            key: None,
+        }
+    }
+}
+
+impl From<SessionRequest> for NewSession {
+    fn from(request: SessionRequest) -> Self {
+        Self {
+            prompt: (!request.prompt.is_empty()).then(|| Prompt::text(request.prompt)),
+            resume: request.session_id.map(SessionId::from),
+            config: request.config.unwrap_or_default(),
+            ..Self::of(request.agent_type)
+        }
+    }
 }
 
 /// The specification's request for a session.

@@ -9,7 +9,7 @@ use agentwire_dialects::agent::{AgentDialect, Setup};
 use agentwire_dialects::driver;
 use agentwire_dialects::tape::Tape;
 use agentwire_protocol::{
-    AgentType, Command, ErrorCode, GatewayError, Prompt, SessionConfig, SessionId, SessionRequest,
+    AgentType, Command, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId,
     SessionState, SessionSummary,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -50,33 +50,6 @@ struct Shared {
     contain: Arc<Contain>,
     room: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, SessionHandle>>,
-}
-
-/// A session that is wanted.
-#[derive(Clone, Debug)]
-pub struct NewSession {
-    /// Which agent.
-    pub agent: AgentType,
-    /// What to work on first.
-    pub prompt: Option<Prompt>,
-    /// The session to go on with.
-    pub resume: Option<SessionId>,
-    /// What it runs with. Of a session that is resumed, what is left out stays as it was.
-    pub config: SessionConfig,
-    /// Sent twice, it counts once.
-    pub key: Option<String>,
-}
-
-impl From<SessionRequest> for NewSession {
-    fn from(request: SessionRequest) -> Self {
-        Self {
-            agent: request.agent_type,
-            prompt: (!request.prompt.is_empty()).then(|| Prompt::text(request.prompt)),
-            resume: request.session_id.map(SessionId::from),
-            config: request.config.unwrap_or_default(),
-            key: None,
-        }
-    }
 }
 
 impl Hub {
@@ -420,6 +393,11 @@ impl Hub {
             command.args.push(format!("--state-dir={}", state.display()));
         }
         command
+    }
+
+    /// What a client is told of a store that cannot be read.
+    pub fn storage_error(error: &crate::store::StoreError) -> GatewayError {
+        storage(error)
     }
 
     /// All that is kept of a session beside its events.

@@ -13,6 +13,7 @@ pub mod settings;
 pub mod store;
 mod sweep;
 
-pub use hub::{Hub, NewSession};
+pub use agentwire_protocol::NewSession;
+pub use hub::Hub;
 pub use session::SessionHandle;
 pub use settings::Settings;

@@ -67,6 +67,24 @@ impl SessionHandle {
         result.await.map_err(|_| self.over())?
     }
 
+    /// Sends a command at once, in the order of the calls; the reply is waited for apart. Refused if
+    /// too many wait already.
+    pub fn post(
+        &self,
+        command: Command,
+    ) -> Result<impl Future<Output = Result<Json<'static>, GatewayError>> + use<>, GatewayError>
+    {
+        let (reply, result) = oneshot::channel();
+        self.commands.try_send(Message { command, reply }).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => {
+                GatewayError::new(ErrorCode::Overloaded, "too many commands wait for the session")
+            }
+            mpsc::error::TrySendError::Closed(_) => self.over(),
+        })?;
+        let over = self.over();
+        Ok(async move { result.await.map_err(|_| over)? })
+    }
+
     /// Waits until the session is in a state that fits, and gives it. A session that is over fits.
     pub async fn until(&self, fits: impl Fn(&SessionSummary) -> bool) -> SessionSummary {
         let mut summary = self.summary.clone();

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod demo_agent;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod front;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod play;

@@ -35,6 +35,11 @@ impl Signals {
         })
     }
 
+    /// Waits until somebody wants the program to end.
+    pub(crate) async fn end(&mut self) {
+        while matches!(self.next().await, Caught::Continue) {}
+    }
+
     pub(super) async fn next(&mut self) -> Caught {
         tokio::select! {
             _ = self.interrupt.recv() => Caught::Interrupt,

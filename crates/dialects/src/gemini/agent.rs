@@ -101,7 +101,7 @@ impl AgentTranslator for Translator {
                 self.ledger.prompt_sent(&prompt.text);
             }
             Command::Interrupt => out.act(Action::Signal(Signal::Interrupt)),
-            Command::Stop => out.act(Action::Signal(Signal::Terminate)),
+            Command::Stop | Command::Finish => out.act(Action::Signal(Signal::Terminate)),
             // The next process is started with it.
             Command::Configure(change) if change.max_thinking_tokens.is_none() => {
                 approval_mode(change.permission_mode.as_deref(), change.approval_mode)?;

@@ -88,8 +88,10 @@ pub(crate) struct Actor {
     /// The turn that is to end by it.
     braked: Option<u64>,
     pub(super) ending: Option<(SessionEndReason, Option<String>)>,
-    is_over: bool,
+    pub(super) is_over: bool,
     is_abandoned: bool,
+    /// No client is left who could prompt or answer.
+    pub(super) is_alone: bool,
     /// The log could not be written: what it says of the session is not its end.
     is_lost: bool,
     has_refused: bool,
@@ -144,6 +146,7 @@ impl Actor {
             ending: None,
             is_over: false,
             is_abandoned: false,
+            is_alone: false,
             is_lost: false,
             has_refused: false,
             wants_process: false,
@@ -178,6 +181,7 @@ impl Actor {
         loop {
             self.settle_raised();
             self.keep_limits();
+            self.end_if_done();
             self.submit();
             if std::mem::take(&mut self.wants_process) {
                 self.next_process().await;
@@ -638,7 +642,7 @@ pub(super) const NOBODY: Call = Call(0);
 /// What makes an agent stop is taken at any time.
 fn is_brake(command: &Command) -> bool {
     match command {
-        Command::Interrupt | Command::Stop => true,
+        Command::Interrupt | Command::Stop | Command::Finish => true,
         Command::Settle(settlement) => {
             settlement.behavior == Some(agentwire_protocol::command::Behavior::Deny)
         }

@@ -9,7 +9,7 @@ use agentwire_protocol::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::actor::Actor;
+use super::actor::{Actor, NOBODY};
 use super::core::Effect;
 use crate::process::TreeSignal;
 
@@ -26,7 +26,7 @@ impl Actor {
     /// Does what is wanted. An error is the reply; else the reply comes by an effect.
     pub(super) fn command(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
         if self.process.as_ref().is_some_and(|process| process.waiting() > OUTGOING_LIMIT)
-            && !matches!(command, Command::Interrupt | Command::Stop)
+            && !matches!(command, Command::Interrupt | Command::Stop | Command::Finish)
         {
             let message = "the agent does not read what it is told; interrupt or stop it";
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
@@ -35,6 +35,7 @@ impl Actor {
             Command::Prompt(prompt) => self.prompt(call, prompt),
             Command::Interrupt => self.interrupt(call),
             Command::Stop => self.stop(call),
+            Command::Finish => self.finish(call),
             Command::Settle(settlement) => self.settle(call, &settlement),
             Command::Configure(change) => self.configure(call, &change),
             Command::Query { .. } | Command::Rewind { .. } => {
@@ -175,6 +176,31 @@ impl Actor {
             self.escalation = Some((at, TreeSignal::Terminate));
         }
         self.tape.command(call, &Command::Stop, &mut self.core)
+    }
+
+    /// Ends the session once its work is done. An agent that takes several prompts into one turn knows
+    /// best when that is: it is told that no more come.
+    fn finish(&mut self, call: Call) -> Result<(), GatewayError> {
+        self.is_alone = true;
+        self.deny_alone();
+        if self.ending.is_some() {
+            self.core.effects.push(Effect::Reply(call, Ok(nothing())));
+            return Ok(());
+        }
+        if self.process.is_some() && self.plan.dialect.capabilities().folds_prompts {
+            self.ending = Some((SessionEndReason::Completed, None));
+            return self.tape.command(call, &Command::Finish, &mut self.core);
+        }
+        self.core.effects.push(Effect::Reply(call, Ok(nothing())));
+        Ok(())
+    }
+
+    /// Nobody has anything more for the session, and it has done what it was given.
+    pub(super) fn end_if_done(&mut self) {
+        let is_done = !self.core.book.is_busy() && self.prompts.is_empty() && self.held.is_empty();
+        if self.is_alone && is_done && self.ending.is_none() && !self.is_over {
+            let _ = self.stop(NOBODY);
+        }
     }
 
     fn configure(&mut self, call: Call, change: &Configure) -> Result<(), GatewayError> {

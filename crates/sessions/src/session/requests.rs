@@ -43,6 +43,15 @@ impl Actor {
                 }
             }
         }
+        if self.is_alone {
+            self.deny_alone();
+        }
+    }
+
+    /// Denies all that waits for somebody: nobody is left. The turn goes on.
+    pub(super) fn deny_alone(&mut self) {
+        let open: Vec<String> = self.core.book.requests.keys().cloned().collect();
+        open.iter().for_each(|id| self.deny(id, "nobody is left to answer", false));
     }
 
     fn wait_for_answer(&mut self, id: &str) {

@@ -19,7 +19,7 @@ impl Translator {
         match command {
             Command::Prompt(prompt) => self.prompt(prompt, out)?,
             Command::Interrupt => self.interrupt(out),
-            Command::Stop => self.stop(out),
+            Command::Stop | Command::Finish => self.stop(out),
             Command::Settle(settlement) => self.settle(settlement, out)?,
             Command::Configure(change) => return self.configure(call, change, out),
             Command::Query { method, args } => return self.query(call, method, args, out),

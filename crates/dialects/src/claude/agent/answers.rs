@@ -65,7 +65,10 @@ impl Translator {
         // The answer to a permission says it itself; no other has a word for it.
         let says_it = matches!((&ask.wire, ask.sort), (Wire::Control, Sort::Tool | Sort::Question));
         let interrupts = matches!(answer, Answer::Deny { interrupt: true, .. }) && !says_it;
-        let reply = reply(&ask, answer)?;
+        let reply = match &settlement.error {
+            Some(error) => Reply::Error(error.clone()),
+            None => reply(&ask, answer)?,
+        };
         match ask.wire {
             Wire::Control => {
                 let response = match reply {

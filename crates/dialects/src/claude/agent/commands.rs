@@ -71,6 +71,12 @@ impl Translator {
                 acknowledge(call, out);
                 Ok(())
             }
+            Command::Finish => {
+                // It works off what it was given, then ends by itself.
+                out.act(Action::CloseStdin);
+                acknowledge(call, out);
+                Ok(())
+            }
             Command::Settle(settlement) => self.settle(call, settlement, out),
             Command::Configure(change) => self.configure(call, change, out),
             Command::Query { method, args } => self.query(call, method, args, out),
@@ -94,7 +100,11 @@ impl Translator {
             let message = "messageId must be a UUID";
             return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
-        let content = if prompt.images.is_empty() {
+        let content = if let Some(content) = &prompt.content {
+            content.read().map_err(|_| {
+                GatewayError::new(ErrorCode::InvalidMessage, "content must be content blocks")
+            })?
+        } else if prompt.images.is_empty() {
             json!(prompt.text)
         } else {
             let text = json!({ "type": "text", "text": prompt.text });

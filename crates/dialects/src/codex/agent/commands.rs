@@ -48,7 +48,7 @@ impl Translator {
                 self.stopping = true;
                 self.interrupt(out);
             }
-            Command::Stop => {
+            Command::Stop | Command::Finish => {
                 self.stopping = true;
                 out.act(Action::CloseStdin);
             }

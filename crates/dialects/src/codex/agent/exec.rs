@@ -211,7 +211,7 @@ impl Translator {
             // The prompt itself is the next process's stdin.
             Command::Prompt(prompt) => self.ledger.prompt_sent(&prompt.text),
             // SIGTERM would leave commands running that have no sandbox.
-            Command::Interrupt | Command::Stop => {
+            Command::Interrupt | Command::Stop | Command::Finish => {
                 self.stopping = true;
                 out.act(Action::Signal(Signal::Interrupt));
             }

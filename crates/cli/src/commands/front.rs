@@ -1,0 +1,37 @@
+//! The verbs that speak a protocol on stdin and stdout.
+
+use std::time::Duration;
+
+use agentwire_dialects::front::Front;
+use agentwire_dialects::unified::Unified;
+use agentwire_server::{Closing, Connection, serve};
+
+use crate::args::Global;
+use crate::drive::Signals;
+use crate::failure::Failure;
+use crate::{engine, settings};
+
+/// How long sessions may go on once stdin has ended. Nobody can answer or prompt any more.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// `agentwire unified`
+pub(crate) fn unified(global: &Global) -> Result<(), Failure> {
+    speak(global, &mut Unified::default())
+}
+
+fn speak(global: &Global, front: &mut dyn Front) -> Result<(), Failure> {
+    let loaded = settings::load(global)?;
+    let runtime = engine::runtime()?;
+    let result = runtime.block_on(async {
+        let hub = engine::hub(loaded).await?;
+        let mut signals = Signals::new()?;
+        let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout());
+        let closing = Closing { linger: Some(LINGER) };
+        serve(&hub, connection, front, closing, signals.end()).await;
+        hub.shutdown().await;
+        Ok(())
+    });
+    // A thread that waits for stdin must not keep the program from ending.
+    runtime.shutdown_background();
+    result
+}

@@ -1,0 +1,156 @@
+//! What a dialect must do to serve a client.
+//!
+//! A front is one client's connection in that client's words: text and events in, text and calls out.
+//! Like the rest of this crate it is pure; `server` has the pump that carries out what it asks for.
+
+use agentwire_protocol::{
+    Call, Command, GatewayError, Json, NewSession, SessionId, SessionSummary,
+};
+
+/// One client, in its words. Never fails: what it does not understand it answers, as its wire answers.
+pub trait Front: Send {
+    /// The connection is open.
+    fn on_open(&mut self, _out: &mut Outbox) {}
+
+    /// The client said this: one line without its end, or one message.
+    fn on_line(&mut self, line: &[u8], out: &mut Outbox);
+
+    /// The client said something that is not to be read: more than a line may have.
+    fn on_overlong(&mut self, bytes: u64, out: &mut Outbox);
+
+    /// A call came back. The events of what it did have been shown before, if its session is followed.
+    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox);
+
+    /// An event of a session that is followed: its JSON, as it stands in the log.
+    fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox);
+
+    /// A session that is followed is over: there are no more events.
+    fn on_end(&mut self, _session: &SessionId, _out: &mut Outbox) {}
+
+    /// The client says no more. Sessions are then told to finish by whoever serves them.
+    fn on_close(&mut self, _out: &mut Outbox) {}
+}
+
+/// What a front wants of the gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// A session. The reply is [`Reply::Started`].
+    Start(Box<NewSession>),
+    /// Something of a session that runs here. The reply is [`Reply::Done`].
+    Command(SessionId, Command),
+    /// The sessions there are, newest first. The reply is [`Reply::Sessions`].
+    Sessions {
+        /// At most so many.
+        limit: usize,
+    },
+    /// Some events of a session that are there already. The reply is [`Reply::Events`].
+    Events {
+        /// Whose.
+        session: SessionId,
+        /// The last that is known.
+        after: u64,
+        /// At most so many.
+        limit: usize,
+    },
+    /// A session, wherever it runs. The reply is [`Reply::Session`].
+    Session(SessionId),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// The session runs. Its first event of this run comes after that number.
+    Started {
+        /// The session.
+        session: Box<SessionSummary>,
+        /// The number of the last event before.
+        after: u64,
+    },
+    /// A session.
+    Session(Box<SessionSummary>),
+    /// Sessions.
+    Sessions(Vec<SessionSummary>),
+    /// Events as they stand in the log, and the number of the last.
+    Events {
+        /// Their JSON.
+        events: Vec<String>,
+        /// The last.
+        next: u64,
+    },
+    /// What the command gives.
+    Done(Json<'static>),
+}
+
+/// What a front wants done, in order.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    effects: Vec<Effect>,
+    next: u64,
+}
+
+/// One thing that a front wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Say this line or message; it has no line end in it.
+    Say(Vec<u8>),
+    /// Ask the gateway.
+    Ask(Call, Ask),
+    /// Show the events of a session after that number, then those that come.
+    Follow(SessionId, u64),
+    /// Show no more of that session.
+    Leave(SessionId),
+    /// Let a session work off what it has, then end.
+    Finish(SessionId),
+    /// The connection is done; a program that serves nothing else ends with this code.
+    Close(u8),
+}
+
+impl Outbox {
+    /// Says this text. It must be one line already: JSON that [`Json`] or the line writer made.
+    pub fn say(&mut self, line: impl Into<Vec<u8>>) {
+        self.effects.push(Effect::Say(line.into()));
+    }
+
+    /// Says this value as JSON.
+    pub fn say_json(&mut self, value: &impl serde::Serialize) {
+        self.say(Json::of(value).get().as_bytes());
+    }
+
+    /// Asks the gateway. The number comes back with the reply.
+    pub fn ask(&mut self, ask: Ask) -> Call {
+        self.next += 1;
+        let call = Call(self.next);
+        self.effects.push(Effect::Ask(call, ask));
+        call
+    }
+
+    /// Asks something of a session.
+    pub fn command(&mut self, session: &SessionId, command: Command) -> Call {
+        self.ask(Ask::Command(session.clone(), command))
+    }
+
+    /// Shows the events of a session.
+    pub fn follow(&mut self, session: &SessionId, after: u64) {
+        self.effects.push(Effect::Follow(session.clone(), after));
+    }
+
+    /// Shows no more of a session.
+    pub fn leave(&mut self, session: &SessionId) {
+        self.effects.push(Effect::Leave(session.clone()));
+    }
+
+    /// Lets a session work off what it has, then end.
+    pub fn finish(&mut self, session: &SessionId) {
+        self.effects.push(Effect::Finish(session.clone()));
+    }
+
+    /// Ends the connection once all that was said before is out.
+    pub fn close(&mut self, code: u8) {
+        self.effects.push(Effect::Close(code));
+    }
+
+    /// Takes what has gathered.
+    pub fn take(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+}

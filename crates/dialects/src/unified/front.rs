@@ -1,0 +1,189 @@
+//! We serve it: many sessions on one wire.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{
+    Call, Command, CommandFrame, ErrorCode, Event, GatewayError, Json, NewSession, Profile,
+    SessionId, SessionSummary,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::front::{Ask, Front, Outbox, Reply};
+
+/// One client of the unified protocol.
+#[derive(Debug, Default)]
+pub struct Unified {
+    calls: BTreeMap<Call, Asked>,
+    profiles: BTreeMap<SessionId, Profile>,
+}
+
+/// A call that waits for its reply.
+#[derive(Debug)]
+struct Asked {
+    id: Option<Json<'static>>,
+    then: Then,
+}
+
+#[derive(Debug)]
+enum Then {
+    Reply,
+    /// Show the session's events in that profile; from that number on, or from where it starts.
+    Follow(Profile, Option<u64>),
+}
+
+#[derive(Serialize)]
+struct ReplyFrame<'r, T: Serialize> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: &'r Option<Json<'static>>,
+    reply: T,
+}
+
+#[derive(Serialize)]
+struct ErrorFrame<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: &'r Option<Json<'static>>,
+    error: &'r GatewayError,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    #[serde(default)]
+    profile: Profile,
+}
+
+impl Unified {
+    fn frame(&mut self, text: &str, frame: CommandFrame, out: &mut Outbox) -> Result<(), Refused> {
+        let CommandFrame { id, session_id, command } = frame;
+        let refused = |error| Refused { id: id.clone(), error };
+        let (ask, then) = match command {
+            Command::Start(request) => {
+                let profile = profile(text).map_err(refused)?;
+                let ask = Ask::Start(Box::new(NewSession::from(*request)));
+                (ask, Then::Follow(profile, None))
+            }
+            Command::Attach { after } => {
+                let profile = profile(text).map_err(refused)?;
+                let session = named(session_id).map_err(refused)?;
+                (Ask::Session(session), Then::Follow(profile, Some(after)))
+            }
+            command @ (Command::Prompt(_)
+            | Command::Interrupt
+            | Command::Stop
+            | Command::Finish
+            | Command::Settle(_)
+            | Command::Configure(_)
+            | Command::Query { .. }
+            | Command::Rewind { .. }) => {
+                let session = named(session_id).map_err(refused)?;
+                (Ask::Command(session, command), Then::Reply)
+            }
+        };
+        let call = out.ask(ask);
+        self.calls.insert(call, Asked { id, then });
+        Ok(())
+    }
+
+    fn follow(&mut self, id: &SessionId, profile: Profile, after: u64, out: &mut Outbox) {
+        self.profiles.insert(id.clone(), profile);
+        out.follow(id, after);
+    }
+}
+
+impl Front for Unified {
+    fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
+        let Ok(text) = std::str::from_utf8(line) else {
+            return refuse(None, ErrorCode::InvalidJson, "the line is not UTF-8", out);
+        };
+        if text.trim().is_empty() {
+            return;
+        }
+        let taken = match CommandFrame::from_json(text) {
+            Ok(frame) => self.frame(text, frame, out),
+            Err(error) => Err(Refused { id: error.id, error: error.error }),
+        };
+        if let Err(Refused { id, error }) = taken {
+            out.say_json(&ErrorFrame { id: &id, error: &error });
+        }
+    }
+
+    fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
+        let message = format!("a line of {bytes} bytes is too long; nothing of it was taken");
+        refuse(None, ErrorCode::InvalidMessage, &message, out);
+    }
+
+    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+        let Some(Asked { id, then }) = self.calls.remove(&call) else { return };
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => return out.say_json(&ErrorFrame { id: &id, error: &error }),
+        };
+        let say_session = |session: &SessionSummary, out: &mut Outbox| {
+            out.say_json(&ReplyFrame { id: &id, reply: session });
+        };
+        match (reply, then) {
+            (Reply::Started { session, after }, Then::Follow(profile, _)) => {
+                say_session(&session, out);
+                self.follow(&session.id, profile, after, out);
+            }
+            (Reply::Session(session), Then::Follow(profile, after)) => {
+                say_session(&session, out);
+                self.follow(&session.id, profile, after.unwrap_or(0), out);
+            }
+            (Reply::Started { session, .. } | Reply::Session(session), Then::Reply) => {
+                say_session(&session, out);
+            }
+            (Reply::Done(value), _) => out.say_json(&ReplyFrame { id: &id, reply: value }),
+            (Reply::Sessions(sessions), _) => {
+                out.say_json(&ReplyFrame { id: &id, reply: sessions });
+            }
+            (Reply::Events { events, next }, _) => {
+                let events: Vec<_> = events.into_iter().map(Json::checked).collect();
+                let reply =
+                    BTreeMap::from([("events", Json::of(&events)), ("next", Json::of(&next))]);
+                out.say_json(&ReplyFrame { id: &id, reply });
+            }
+        }
+    }
+
+    fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox) {
+        match self.profiles.get(session).copied().unwrap_or_default() {
+            Profile::Full => out.say(event),
+            Profile::Core => {
+                let shown =
+                    Event::from_json(event).ok().and_then(|event| Profile::Core.show(event));
+                if let Some(event) = shown {
+                    out.say_json(&event);
+                }
+            }
+        }
+    }
+
+    fn on_end(&mut self, session: &SessionId, _out: &mut Outbox) {
+        self.profiles.remove(session);
+    }
+}
+
+/// A frame that is not taken.
+struct Refused {
+    id: Option<Json<'static>>,
+    error: GatewayError,
+}
+
+fn refuse(id: Option<Json<'static>>, code: ErrorCode, message: &str, out: &mut Outbox) {
+    let error = GatewayError::new(code, message);
+    out.say_json(&ErrorFrame { id: &id, error: &error });
+}
+
+fn profile(text: &str) -> Result<Profile, GatewayError> {
+    let shown: Result<Shown, _> = serde_json::from_str(text);
+    shown.map(|shown| shown.profile).map_err(|error| {
+        let message = format!("failed to read the command: {error}");
+        GatewayError::new(ErrorCode::InvalidMessage, message)
+    })
+}
+
+fn named(session: Option<String>) -> Result<SessionId, GatewayError> {
+    session.map(SessionId::from).ok_or_else(|| {
+        GatewayError::new(ErrorCode::InvalidMessage, "the command needs a sessionId")
+    })
+}

@@ -1,0 +1,7 @@
+//! The unified protocol itself: command frames in, bare events and replies out.
+//!
+//! Whose: ours. Over stdio as `agentwire unified`. An event has a `type`; a reply has none.
+
+mod front;
+
+pub use front::Unified;

@@ -1,0 +1,218 @@
+//! A client's wire as the pump sees it: messages in, messages out, both bounded in bytes.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+/// The longest line that is taken from a client.
+pub const LINE_LIMIT: usize = 64 << 20;
+
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// What a client said.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Incoming {
+    /// A line without its end. The last one may have had none.
+    Line(Vec<u8>),
+    /// A line of so many bytes, more than are taken.
+    Overlong(u64),
+}
+
+/// A client's wire.
+pub struct Connection {
+    /// What it says, one message at a time; it waits meanwhile.
+    pub(crate) incoming: mpsc::Receiver<Incoming>,
+    pub(crate) outgoing: Outgoing,
+    reader: JoinHandle<()>,
+    writer: JoinHandle<()>,
+}
+
+impl Connection {
+    /// A wire of lines, such as stdin and stdout.
+    pub fn lines(
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        let (said, incoming) = mpsc::channel(1);
+        let outgoing = Outgoing::default();
+        let reader = tokio::spawn(read_lines(read, said));
+        let writer = tokio::spawn(write_bytes(write, outgoing.clone()));
+        Self { incoming, outgoing, reader, writer }
+    }
+
+    /// Waits until all that was said is out, or cannot be.
+    pub(crate) async fn finish(self) {
+        self.reader.abort();
+        self.outgoing.close();
+        let _ = self.writer.await;
+    }
+}
+
+async fn read_lines(mut read: impl AsyncRead + Unpin, said: mpsc::Sender<Incoming>) {
+    let mut chunk = vec![0; CHUNK];
+    let mut line = Vec::new();
+    let mut overlong = 0_u64;
+    loop {
+        let count = match read.read(&mut chunk).await {
+            Ok(0) | Err(_) => break,
+            Ok(count) => count,
+        };
+        let mut bytes = chunk.get(..count).unwrap_or_default();
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (head, rest) = bytes.split_at(end);
+            keep(head, &mut line, &mut overlong);
+            bytes = rest.get(1..).unwrap_or_default();
+            if said.send(finished(&mut line, &mut overlong)).await.is_err() {
+                return;
+            }
+        }
+        keep(bytes, &mut line, &mut overlong);
+    }
+    if !line.is_empty() || overlong > 0 {
+        let _ = said.send(finished(&mut line, &mut overlong)).await;
+    }
+}
+
+fn keep(bytes: &[u8], line: &mut Vec<u8>, overlong: &mut u64) {
+    if *overlong > 0 || line.len() + bytes.len() > LINE_LIMIT {
+        *overlong += (line.len() + bytes.len()) as u64;
+        *line = Vec::new();
+    } else {
+        line.extend_from_slice(bytes);
+    }
+}
+
+fn finished(line: &mut Vec<u8>, overlong: &mut u64) -> Incoming {
+    match std::mem::take(overlong) {
+        0 => Incoming::Line(std::mem::take(line)),
+        bytes => Incoming::Overlong(bytes),
+    }
+}
+
+/// What is to be said to a client, until it has taken it.
+#[derive(Clone, Default)]
+pub(crate) struct Outgoing {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is something to write, or never will be again.
+    wanted: Notify,
+    /// Something was written, or never will be again.
+    moved: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// Bytes that are being written.
+    in_flight: usize,
+    /// Nothing more is to be said.
+    is_closed: bool,
+    /// The client takes no more.
+    is_broken: bool,
+}
+
+impl Outgoing {
+    /// Says a line.
+    pub(crate) fn push(&self, line: &[u8]) {
+        let mut state = self.state();
+        if state.is_broken {
+            return;
+        }
+        state.bytes.extend_from_slice(line);
+        state.bytes.push(b'\n');
+        drop(state);
+        self.shared.wanted.notify_one();
+    }
+
+    /// How many bytes the client has not taken yet.
+    pub(crate) fn waiting(&self) -> usize {
+        let state = self.state();
+        state.bytes.len() + state.in_flight
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.state().is_broken
+    }
+
+    /// Waits until fewer bytes wait than that, or the client takes no more.
+    pub(crate) async fn below(&self, bytes: usize) {
+        loop {
+            let moved = self.shared.moved.notified();
+            if self.is_broken() || self.waiting() < bytes {
+                return;
+            }
+            moved.await;
+        }
+    }
+
+    /// Waits until the client takes no more.
+    pub(crate) async fn broken(&self) {
+        loop {
+            let moved = self.shared.moved.notified();
+            if self.is_broken() {
+                return;
+            }
+            moved.await;
+        }
+    }
+
+    fn close(&self) {
+        self.state().is_closed = true;
+        self.shared.wanted.notify_one();
+    }
+
+    /// What to write next; nothing once all is out.
+    async fn take(&self) -> Option<Vec<u8>> {
+        loop {
+            {
+                let mut state = self.state();
+                state.in_flight = 0;
+                if !state.bytes.is_empty() {
+                    state.in_flight = state.bytes.len();
+                    return Some(std::mem::take(&mut state.bytes));
+                }
+                if state.is_closed {
+                    return None;
+                }
+            }
+            self.shared.moved.notify_waiters();
+            self.shared.wanted.notified().await;
+        }
+    }
+
+    fn fail(&self) {
+        let mut state = self.state();
+        state.is_broken = true;
+        state.bytes = Vec::new();
+        state.in_flight = 0;
+        drop(state);
+        self.shared.moved.notify_waiters();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn write_bytes(mut write: impl AsyncWrite + Unpin, outgoing: Outgoing) {
+    while let Some(bytes) = outgoing.take().await {
+        if let Err(error) = write_all(&mut write, &bytes).await {
+            tracing::debug!(%error, "the client takes no more");
+            return outgoing.fail();
+        }
+    }
+    let _ = write.shutdown().await;
+}
+
+async fn write_all(write: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    write.write_all(bytes).await?;
+    write.flush().await
+}

@@ -1,0 +1,121 @@
+//! The sessions that one client watches.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use agentwire_protocol::SessionId;
+use agentwire_sessions::log::Cursor;
+use agentwire_sessions::store::{Batch, StoreError};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// How long to wait before a store that is busy or full is read again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What is to be shown next.
+pub(super) enum Seen {
+    Events(SessionId, Batch),
+    End(SessionId),
+}
+
+/// The sessions that one client watches. Each has one batch at hand, and reads no further until that
+/// is taken.
+pub(super) struct Follows {
+    readers: HashMap<SessionId, Reader>,
+    found: mpsc::Receiver<Found>,
+    finds: mpsc::Sender<Found>,
+    next: u64,
+}
+
+struct Reader {
+    number: u64,
+    shown: u64,
+    task: JoinHandle<()>,
+}
+
+struct Found {
+    session: SessionId,
+    reader: u64,
+    batch: Option<Batch>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Follows {
+    pub(super) fn new() -> Self {
+        let (finds, found) = mpsc::channel(1);
+        Self { readers: HashMap::new(), found, finds, next: 0 }
+    }
+
+    /// Watches a session from here on; a second time, from the new place.
+    pub(super) fn add(&mut self, session: SessionId, cursor: Cursor) {
+        self.next += 1;
+        let shown = cursor.position();
+        let task = tokio::spawn(read(session.clone(), self.next, cursor, self.finds.clone()));
+        self.readers.insert(session, Reader { number: self.next, shown, task });
+    }
+
+    pub(super) fn remove(&mut self, session: &SessionId) {
+        self.readers.remove(session);
+    }
+
+    pub(super) fn has(&self, session: &SessionId) -> bool {
+        self.readers.contains_key(session)
+    }
+
+    /// The number of the last event of that session that was shown.
+    pub(super) fn shown(&self, session: &SessionId) -> Option<u64> {
+        self.readers.get(session).map(|reader| reader.shown)
+    }
+
+    /// Notes that an event is shown, and says whether it is wanted.
+    pub(super) fn show(&mut self, session: &SessionId, seq: u64) -> bool {
+        self.readers.get_mut(session).map(|reader| reader.shown = seq).is_some()
+    }
+
+    /// What is to be shown next.
+    pub(super) async fn next(&mut self) -> Seen {
+        loop {
+            let Some(found) = self.found.recv().await else {
+                return std::future::pending().await;
+            };
+            let Found { session, reader, batch } = found;
+            if self.readers.get(&session).is_none_or(|known| known.number != reader) {
+                continue;
+            }
+            match batch {
+                Some(batch) => return Seen::Events(session, batch),
+                None => {
+                    self.readers.remove(&session);
+                    return Seen::End(session);
+                }
+            }
+        }
+    }
+}
+
+async fn read(session: SessionId, reader: u64, mut cursor: Cursor, finds: mpsc::Sender<Found>) {
+    loop {
+        let batch = match cursor.next().await {
+            Ok(batch) => batch,
+            Err(error @ (StoreError::Busy(_) | StoreError::Full(_))) => {
+                tracing::debug!(%error, "events cannot be read yet");
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+            Err(error @ (StoreError::Conflict(_) | StoreError::Failed(_))) => {
+                tracing::error!(session = session.as_str(), %error, "events cannot be read");
+                None
+            }
+        };
+        let is_end = batch.is_none();
+        let found = Found { session: session.clone(), reader, batch };
+        if finds.send(found).await.is_err() || is_end {
+            return;
+        }
+    }
+}
