@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::{AgentType, Call, Command, GatewayError, SessionConfig};
+use agentwire_protocol::{AgentType, Call, Command, GatewayError, Json, SessionConfig};
 
 use crate::json::Value;
 use crate::tape::Out;
@@ -167,6 +167,16 @@ impl Launch {
         self.args.push(format!("{flag}={value}"));
         self
     }
+}
+
+/// Fields of Claude's `initialize` that would change what the agent does, and are not its own.
+const NOT_HINTS: [&str; 4] = ["skills", "plugins", "toolAliases", "planModeInstructions"];
+
+/// Whether there is something in `nativeOptions` that only Claude can take.
+pub(crate) fn has_native_options(config: &SessionConfig) -> bool {
+    let says = |json: &Json<'_>| !matches!(json.get(), "null" | "[]" | "{}" | "\"\"");
+    let options = config.native_options.iter().flatten();
+    options.into_iter().any(|(name, json)| NOT_HINTS.contains(&name.as_str()) && says(json))
 }
 
 /// Refuses by name the first option that is given and cannot be taken.

@@ -177,13 +177,17 @@ pub struct SessionConfig {
     /// Further arguments for the agent's program, in its own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_args: Option<Vec<String>>,
+    /// Further fields of Claude's `initialize`, in its own words. To other agents they are hints, but
+    /// for those that would change what the agent does: these are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_options: Option<BTreeMap<String, Json<'static>>>,
 }
 
 impl SessionConfig {
     /// What readers of the log may see: no environment, no arguments, and of MCP servers only their
     /// names and kinds, since variables, headers, arguments and addresses hold secrets.
     pub fn shown(&self) -> Self {
-        let mut shown = Self { env: None, native_args: None, ..self.clone() };
+        let mut shown = Self { env: None, native_args: None, native_options: None, ..self.clone() };
         for server in shown.mcp_servers.iter_mut().flat_map(BTreeMap::values_mut) {
             *server = McpServer { kind: server.kind.take(), ..McpServer::default() };
         }

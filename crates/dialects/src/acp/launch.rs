@@ -6,7 +6,7 @@ use agentwire_protocol::session::{McpServer, SystemPrompt};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
-use crate::agent::{Launch, Start, refuse};
+use crate::agent::{Launch, Start, has_native_options, refuse};
 use crate::gemini;
 
 pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, GatewayError> {
@@ -29,6 +29,7 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
             ("outputFormat", config.output_format.is_some()),
             ("fallbackModel", config.fallback_model.is_some()),
             ("nativeArgs", config.native_args.is_some()),
+            ("nativeOptions", has_native_options(config)),
         ],
     )?;
     mcp_servers(config, name, |_| true)?;

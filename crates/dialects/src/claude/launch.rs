@@ -107,7 +107,7 @@ fn choices(config: &SessionConfig, launch: &mut Launch) {
 }
 
 /// What `initialize` says: what has no flag, or is better not seen on argv.
-pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&'static str, Json<'static>> {
+pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&str, Json<'static>> {
     // Without `forwardSubagentText` what subagents in the foreground say is left out.
     let mut request = BTreeMap::from([
         ("subtype", Json::of(&"initialize")),
@@ -136,6 +136,9 @@ pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&'static str, Json<
     }
     if let Some(hooks) = config.hooks.as_ref().filter(|hooks| !hooks.is_empty()) {
         request.insert("hooks", Json::of(&callbacks(hooks)));
+    }
+    for (name, value) in config.native_options.iter().flatten() {
+        request.insert(name, value.clone());
     }
     request
 }

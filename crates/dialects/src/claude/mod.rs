@@ -9,9 +9,12 @@
 //! `content_block_stop`; totals run over the process; one bad line on stdin kills it.
 
 mod agent;
+mod front;
 mod launch;
 pub mod render;
 mod wire;
+
+pub use front::{ClaudeFront, Options as FrontOptions};
 
 use agentwire_protocol::{AgentType, GatewayError};
 

@@ -101,6 +101,11 @@ impl Renderer {
         self.claude_id = session_id;
     }
 
+    /// An open call by its id: its tool and input, as they were shown.
+    pub fn tool(&self, id: &str) -> Option<(&str, &Json<'static>)> {
+        self.tools.iter().find(|tool| tool.id == id).map(|tool| (tool.name.as_str(), &tool.input))
+    }
+
     /// How the last turn ended, once one has: for the exit code of a program that runs one turn.
     pub fn last_result(&self) -> Option<LastResult> {
         self.last.clone()

@@ -7,7 +7,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 use serde_json::{Map, Value, json};
 
 use super::{Driver, policy};
-use crate::agent::{Launch, Start, Stdin, refuse};
+use crate::agent::{Launch, Start, Stdin, has_native_options, refuse};
 
 /// `codex app-server`. All that a session runs with is said on stdin, where no other process of the
 /// machine reads it.
@@ -129,6 +129,7 @@ fn check(driver: Driver, config: &SessionConfig) -> Result<(), GatewayError> {
             ("betas", config.betas.is_some()),
             ("fallbackModel", config.fallback_model.is_some()),
             ("nativeArgs", config.native_args.is_some()),
+            ("nativeOptions", has_native_options(config)),
         ],
     )
 }

@@ -2,7 +2,7 @@
 
 use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode};
 
-use crate::agent::{Launch, Start, Stdin, refuse};
+use crate::agent::{Launch, Start, Stdin, has_native_options, refuse};
 
 const NAME: &str = "gemini with stream-json";
 
@@ -26,6 +26,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
             ("outputFormat", config.output_format.is_some()),
             ("fallbackModel", config.fallback_model.is_some()),
             ("nativeArgs", config.native_args.is_some()),
+            ("nativeOptions", has_native_options(config)),
         ],
     )?;
     let mut launch = Launch::new("gemini", config);

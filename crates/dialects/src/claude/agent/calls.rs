@@ -21,7 +21,11 @@ const GREETING: &[(&str, &str)] = &[
     ("supportedCommands", "commands"),
     ("supportedAgents", "agents"),
     ("accountInfo", "account"),
+    ("initialization", WHOLE),
 ];
+
+/// All that was said.
+const WHOLE: &str = "";
 
 /// The field of that reply that answers the query.
 pub(super) fn greeting_field(query: &str) -> Option<&'static str> {
@@ -208,6 +212,7 @@ impl Translator {
     fn initialized(&mut self, answer: Value<'_>, response: &Response<'_>, out: &mut Out<'_>) {
         let told: Initialized<'_> = answer.to().unwrap_or_default();
         let greeting = &mut self.calls.greeting;
+        greeting.fields.insert(WHOLE.to_owned(), answer.json().into_owned());
         for (_, field) in GREETING {
             if let Some(value) = answer.get(field) {
                 greeting.fields.insert((*field).to_owned(), value.json().into_owned());

@@ -190,6 +190,12 @@ impl Translator {
                     json!({ "subtype": "set_permission_mode", "mode": permission_mode(&mode)? });
                 return self.calls.ask(call, &request, None, out);
             }
+            // A control request as a client of Claude's own wire sends it.
+            "control" => {
+                let request = args.first().filter(|request| request.get().starts_with('{'));
+                let request = request.ok_or_else(|| missing("a request"))?;
+                return self.calls.ask(call, request, None, out);
+            }
             "rewindFiles" => {
                 let message = args.first().ok_or_else(|| missing("a message id"))?;
                 let dry_run = args.get(1).is_some_and(wants_dry_run);

@@ -1,0 +1,242 @@
+//! What the client asks of the program: model, mode, interrupt, and the rest.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{ClaudeFront, Then};
+use crate::claude::render::VERSION;
+use crate::front::{Outbox, Reply};
+
+type Fields = BTreeMap<String, Json<'static>>;
+
+/// A control request of the client.
+#[derive(Clone, Debug)]
+pub(super) struct Control {
+    /// The client's id of it.
+    pub(super) id: String,
+    pub(super) subtype: String,
+    request: Json<'static>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    request_id: String,
+    request: Json<'static>,
+}
+
+#[derive(Deserialize)]
+struct Id {
+    #[serde(default)]
+    request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Response<T: Serialize> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    response: T,
+}
+
+#[derive(Serialize)]
+struct Success<'r> {
+    subtype: &'static str,
+    request_id: &'r str,
+    response: Json<'static>,
+}
+
+impl Control {
+    pub(super) fn read(line: &str) -> Result<(Self, Fields), String> {
+        let unread = |error: serde_json::Error| format!("failed to read the request: {error}");
+        let line: Line = serde_json::from_str(line).map_err(unread)?;
+        let fields: Fields = line.request.read().map_err(unread)?;
+        let subtype = fields.get("subtype").and_then(|subtype| subtype.read().ok());
+        let subtype = subtype.ok_or("the request has no subtype")?;
+        Ok((Self { id: line.request_id, subtype, request: line.request }, fields))
+    }
+
+    fn fields(&self) -> Fields {
+        self.request.read().unwrap_or_default()
+    }
+}
+
+/// The id of a line that cannot be read otherwise, if that much can be.
+pub(super) fn id(line: &[u8]) -> String {
+    let id: Option<Id> = serde_json::from_slice(line).ok();
+    id.and_then(|id| id.request_id).unwrap_or_default()
+}
+
+/// The request cannot be done.
+pub(super) fn fail(id: &str, error: &str, out: &mut Outbox) {
+    let response = json!({ "subtype": "error", "request_id": id, "error": error });
+    out.say_json(&Response { kind: "control_response", response });
+}
+
+fn succeed(id: &str, response: Json<'static>, out: &mut Outbox) {
+    let response = Success { subtype: "success", request_id: id, response };
+    out.say_json(&Response { kind: "control_response", response });
+}
+
+impl ClaudeFront {
+    /// Asks the session for what the client wants.
+    pub(super) fn control(&mut self, session: &SessionId, control: Control, out: &mut Outbox) {
+        let fields = control.fields();
+        let text = |name: &str| fields.get(name).and_then(|value| value.read::<String>().ok());
+        let query = |method: &str, args: Vec<Json<'static>>| Command::Query {
+            method: method.to_owned(),
+            args,
+        };
+        let null = || Json::checked("null");
+        let given = |name: &str| fields.get(name).cloned().unwrap_or_else(null);
+        let command = match control.subtype.as_str() {
+            "initialize" => query("initialization", Vec::new()),
+            "interrupt" => Command::Interrupt,
+            "set_permission_mode" => match text("mode") {
+                Some(mode) => Command::Configure(Configure {
+                    permission_mode: Some(mode),
+                    ..Configure::default()
+                }),
+                None => return fail(&control.id, "set_permission_mode needs a mode", out),
+            },
+            "set_model" => match text("model").filter(|model| model != "default") {
+                Some(model) => {
+                    Command::Configure(Configure { model: Some(model), ..Configure::default() })
+                }
+                None => query("setModel", vec![given("model")]),
+            },
+            "set_max_thinking_tokens" => {
+                query("setMaxThinkingTokens", vec![given("max_thinking_tokens")])
+            }
+            "mcp_status" => query("mcpServerStatus", Vec::new()),
+            "mcp_message" => query("mcpMessage", vec![given("server_name"), given("message")]),
+            "rewind_files" => match text("user_message_id") {
+                Some(message_id) => {
+                    Command::Rewind { message_id, dry_run: given("dry_run").get() == "true" }
+                }
+                None => return fail(&control.id, "rewind_files needs a user_message_id", out),
+            },
+            // Whoever speaks Claude's own wire knows what is meant.
+            _ => query("control", vec![control.request.clone()]),
+        };
+        let call = out.command(session, command);
+        self.calls.insert(call, Then::Control(control));
+    }
+
+    /// The session has done it, or not.
+    pub(super) fn replied(
+        &mut self,
+        control: Control,
+        reply: Result<Reply, GatewayError>,
+        out: &mut Outbox,
+    ) {
+        let id = control.id.as_str();
+        let subtype = control.subtype.as_str();
+        let done = match reply {
+            Ok(Reply::Done(done)) => done,
+            Ok(_) => Json::checked("{}"),
+            Err(error) if error.code == ErrorCode::Unsupported => match subtype {
+                "initialize" => {
+                    self.greetings.push(control.id);
+                    if self.is_ready {
+                        self.greet(out);
+                    }
+                    return;
+                }
+                "mcp_status" => self.info.mcp_servers.clone().unwrap_or(Json::checked("[]")),
+                _ => {
+                    let message = format!("{subtype} is not supported here: {}", error.message);
+                    return fail(id, &message, out);
+                }
+            },
+            Err(error) => return fail(id, &error.message, out),
+        };
+        let response = match subtype {
+            "initialize" => greeting(done),
+            "interrupt" => Json::of(&json!({ "still_queued": [] })),
+            "set_permission_mode" => with(done, "mode", &control),
+            "set_model" => with(done, "model", &control),
+            "mcp_status" => Json::of(&BTreeMap::from([("mcpServers", done)])),
+            _ => done,
+        };
+        succeed(id, response, out);
+    }
+
+    /// The agent has said what it is, as far as it says: those who asked are told.
+    pub(super) fn greet(&mut self, out: &mut Outbox) {
+        self.is_ready = true;
+        for id in std::mem::take(&mut self.greetings) {
+            let list = |told: &Option<Json<'static>>| {
+                told.clone()
+                    .filter(|told| told.get().starts_with('['))
+                    .unwrap_or(Json::checked("[]"))
+            };
+            let response = Json::of(&json!({
+                "output_style": "default",
+                "available_output_styles": ["default"],
+                "pid": self.options.pid,
+                "claude_code_version": VERSION,
+                "hook_on_failure_supported": true,
+            }));
+            let mut response: Fields = response.read().unwrap_or_default();
+            response.insert("commands".to_owned(), commands(&self.info.commands));
+            response.insert("agents".to_owned(), list(&self.info.agents));
+            response.insert("models".to_owned(), models(&self.info.models));
+            let account = self.info.account.clone();
+            let account = account.filter(|account| account.get().starts_with('{'));
+            response.insert("account".to_owned(), account.unwrap_or(Json::checked("{}")));
+            succeed(&id, Json::of(&response), out);
+        }
+    }
+}
+
+/// What Claude itself said to `initialize`, with what clients demand of newer versions.
+fn greeting(said: Json<'static>) -> Json<'static> {
+    let Ok(mut fields) = said.read::<Fields>() else { return said };
+    if fields.contains_key("hook_on_failure_supported") {
+        return said;
+    }
+    fields.insert("hook_on_failure_supported".to_owned(), Json::checked("true"));
+    Json::of(&fields)
+}
+
+/// The agent's own answer; where it says nothing, what was asked for.
+fn with(done: Json<'static>, name: &str, control: &Control) -> Json<'static> {
+    match control.fields().remove(name) {
+        Some(value) if done.get() == "{}" => Json::of(&BTreeMap::from([(name, value)])),
+        Some(_) | None => done,
+    }
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default, alias = "id", alias = "modelId", alias = "value", alias = "model")]
+    name: Option<String>,
+    #[serde(default, rename = "displayName", alias = "display_name")]
+    title: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+}
+
+/// Commands as Claude lists them, whoever has them.
+fn commands(told: &Option<Json<'static>>) -> Json<'static> {
+    let list = told.as_ref().map(|told| told.read::<Vec<Named>>().unwrap_or_default());
+    let list = list.unwrap_or_default().into_iter().filter_map(|command| {
+        let description = command.description.unwrap_or_default();
+        Some(json!({ "name": command.name?, "description": description, "argumentHint": "" }))
+    });
+    Json::of(&list.collect::<Vec<_>>())
+}
+
+/// Models as Claude lists them, whoever has them.
+fn models(told: &Option<Json<'static>>) -> Json<'static> {
+    let list = told.as_ref().map(|told| told.read::<Vec<Named>>().unwrap_or_default());
+    let list = list.unwrap_or_default().into_iter().filter_map(|model| {
+        let value = model.name?;
+        let title = model.title.unwrap_or_else(|| value.clone());
+        let description = model.description.unwrap_or_default();
+        Some(json!({ "value": value, "displayName": title, "description": description }))
+    });
+    Json::of(&list.collect::<Vec<_>>())
+}

@@ -1,0 +1,122 @@
+//! What a client says first: its hooks, prompts and servers, as the session's configuration.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::session::{
+    AgentDefinition, HookMatcher, McpServer, OutputFormat, SystemPrompt, SystemPromptPreset,
+};
+use agentwire_protocol::{Json, SessionConfig};
+use serde::Deserialize;
+
+type Fields = BTreeMap<String, Json<'static>>;
+
+/// How the client is asked for permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flavour {
+    /// By `control_request`, as the real program does.
+    Control,
+    /// By `callback.request`, as the specification has it.
+    Callback,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Matcher {
+    #[serde(default)]
+    matcher: Option<String>,
+    #[serde(default)]
+    timeout: Option<f64>,
+    #[serde(default, alias = "hook_callback_ids")]
+    hook_callback_ids: Vec<String>,
+    #[serde(default)]
+    on_failure: Option<String>,
+}
+
+/// Puts what `initialize` says into the configuration. Whoever uses the specification's names is spoken
+/// to in its words.
+pub(super) fn apply(fields: &Fields, config: &mut SessionConfig) -> Result<Flavour, String> {
+    let mut flavour = Flavour::Control;
+    let mut native = config.native_options.take().unwrap_or_default();
+    for (name, value) in fields.iter().filter(|(_, value)| value.get() != "null") {
+        match name.as_str() {
+            "subtype" => {}
+            "hooks" => config.hooks = hooks(value)?,
+            "systemPrompt" => config.system_prompt = system_prompt(value)?,
+            "appendSystemPrompt" => {
+                let append = Some(read::<String>(name, value)?);
+                config.system_prompt = Some(SystemPrompt::Preset(SystemPromptPreset {
+                    kind: "preset".to_owned(),
+                    preset: "claude_code".to_owned(),
+                    append,
+                }));
+            }
+            "agents" => {
+                let agents: BTreeMap<String, AgentDefinition> = read(name, value)?;
+                if !agents.is_empty() {
+                    config.agents = Some(agents);
+                    // An agent may have more to it than we know.
+                    native.insert(name.clone(), value.clone());
+                }
+            }
+            "sdkMcpServers" => {
+                let servers = config.mcp_servers.get_or_insert_default();
+                for server in read::<Vec<String>>(name, value)? {
+                    servers.insert(server, hosted());
+                }
+            }
+            "jsonSchema" => {
+                let schema = value.clone();
+                config.output_format =
+                    Some(OutputFormat { kind: "json_schema".to_owned(), schema });
+            }
+            "system_prompt" => {
+                flavour = Flavour::Callback;
+                config.system_prompt = Some(read(name, value)?);
+            }
+            "mcp_servers" => {
+                flavour = Flavour::Callback;
+                let servers: BTreeMap<String, McpServer> = read(name, value)?;
+                if !servers.is_empty() {
+                    config.mcp_servers.get_or_insert_default().extend(servers);
+                }
+            }
+            _ => {
+                native.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    config.native_options = (!native.is_empty()).then_some(native);
+    Ok(flavour)
+}
+
+fn hooks(value: &Json<'_>) -> Result<Option<BTreeMap<String, Vec<HookMatcher>>>, String> {
+    let events: BTreeMap<String, Option<Vec<Matcher>>> = read("hooks", value)?;
+    let matcher = |matcher: Matcher| HookMatcher {
+        matcher: matcher.matcher,
+        timeout: matcher.timeout.map(|seconds| seconds.ceil().max(0.0) as u32),
+        callback_ids: matcher.hook_callback_ids,
+        on_failure: matcher.on_failure,
+    };
+    let hooks: BTreeMap<_, Vec<_>> = events
+        .into_iter()
+        .filter_map(|(event, matchers)| Some((event, matchers?.into_iter().map(matcher).collect())))
+        .collect();
+    Ok((!hooks.is_empty()).then_some(hooks))
+}
+
+/// A list of texts, of which there is one; an empty one is none for agents that have their own.
+fn system_prompt(value: &Json<'_>) -> Result<Option<SystemPrompt>, String> {
+    let text = match value.read::<String>() {
+        Ok(text) => text,
+        Err(_) => read::<Vec<String>>("systemPrompt", value)?.join("\n\n"),
+    };
+    Ok(Some(SystemPrompt::Text(text)))
+}
+
+fn hosted() -> McpServer {
+    McpServer { kind: Some("sdk".to_owned()), ..McpServer::default() }
+}
+
+fn read<T: serde::de::DeserializeOwned>(name: &str, value: &Json<'_>) -> Result<T, String> {
+    value.read().map_err(|error| format!("failed to read {name} of initialize: {error}"))
+}

@@ -1,0 +1,237 @@
+//! What the agent asks, put to the client in Claude's words.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::event::{Question, RequestKind, RequestRaised};
+use agentwire_protocol::{Command, Event, Json, NativeLine, Settlement, Stream};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::initialize::Flavour;
+use super::{ClaudeFront, Stage, Then};
+use crate::front::Outbox;
+
+/// What the client was asked.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub(super) kind: RequestKind,
+    /// It was asked in the agent's own words, and is answered in them.
+    pub(super) is_native: bool,
+    /// What the tool is to run with, as it was shown.
+    pub(super) input: Option<Json<'static>>,
+    /// By question, the key of its answer.
+    pub(super) keys: BTreeMap<String, String>,
+    /// The client has answered.
+    pub(super) is_answered: bool,
+    /// Its answer was none that the agent could take.
+    pub(super) is_refused: bool,
+}
+
+#[derive(Serialize)]
+struct ControlRequest<'r> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    request_id: &'r str,
+    request: BTreeMap<&'static str, Json<'r>>,
+}
+
+#[derive(Serialize)]
+struct CallbackRequest<'r> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'r str,
+    session_id: &'r str,
+    payload: BTreeMap<&'static str, Json<'r>>,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl ClaudeFront {
+    pub(super) fn raised(
+        &mut self,
+        event: &Event<'_>,
+        request: &RequestRaised<'_>,
+        out: &mut Outbox,
+    ) {
+        let Stage::Running(session) = self.stage.clone() else { return };
+        let id = request.request_id.decode().into_owned();
+        if self.is_for_nobody(request) {
+            let tool = request.tool_name.as_ref().map_or("a tool".into(), |name| name.to_string());
+            let message = format!(
+                "Claude requested permissions to use {tool}, but you haven't granted it yet."
+            );
+            let call = out.command(&session, Command::Settle(Settlement::deny(&*id, message)));
+            self.calls.insert(call, Then::Settle(id));
+            return;
+        }
+        let native = native_line(event);
+        let (tool, input) = self.tool(request);
+        match (self.flavour, native) {
+            (Flavour::Callback, _) if may_call_back(request.kind) => {
+                let payload = callback(request, tool, input.clone());
+                out.say_json(&CallbackRequest {
+                    kind: "callback.request",
+                    id: &id,
+                    session_id: session.as_str(),
+                    payload,
+                });
+            }
+            (_, Some(line)) => out.say(line),
+            (_, None) => {
+                let request = control_request(request, tool, input.clone());
+                out.say_json(&ControlRequest { kind: "control_request", request_id: &id, request });
+            }
+        }
+        let keys = request.questions.iter().map(|question| {
+            let key = question.id.as_ref().unwrap_or(&question.question);
+            (question.question.to_string(), key.to_string())
+        });
+        let shown = Shown {
+            kind: request.kind,
+            is_native: native.is_some(),
+            input: Some(input.into_owned()),
+            keys: keys.collect(),
+            is_answered: false,
+            is_refused: false,
+        };
+        self.shown.insert(id, shown);
+    }
+
+    /// The tool and its input as Claude would have them. A question is a tool of its own; other tools
+    /// have the names under which their calls were shown.
+    fn tool<'r>(&self, request: &'r RequestRaised<'_>) -> (String, Json<'r>) {
+        if request.kind == RequestKind::Question {
+            let questions: Vec<_> = request.questions.iter().map(question).collect();
+            let input = Json::of(&json!({ "questions": questions }));
+            return ("AskUserQuestion".to_owned(), input);
+        }
+        let call = request.tool_use_id.as_ref();
+        if let Some((name, input)) = call.and_then(|id| self.renderer.tool(&id.decode())) {
+            return (name.to_owned(), input.clone());
+        }
+        let name = request.tool_name.as_ref().map_or("Tool".into(), |name| name.to_string());
+        (name, request.input.clone().unwrap_or(Json::checked("{}")))
+    }
+
+    /// Whether the client has not said that it answers such things.
+    fn is_for_nobody(&self, request: &RequestRaised<'_>) -> bool {
+        match request.kind {
+            RequestKind::Permission | RequestKind::Question => !self.options.asks_client,
+            RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => false,
+        }
+    }
+}
+
+/// The agent's own words, if they are Claude's.
+fn native_line<'e>(event: &'e Event<'_>) -> Option<&'e str> {
+    event.native.iter().find_map(|native| {
+        let NativeLine::Json(json) = &native.line else { return None };
+        let is_ours = native.dialect == "claude" && native.stream == Stream::Stdout;
+        let head: Head = json.read().ok().filter(|_| is_ours)?;
+        (head.kind == "control_request").then(|| json.get())
+    })
+}
+
+fn may_call_back(kind: RequestKind) -> bool {
+    match kind {
+        RequestKind::Permission | RequestKind::Question | RequestKind::Hook => true,
+        RequestKind::Mcp | RequestKind::Other => false,
+    }
+}
+
+fn control_request<'r>(
+    request: &'r RequestRaised<'_>,
+    tool: String,
+    tool_input: Json<'r>,
+) -> BTreeMap<&'static str, Json<'r>> {
+    let mut fields = BTreeMap::new();
+    let input = request.input.clone();
+    match request.kind {
+        RequestKind::Permission | RequestKind::Question => {
+            fields.insert("subtype", Json::of(&"can_use_tool"));
+            fields.insert("display_name", Json::of(&tool));
+            fields.insert("tool_name", Json::of(&tool));
+            fields.insert("input", tool_input);
+            let suggestions = request.suggestions.clone().unwrap_or(Json::checked("[]"));
+            fields.insert("permission_suggestions", suggestions);
+            let title = request.title.as_ref().or(request.message.as_ref());
+            fields.extend(title.map(|title| ("description", Json::of(title))));
+            let path = request.blocked_path.as_ref();
+            fields.extend(path.map(|path| ("blocked_path", Json::of(path))));
+            let reason = request.message.as_ref();
+            fields.extend(reason.map(|reason| ("decision_reason", Json::of(reason))));
+            // A client may demand one.
+            let id = request.tool_use_id.as_ref().unwrap_or(&request.request_id);
+            fields.insert("tool_use_id", Json::of(id));
+        }
+        RequestKind::Hook => {
+            fields.insert("subtype", Json::of(&"hook_callback"));
+            fields.insert("callback_id", Json::of(&request.callback_id));
+            fields.insert("input", input.unwrap_or(Json::checked("{}")));
+            let id = request.tool_use_id.as_ref();
+            fields.extend(id.map(|id| ("tool_use_id", Json::of(id))));
+        }
+        RequestKind::Mcp => {
+            fields.insert("subtype", Json::of(&"mcp_message"));
+            fields.insert("server_name", Json::of(&request.name));
+            fields.insert("message", input.unwrap_or(Json::checked("{}")));
+        }
+        RequestKind::Other => {
+            let subtype =
+                if request.schema.is_some() { "elicitation" } else { "request_user_dialog" };
+            fields.insert("subtype", Json::of(&subtype));
+            fields.insert("mcp_server_name", Json::of(&request.name));
+            let message = request.message.as_ref().or(request.title.as_ref());
+            fields.insert("message", Json::of(&message));
+            fields.extend(request.schema.clone().map(|schema| ("requested_schema", schema)));
+            fields.extend(input.map(|input| ("input", input)));
+        }
+    }
+    fields
+}
+
+fn question(question: &Question<'_>) -> serde_json::Value {
+    let options: Vec<_> = question
+        .options
+        .iter()
+        .map(|option| {
+            let description = option.description.as_ref().map_or(String::new(), |d| d.to_string());
+            json!({ "label": option.label.to_string(), "description": description })
+        })
+        .collect();
+    let header = question.header.as_ref().map_or(String::new(), |header| header.to_string());
+    json!({
+        "question": question.question.to_string(),
+        "header": header,
+        "options": options,
+        "multiSelect": question.multi_select,
+    })
+}
+
+fn callback<'r>(
+    request: &'r RequestRaised<'_>,
+    tool: String,
+    tool_input: Json<'r>,
+) -> BTreeMap<&'static str, Json<'r>> {
+    let mut payload = BTreeMap::new();
+    if request.kind == RequestKind::Hook {
+        payload.insert("callback_type", Json::of(&"hook"));
+        payload.insert("hook_event", Json::of(&request.name));
+        payload.insert("hook_input", request.input.clone().unwrap_or(Json::checked("{}")));
+    } else {
+        payload.insert("callback_type", Json::of(&"can_use_tool"));
+        payload.insert("tool_name", Json::of(&tool));
+        payload.insert("tool_input", tool_input);
+        let suggestions = request.suggestions.clone().unwrap_or(Json::checked("[]"));
+        payload.insert("suggestions", suggestions);
+        let path = request.blocked_path.as_ref();
+        payload.extend(path.map(|path| ("blocked_path", Json::of(path))));
+    }
+    let id = request.tool_use_id.as_ref();
+    payload.extend(id.map(|id| ("tool_use_id", Json::of(id))));
+    payload
+}
