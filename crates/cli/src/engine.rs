@@ -1,9 +1,10 @@
 //! Opens the engine for a verb.
 
 use std::io;
+use std::path::Path;
 
-use agentwire_protocol::GatewayError;
-use agentwire_sessions::{Hub, process};
+use agentwire_protocol::{AgentType, GatewayError};
+use agentwire_sessions::{Hub, Settings, process};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::Global;
@@ -13,6 +14,18 @@ use crate::settings::{self, Loaded};
 /// Where sessions run.
 pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().build()
+}
+
+/// The first agent that is installed. If there is none, there is always the demo agent.
+pub(crate) fn installed(settings: &Settings) -> Option<AgentType> {
+    let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf());
+    let path = std::env::var_os("PATH");
+    let is_installed = |agent: &AgentType| {
+        let program = settings.agent(*agent).program;
+        let program = program.as_deref().unwrap_or(agent.as_str());
+        process::resolve(program, path.as_deref(), &here).is_ok()
+    };
+    [AgentType::Claude, AgentType::Codex, AgentType::Gemini].into_iter().find(is_installed)
 }
 
 /// All sessions. What agents leave behind comes to us, and they cannot read our memory; where the

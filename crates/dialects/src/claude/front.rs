@@ -185,6 +185,10 @@ impl ClaudeFront {
         let (session, after) = match reply {
             Ok(Reply::Started { session, after }) => (session, after),
             Ok(_) => return self.failed("the session did not start", out),
+            Err(error) if error.code == ErrorCode::SessionNotFound => {
+                let id = self.options.new.resume.as_ref().map_or("", SessionId::as_str);
+                return self.failed(&format!("No conversation found with session ID: {id}"), out);
+            }
             Err(error) => return self.failed(&error.message, out),
         };
         // Where one process serves one turn, there is nobody to wait for.

@@ -25,7 +25,7 @@ struct Block {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
-    source: Option<Source>,
+    source: Option<Json<'static>>,
 }
 
 #[derive(Deserialize)]
@@ -61,7 +61,8 @@ pub(super) fn content(content: Json<'static>) -> Result<Prompt, String> {
     let mut texts = Vec::new();
     let mut is_plain = true;
     for block in blocks {
-        match (block.kind.as_str(), block.text, block.source) {
+        let source = block.source.and_then(|source| source.read::<Source>().ok());
+        match (block.kind.as_str(), block.text, source) {
             ("text", Some(text), _) => {
                 // Text after an image would come before it.
                 is_plain &= texts.is_empty() && prompt.images.is_empty();

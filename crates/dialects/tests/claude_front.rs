@@ -1,0 +1,445 @@
+//! A client of the `claude` program, served without any program: what it says and what it is told.
+
+use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
+use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
+use agentwire_protocol::event::{
+    Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised, RequestSettled,
+    SettledBy, input_digest,
+};
+use agentwire_protocol::{
+    AgentType, Call, Command, ErrorCode, Event, EventKind, GatewayError, Json, Lines, Native,
+    NativeLine, NewSession, Prompt, SessionId, SessionState, SessionSummary, Settlement, Stream,
+    Text,
+};
+use serde_json::{Value, json};
+
+const ID: &str = "9b2f7c1e-0000-4000-8000-000000000001";
+
+/// The front, and what it has asked for.
+struct Wire {
+    front: ClaudeFront,
+    out: Outbox,
+    seq: u64,
+}
+
+fn options(asks_client: bool) -> FrontOptions {
+    let new = NewSession::of(AgentType::Demo);
+    FrontOptions { new, asks_client, partial: false, pid: 7 }
+}
+
+fn summary(state: SessionState) -> Box<SessionSummary> {
+    let summary = json!({
+        "id": ID, "agentType": "demo", "state": state, "createdAt": "t", "updatedAt": "t",
+        "lastSeq": 0, "turns": 0, "usage": { "inputTokens": 0, "outputTokens": 0, "totalTokens": 0 },
+        "openRequests": 0,
+    });
+    Box::new(serde_json::from_value(summary).expect("a summary"))
+}
+
+impl Wire {
+    fn new(options: FrontOptions) -> Self {
+        let mut wire = Self { front: ClaudeFront::new(options), out: Outbox::default(), seq: 0 };
+        wire.front.on_open(&mut wire.out);
+        wire
+    }
+
+    /// A session that runs.
+    fn running(asks_client: bool) -> Self {
+        let mut wire = Self::new(options(asks_client));
+        let effects = wire.line(&json!({ "type": "user", "message": { "content": "hi" } }));
+        let (call, _) = asked(&effects);
+        wire.reply(call, Ok(started(SessionState::Idle)));
+        wire
+    }
+
+    fn line(&mut self, line: &Value) -> Vec<Effect> {
+        self.bytes(line.to_string().as_bytes())
+    }
+
+    fn bytes(&mut self, line: &[u8]) -> Vec<Effect> {
+        self.front.on_line(line, &mut self.out);
+        self.out.take()
+    }
+
+    fn reply(&mut self, call: Call, reply: Result<Reply, GatewayError>) -> Vec<Effect> {
+        self.front.on_reply(call, reply, &mut self.out);
+        self.out.take()
+    }
+
+    fn event(&mut self, kind: impl Into<EventKind<'static>>, native: Option<&str>) -> Vec<Effect> {
+        self.seq += 1;
+        let native = native.map(|line| Native {
+            dialect: "claude".into(),
+            stream: Stream::Stdout,
+            line: NativeLine::Json(Json::parse(line).expect("JSON")),
+            unterminated: false,
+        });
+        let event = Event {
+            id: format!("{ID}-{}", self.seq).into(),
+            session_id: ID.into(),
+            seq: self.seq,
+            timestamp: "2026-01-01T00:00:00.000Z".into(),
+            kind: kind.into(),
+            agent_id: Text::from("main"),
+            parent_agent_id: None,
+            native: Lines::Owned(native.into_iter().collect()),
+        };
+        let text = serde_json::to_string(&event).expect("an event");
+        self.front.on_event(&SessionId::from(ID), &text, &mut self.out);
+        self.out.take()
+    }
+
+    fn settled(&mut self, id: &'static str, by: SettledBy) -> Vec<Effect> {
+        let settled = RequestSettled {
+            request_id: Text::from(id),
+            outcome: RequestOutcome::Denied,
+            by,
+            reason: None,
+            updated_input: None,
+        };
+        self.event(settled, None)
+    }
+}
+
+fn started(state: SessionState) -> Reply {
+    Reply::Started { session: summary(state), after: 0 }
+}
+
+fn request(kind: RequestKind, id: &'static str, input: Option<Value>) -> RequestRaised<'static> {
+    let input = input.map(|input| Json::of(&input));
+    RequestRaised {
+        request_id: Text::from(id),
+        kind,
+        input_digest: input_digest(input.as_ref()),
+        tool_name: Some(Text::from("Bash")),
+        input,
+        tool_use_id: Some(Text::from("toolu_1")),
+        questions: Vec::new(),
+        suggestions: None,
+        options: Vec::new(),
+        title: None,
+        message: None,
+        name: None,
+        callback_id: None,
+        schema: None,
+        blocked_path: None,
+    }
+}
+
+fn said(effects: &[Effect]) -> Vec<Value> {
+    let said = effects.iter().filter_map(|effect| match effect {
+        Effect::Say(line) => Some(serde_json::from_slice(line).expect("JSON")),
+        _ => None,
+    });
+    said.collect()
+}
+
+fn asked(effects: &[Effect]) -> (Call, Ask) {
+    let mut asked = effects.iter().filter_map(|effect| match effect {
+        Effect::Ask(call, ask) => Some((*call, ask.clone())),
+        _ => None,
+    });
+    let first = asked.next().expect("a call");
+    assert_eq!(asked.next(), None, "one call");
+    first
+}
+
+fn settlement(effects: &[Effect]) -> Settlement {
+    match asked(effects).1 {
+        Ask::Command(_, Command::Settle(settlement)) => settlement,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn control(id: &str, request: &Value) -> Value {
+    json!({ "type": "control_request", "request_id": id, "request": request })
+}
+
+fn response(id: &str, response: &Value) -> Value {
+    let response = json!({ "subtype": "success", "request_id": id, "response": response });
+    json!({ "type": "control_response", "response": response })
+}
+
+#[test]
+fn initialize_and_the_first_prompt_may_come_at_once() {
+    let mut wire = Wire::new(options(false));
+    let hooks = json!({ "PreToolUse": [{ "matcher": null, "hookCallbackIds": ["hook_9"], "timeout": 2.5 }], "Stop": null });
+    let request = json!({
+        "subtype": "initialize", "hooks": hooks, "systemPrompt": ["be brief"],
+        "sdkMcpServers": ["srv"], "jsonSchema": { "type": "object" }, "title": "t", "skills": null,
+    });
+    let (start, ask) = asked(&wire.line(&control("r1", &request)));
+    let Ask::Start(new) = ask else { panic!("no start") };
+    let config = serde_json::to_value(&new.config).expect("a configuration");
+    assert_eq!(config["hooks"]["PreToolUse"][0]["hookCallbackIds"], json!(["hook_9"]));
+    assert_eq!(config["hooks"]["PreToolUse"][0]["timeout"], 3);
+    assert_eq!(config["hooks"].get("Stop"), None);
+    assert_eq!(config["systemPrompt"], "be brief");
+    assert_eq!(config["mcpServers"]["srv"]["type"], "sdk");
+    assert_eq!(config["outputFormat"]["schema"], json!({ "type": "object" }));
+    assert_eq!(config["nativeOptions"], json!({ "title": "t" }));
+    assert!(wire.line(&json!({ "type": "user", "message": { "content": "one" } })).is_empty());
+    let again = wire.line(&control("r2", &json!({ "subtype": "initialize" })));
+    assert_eq!(said(&again)[0]["response"]["subtype"], "error");
+
+    let effects = wire.reply(start, Ok(started(SessionState::Starting)));
+    let calls: Vec<_> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Ask(call, Ask::Command(_, command)) => Some((*call, command.name())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(calls.iter().map(|call| call.1).collect::<Vec<_>>(), ["query", "prompt"]);
+    assert!(effects.contains(&Effect::Follow(SessionId::from(ID), 0)));
+    let greeting = Json::checked(r#"{"commands":[],"models":[]}"#);
+    let told = said(&wire.reply(calls[0].0, Ok(Reply::Done(greeting))));
+    assert_eq!(told[0]["response"]["request_id"], "r1");
+    assert_eq!(told[0]["response"]["response"]["hook_on_failure_supported"], true);
+}
+
+#[test]
+fn an_agent_without_a_greeting_is_waited_for_until_it_is_ready() {
+    let mut wire = Wire::new(options(false));
+    let (start, _) = asked(&wire.line(&control("r1", &json!({ "subtype": "initialize" }))));
+    let (query, _) = asked(&wire.reply(start, Ok(started(SessionState::Starting))));
+    let unsupported = GatewayError::unsupported("codex", "the query initialization");
+    assert!(wire.reply(query, Err(unsupported)).is_empty());
+    let status: EventKind<'_> = serde_json::from_value::<agentwire_protocol::event::StatusChanged<'_>>(
+        json!({ "status": "ready", "info": { "models": [{ "id": "m1", "description": "d" }], "commands": [{ "name": "c" }] } }),
+    )
+    .expect("a status")
+    .into();
+    let told = said(&wire.event(status, None));
+    let greeting = &told[0]["response"]["response"];
+    assert_eq!(greeting["models"][0]["value"], "m1");
+    assert_eq!(greeting["commands"][0]["argumentHint"], "");
+    for field in ["account", "agents", "output_style", "available_output_styles", "pid"] {
+        assert!(greeting.get(field).is_some(), "{field}");
+    }
+}
+
+#[test]
+fn claudes_own_question_passes_as_it_is_and_its_answer_comes_back() {
+    let line = r#"{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls  -l"},"tool_use_id":"toolu_1"}}"#;
+    let mut wire = Wire::running(true);
+    let raise = || request(RequestKind::Permission, "q1", Some(json!({ "command": "ls  -l" })));
+    let effects = wire.event(raise(), Some(line));
+    assert_eq!(effects, [Effect::Say(line.into())]);
+    let answer = json!({ "behavior": "allow", "updatedInput": { "command": "ls" }, "updatedPermissions": [{ "type": "addRules" }] });
+    let settlement = settlement(&wire.line(&response("q1", &answer)));
+    assert_eq!(settlement.updated_input.expect("input").get(), r#"{"command":"ls"}"#);
+    assert!(settlement.updated_permissions.is_some());
+    assert_eq!(said(&wire.settled("q1", SettledBy::Client)), [] as [Value; 0]);
+    // What is over is passed over.
+    assert!(wire.line(&response("q1", &answer)).is_empty());
+
+    wire.event(raise(), Some(line));
+    let told = said(&wire.settled("q1", SettledBy::Gateway));
+    assert_eq!(told, [json!({ "type": "control_cancel_request", "request_id": "q1" })]);
+}
+
+#[test]
+fn a_client_that_answers_no_permissions_is_not_asked() {
+    let mut wire = Wire::running(false);
+    let effects = wire.event(request(RequestKind::Permission, "q1", Some(json!({}))), None);
+    assert!(said(&effects).is_empty());
+    let settlement = settlement(&effects);
+    assert_eq!(
+        settlement.message.expect("words"),
+        "Claude requested permissions to use Bash, but you haven't granted it yet."
+    );
+    // Hooks were asked for by name.
+    let hook = RequestRaised {
+        callback_id: Some(Text::from("hook_3")),
+        ..request(RequestKind::Hook, "h1", Some(json!({ "hook_event_name": "Stop" })))
+    };
+    let told = said(&wire.event(hook, None));
+    assert_eq!(told[0]["request"]["callback_id"], "hook_3");
+    assert_eq!(told[0]["request"]["input"]["hook_event_name"], "Stop");
+}
+
+#[test]
+fn answers_become_what_they_mean() {
+    let mut wire = Wire::running(true);
+    let input = json!({ "command": "ls" });
+    let mut answer = |kind: RequestKind, line: &dyn Fn(&str) -> Value| {
+        wire.event(request(kind, "q1", Some(input.clone())), None);
+        let settlement = settlement(&wire.line(&line("q1")));
+        wire.settled("q1", SettledBy::Client);
+        settlement
+    };
+    let deny = answer(RequestKind::Permission, &|id| {
+        response(id, &json!({ "behavior": "deny", "message": "no", "interrupt": true }))
+    });
+    assert_eq!((deny.message.as_deref(), deny.interrupt), (Some("no"), Some(true)));
+    let unchanged = answer(RequestKind::Permission, &|id| {
+        response(id, &json!({ "behavior": "allow", "updatedInput": { "command": "ls" } }))
+    });
+    assert_eq!(unchanged.updated_input, None, "nothing is changed");
+    let silent = answer(RequestKind::Permission, &|id| response(id, &json!({})));
+    assert!(silent.error.is_some() && silent.behavior.is_none(), "silence never allows");
+    let raised = answer(
+        RequestKind::Hook,
+        &|id| json!({ "type": "control_response", "response": { "subtype": "error", "request_id": id, "error": "boom" } }),
+    );
+    assert_eq!(raised.error.as_deref(), Some("boom"));
+    let mcp = answer(RequestKind::Mcp, &|id| response(id, &json!({ "mcp_response": { "id": 1 } })));
+    assert_eq!(mcp.hook_output.expect("output").get(), r#"{"mcp_response":{"id":1}}"#);
+    let callback = answer(
+        RequestKind::Permission,
+        &|id| json!({ "type": "callback.response", "id": id, "payload": { "behavior": "allow", "updated_input": { "command": "pwd" } } }),
+    );
+    assert_eq!(callback.updated_input.expect("input").get(), r#"{"command":"pwd"}"#);
+}
+
+#[test]
+fn a_question_of_any_agent_is_a_tool_of_claudes() {
+    let mut wire = Wire::running(true);
+    let question = Question {
+        question: Text::from("Which?"),
+        id: Some(Text::from("k1")),
+        header: None,
+        options: vec![QuestionOption { label: Text::from("A"), description: None }],
+        multi_select: false,
+        is_secret: false,
+    };
+    let raise = RequestRaised {
+        questions: vec![question],
+        ..request(RequestKind::Question, "q1", Some(json!({ "other": "words" })))
+    };
+    let told = said(&wire.event(raise, None));
+    assert_eq!(told[0]["request"]["tool_name"], "AskUserQuestion");
+    assert_eq!(told[0]["request"]["input"]["questions"][0]["options"][0]["label"], "A");
+    let answer = json!({ "behavior": "allow", "updatedInput": { "questions": [], "answers": { "Which?": "A" } } });
+    let answers = settlement(&wire.line(&response("q1", &answer))).answers.expect("answers");
+    assert_eq!(answers["k1"].get(), "\"A\"");
+}
+
+#[test]
+fn whoever_speaks_the_specifications_words_hears_them() {
+    let mut wire = Wire::new(options(true));
+    let request_line = json!({ "subtype": "initialize", "system_prompt": { "type": "preset", "preset": "claude_code" }, "mcp_servers": {}, "agents": {}, "hooks": {} });
+    let (start, _) = asked(&wire.line(&control("r1", &request_line)));
+    wire.reply(start, Ok(started(SessionState::Idle)));
+    let told =
+        said(&wire.event(
+            request(RequestKind::Permission, "cb-1", Some(json!({ "command": "ls" }))),
+            None,
+        ));
+    assert_eq!(told[0]["type"], "callback.request");
+    assert_eq!(told[0]["id"], "cb-1");
+    assert_eq!(told[0]["session_id"], ID);
+    assert_eq!(told[0]["payload"]["callback_type"], "can_use_tool");
+    assert_eq!(told[0]["payload"]["tool_input"]["command"], "ls");
+}
+
+#[test]
+fn a_bad_line_gets_an_error_with_its_id_and_nothing_else_happens() {
+    let mut wire = Wire::running(false);
+    for (line, id) in [
+        (&b"{\"type\":"[..], ""),
+        (b"\xff\xfe", ""),
+        (b"[1,2]", ""),
+        (b"{\"no\":\"type\"}", ""),
+        (b"{\"type\":\"user\",\"message\":{}}", ""),
+        (b"{\"type\":\"user\",\"message\":{\"content\":7}}", ""),
+        (b"{\"type\":\"control_request\",\"request_id\":\"r7\"}", "r7"),
+        (b"{\"type\":\"control_request\",\"request_id\":\"r8\",\"request\":{}}", "r8"),
+        (b"{\"type\":\"control_response\",\"response\":{}}", ""),
+    ] {
+        let effects = wire.bytes(line);
+        let told = said(&effects);
+        assert_eq!(effects.len(), 1, "{}", line.escape_ascii());
+        assert_eq!(told[0]["response"]["subtype"], "error");
+        assert_eq!(told[0]["response"]["request_id"], id);
+    }
+    for line in [&b""[..], b"  ", b"{\"type\":\"keep_alive\"}", b"{\"type\":\"novel\"}"] {
+        assert!(wire.bytes(line).is_empty());
+    }
+    wire.front.on_overlong(1 << 40, &mut wire.out);
+    assert_eq!(said(&wire.out.take())[0]["response"]["subtype"], "error");
+}
+
+#[test]
+fn what_is_asked_while_a_turn_runs_is_answered() {
+    let mut wire = Wire::running(false);
+    let (call, ask) = asked(&wire.line(&control("r1", &json!({ "subtype": "interrupt" }))));
+    assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Interrupt));
+    let told = said(&wire.reply(call, Ok(Reply::Done(Json::checked("{}")))));
+    assert_eq!(told[0]["response"]["response"], json!({ "still_queued": [] }));
+
+    let (call, _) =
+        asked(&wire.line(&control("r2", &json!({ "subtype": "set_model", "model": "m" }))));
+    let told = said(&wire.reply(call, Ok(Reply::Done(Json::checked("{}")))));
+    assert_eq!(told[0]["response"]["response"], json!({ "model": "m" }));
+
+    let (call, ask) = asked(&wire.line(&control("r3", &json!({ "subtype": "get_settings" }))));
+    let Ask::Command(_, Command::Query { method, args }) = ask else { panic!("no query") };
+    assert_eq!((method.as_str(), args[0].get()), ("control", r#"{"subtype":"get_settings"}"#));
+    let told =
+        said(&wire.reply(call, Err(GatewayError::unsupported("codex", "the query control"))));
+    assert_eq!(told[0]["response"]["subtype"], "error");
+
+    let (call, _) = asked(&wire.line(&control("r4", &json!({ "subtype": "mcp_status" }))));
+    let told = said(&wire.reply(call, Err(GatewayError::unsupported("codex", "that"))));
+    assert_eq!(told[0]["response"]["response"], json!({ "mcpServers": [] }));
+}
+
+#[test]
+fn messages_of_any_form_become_prompts() {
+    let mut wire = Wire::running(false);
+    let mut prompt = |content: Value| {
+        let line = json!({ "type": "user", "session_id": "default", "message": { "role": "user", "content": content } });
+        match asked(&wire.line(&line)).1 {
+            Ask::Command(_, Command::Prompt(prompt)) => prompt,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(prompt(json!("a")), Prompt::text("a"));
+    assert_eq!(prompt(json!([{ "type": "text", "text": "a" }])), Prompt::text("a"));
+    let image = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AA" } });
+    let pictured = prompt(json!([{ "type": "text", "text": "a" }, image]));
+    assert_eq!((pictured.images.len(), pictured.content), (1, None));
+    let document =
+        prompt(json!([{ "type": "text", "text": "a" }, { "type": "document", "source": {} }]));
+    assert_eq!(document.text, "a");
+    assert!(document.content.is_some());
+}
+
+#[test]
+fn the_end_has_the_exit_code_of_the_last_result() {
+    let mut wire = Wire::new(options(false));
+    wire.front.on_close(&mut wire.out);
+    assert_eq!(wire.out.take(), [Effect::Close(0)], "nothing was asked");
+
+    for (is_error, code) in [(false, 0), (true, 1)] {
+        let mut wire = Wire::running(false);
+        let result = json!({ "type": "result", "subtype": "success", "is_error": is_error, "result": "x", "session_id": ID });
+        let other = agentwire_protocol::event::Other::named("result");
+        wire.event(other, Some(&result.to_string()));
+        wire.front.on_close(&mut wire.out);
+        assert_eq!(wire.out.take(), []);
+        wire.front.on_end(&SessionId::from(ID), &mut wire.out);
+        assert_eq!(wire.out.take(), [Effect::Close(code)]);
+    }
+}
+
+#[test]
+fn a_session_that_does_not_start_is_told_to_all_who_wait() {
+    let mut wire = Wire::new(options(false));
+    let (start, _) = asked(&wire.line(&control("r1", &json!({ "subtype": "initialize" }))));
+    let error = GatewayError::new(ErrorCode::AgentUnavailable, "codex is not installed");
+    let effects = wire.reply(start, Err(error));
+    let told = said(&effects);
+    assert_eq!(told[0]["response"]["error"], "codex is not installed");
+    assert_eq!(told[1]["type"], "result");
+    assert_eq!(told[1]["errors"], json!(["codex is not installed"]));
+    for field in
+        ["subtype", "duration_ms", "duration_api_ms", "is_error", "num_turns", "session_id"]
+    {
+        assert!(told[1].get(field).is_some(), "{field}");
+    }
+    assert_eq!(effects.last(), Some(&Effect::Close(1)));
+    assert_eq!(wire.front.failure(), Some("codex is not installed"));
+}
