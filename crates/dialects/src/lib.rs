@@ -8,6 +8,7 @@ pub mod claude;
 pub mod codex;
 mod diff;
 pub mod gemini;
+pub mod hooks;
 pub mod json;
 mod ledger;
 mod recent;
