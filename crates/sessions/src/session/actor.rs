@@ -9,7 +9,7 @@ use std::time::Duration;
 use agentwire_dialects::agent::Exit;
 use agentwire_dialects::tape::{Signal, Sink as _, Tape};
 use agentwire_protocol::event::{
-    ErrorEvent, SessionEndReason, SessionEnded, SessionStarted, Status, StatusChanged,
+    ErrorEvent, SessionEndReason, SessionEnded, SessionStarted, Status, StatusChanged, TurnFailure,
 };
 use agentwire_protocol::{
     Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, SessionState,
@@ -420,7 +420,7 @@ impl Actor {
         }
         self.is_over = true;
         self.limit_is_moot("the session ended");
-        self.end_hooks("the session ended");
+        self.end_hooks(TurnFailure::Died, "the session ended");
         self.tend_hooks();
         self.withdraw_all("the session ended");
         let summary = &self.core.book.record.summary;

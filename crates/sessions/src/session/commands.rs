@@ -1,7 +1,7 @@
 //! What clients want of a session.
 
 use agentwire_dialects::agent::Exit;
-use agentwire_protocol::event::{SessionEndReason, Status, StatusChanged};
+use agentwire_protocol::event::{SessionEndReason, Status, StatusChanged, TurnFailure};
 use agentwire_protocol::session::PROMPT_LIMIT;
 use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, Text};
 use tokio::time::Instant;
@@ -154,8 +154,8 @@ impl Actor {
 
     /// Ends the session.
     fn stop(&mut self, call: Call) -> Result<(), GatewayError> {
-        let waits = self.core.hooks.hold_something();
-        self.end_hooks("the session was stopped");
+        let waits = self.core.hooks.hold_prompts();
+        self.end_hooks(TurnFailure::Interrupted, "the session was stopped");
         self.deny_all("the session was stopped");
         self.go_on();
         self.prompts.clear();

@@ -231,7 +231,7 @@ impl Hooks {
             Purpose::Permission(_) | Purpose::Stop => true,
             Purpose::Start | Purpose::Prompt | Purpose::Ask(_) | Purpose::Tell => false,
         };
-        !self.prompts.is_empty() || self.occasions.values().any(holds)
+        self.hold_prompts() || self.occasions.values().any(holds)
     }
 
     /// By when that request must be answered, if it is one of ours.

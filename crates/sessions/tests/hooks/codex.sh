@@ -27,7 +27,7 @@ while IFS= read -r line; do
             say "{\"method\":\"item/commandExecution/requestApproval\",\"id\":$turn,\"params\":{\"kind\":\"command\",\"threadId\":\"t1\",\"turnId\":\"u$turn\",\"itemId\":\"call$turn\",\"reason\":\"why\",\"command\":\"touch made\",\"cwd\":\"/w\",\"commandActions\":[],\"availableDecisions\":[\"accept\",\"cancel\"]}}" ;;
         *LATER*)
             item started inProgress null ;;
-        *UNASKED*)
+        *ALONE*)
             item started inProgress null
             item completed completed 0
             complete completed ;;

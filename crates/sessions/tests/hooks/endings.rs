@@ -34,7 +34,10 @@ async fn an_interrupt_withdraws_hooks_and_denies_what_they_held() {
 #[tokio::test]
 async fn a_stop_waits_for_no_hook() {
     let wanted = hooks(&["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"]);
-    for (prompt, answered) in [("ASK", 0), ("ASK", 1), ("ASK", 2), ("go", 2)] {
+    use SessionEndReason::{Cancelled, Completed};
+    for (prompt, answered, reason) in
+        [("ASK", 0, Cancelled), ("ASK", 1, Cancelled), ("ASK", 2, Cancelled), ("go", 2, Completed)]
+    {
         let mut session = Session::start(CODEX, config(&wanted), prompt).await;
         for _ in 0..answered {
             let hook = session.request().await;
@@ -42,7 +45,7 @@ async fn a_stop_waits_for_no_hook() {
         }
         session.request().await;
         let events = tokio::time::timeout(PATIENCE, session.end()).await.unwrap();
-        assert_eq!(end_of(&events), SessionEndReason::Cancelled);
+        assert_eq!(end_of(&events), reason);
     }
 }
 
@@ -57,7 +60,7 @@ async fn the_death_of_the_agent_settles_what_waits() {
     let mut session = Session::start((CODEX.0, &script), config(&wanted), "ASK").await;
     let hook = session.hook("UserPromptSubmit").await;
     session.answer(&hook, &serde_json::json!({})).await;
-    let events = session.end().await;
+    let events = session.over().await;
     assert_eq!(end_of(&events), SessionEndReason::Failed);
     let raised = |kind: RequestKind| {
         let fits = |event: &&Event<'_>| matches!(&event.kind, EventKind::RequestRaised(request) if request.kind == kind);

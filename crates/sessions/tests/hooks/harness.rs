@@ -21,6 +21,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const CODEX: (AgentType, &str) = (AgentType::Codex, include_str!("codex.sh"));
 pub(crate) const EXEC: (AgentType, &str) = (AgentType::Codex, include_str!("exec.sh"));
+pub(crate) const CLAUDE: (AgentType, &str) = (AgentType::Claude, include_str!("claude.sh"));
 pub(crate) const ACP: (AgentType, &str) = (AgentType::Acp, include_str!("acp.sh"));
 
 /// A session, and all that was read of it so far.
@@ -190,9 +191,14 @@ impl Session {
         self.dir.path().join("work")
     }
 
-    /// Ends the session and gives all its events. Every request is settled, exactly once.
-    pub(crate) async fn end(mut self) -> Vec<Event<'static>> {
+    /// Ends the session and gives all its events.
+    pub(crate) async fn end(self) -> Vec<Event<'static>> {
         let _ = self.handle.send(Command::Stop).await;
+        self.over().await
+    }
+
+    /// All events of a session that ends by itself. Every request is settled, exactly once.
+    pub(crate) async fn over(mut self) -> Vec<Event<'static>> {
         while self.next().await.is_some() {}
         let mut open = std::collections::BTreeSet::new();
         for event in &self.seen {

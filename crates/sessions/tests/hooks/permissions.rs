@@ -82,7 +82,7 @@ async fn an_allowance_runs_the_tool_and_what_rules_deny_stays_denied() {
 async fn without_an_opinion_the_rules_decide_and_ask_asks_all_the_same() {
     for (output, asks) in [(json!({}), false), (decision("ask", ""), true)] {
         let mut config = config(&hooks(&["PreToolUse"]));
-        config.allowed_tools = Some(vec!["Bash(touch made)".to_owned()]);
+        config.approval_mode = Some(ApprovalMode::AutoAll);
         let mut session = Session::start(CODEX, config, "ASK").await;
         let hook = session.hook("PreToolUse").await;
         session.answer(&hook, &output).await;

@@ -1,14 +1,15 @@
 //! Hooks that tell of tools, turns and the session's own beginning and end.
 
+use agentwire_protocol::Settlement;
 use agentwire_protocol::event::{EventKind, RequestOutcome, Status, TurnFailure};
 use serde_json::json;
 
-use crate::harness::{ACP, CODEX, EXEC, Session, config, decision, hooks, input};
+use crate::harness::{ACP, CLAUDE, CODEX, EXEC, Session, config, decision, hooks, input};
 
 #[tokio::test]
 async fn a_tool_that_runs_unasked_is_told_of_and_what_cannot_be_done_is_said_once() {
     let config = config(&hooks(&["PreToolUse", "PostToolUse"]));
-    let mut session = Session::start(CODEX, config, "UNASKED").await;
+    let mut session = Session::start(CODEX, config, "ALONE").await;
     for round in 0..2 {
         let before = session.hook("PreToolUse").await;
         let after = session.hook("PostToolUse").await;
@@ -22,7 +23,7 @@ async fn a_tool_that_runs_unasked_is_told_of_and_what_cannot_be_done_is_said_onc
         if round == 0 {
             assert!(session.warning().await.contains("cannot be undone"));
             assert!(session.warning().await.contains("additionalContext"));
-            session.prompt("UNASKED again").await;
+            session.prompt("ALONE again").await;
         }
     }
     let events = session.end().await;
@@ -150,6 +151,21 @@ async fn a_hook_may_make_the_agent_go_on_but_not_for_ever() {
     let stop = session.hook("Stop").await;
     assert_eq!(input(&stop)["stop_hook_active"], false);
     session.end().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_has_hooks_raises_them_and_nobody_else_does() {
+    let wanted = ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"];
+    let mut session = Session::start(CLAUDE, config(&hooks(&wanted)), "go").await;
+    let hook = session.hook("PreToolUse").await;
+    assert_eq!(hook.request_id.decode(), "h1");
+    session.answer(&hook, &json!({})).await;
+    let permission = session.request().await.request_id.to_string();
+    session.settle(Settlement::allow(permission.as_str())).await.unwrap();
+    session.completed().await;
+    let events = session.end().await;
+    let raised = events.iter().filter(|event| matches!(event.kind, EventKind::RequestRaised(_)));
+    assert_eq!(raised.count(), 2);
 }
 
 #[tokio::test]

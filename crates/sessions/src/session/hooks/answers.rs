@@ -87,9 +87,9 @@ impl Actor {
     }
 
     /// The session ends: nothing waits for hooks any more.
-    pub(in super::super) fn end_hooks(&mut self, reason: &str) {
+    pub(in super::super) fn end_hooks(&mut self, failure: TurnFailure, reason: &str) {
         self.drop_hooks(reason, true);
-        self.block_prompts(TurnFailure::Interrupted, reason);
+        self.block_prompts(failure, reason);
         self.core.raise_end();
     }
 

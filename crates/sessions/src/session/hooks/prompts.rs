@@ -32,11 +32,16 @@ enum Stage {
 }
 
 impl Hooks {
+    /// Whether a prompt waits.
+    pub(in super::super) fn hold_prompts(&self) -> bool {
+        !self.prompts.is_empty()
+    }
+
     fn gate_prompts(&self) -> bool {
         self.wants(HookEvent::UserPromptSubmit, &[""])
             || self.preface.is_some()
             || self.is_starting()
-            || !self.prompts.is_empty()
+            || self.hold_prompts()
     }
 }
 
@@ -104,7 +109,9 @@ impl Actor {
     /// All prompts that wait are given up.
     pub(super) fn block_prompts(&mut self, failure: TurnFailure, reason: &str) {
         for waiting in &mut self.core.hooks.prompts {
-            waiting.stage = Stage::Blocked(failure, reason.to_owned());
+            if !matches!(waiting.stage, Stage::Blocked(_, _)) {
+                waiting.stage = Stage::Blocked(failure, reason.to_owned());
+            }
         }
     }
 
