@@ -9,6 +9,7 @@ pub mod codex;
 mod diff;
 pub mod front;
 pub mod gemini;
+pub mod hooks;
 pub mod json;
 mod ledger;
 mod recent;

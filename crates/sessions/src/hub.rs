@@ -22,7 +22,7 @@ use crate::owner::Owner;
 use crate::process::Contain;
 use crate::session::policy::Policy;
 use crate::session::{
-    Actor, Book, COMMAND_QUEUE, Core, Journal, Parts, Plan, SessionHandle, storage,
+    Actor, Book, COMMAND_QUEUE, Core, Hooks, Journal, Parts, Plan, SessionHandle, storage,
 };
 use crate::settings::{Settings, StoreKind};
 use crate::store::memory::Memory;
@@ -138,6 +138,7 @@ impl Hub {
             room: Arc::clone(&self.shared.room),
         };
         let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?;
+        let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
         // What cannot be started is refused before anything is kept.
         let launch = plan.launch(&config, resume.as_deref(), Some(id.as_str()), Some(""))?;
         plan.program(&launch)?;
@@ -149,6 +150,7 @@ impl Hub {
             core: Core::new(
                 Journal::new(id.clone(), record.summary.last_seq),
                 Book::new(record.clone(), dialect.capabilities().folds_prompts),
+                hooks,
             ),
             plan,
             config,

@@ -5,6 +5,7 @@ mod agent;
 mod book;
 mod commands;
 mod core;
+mod hooks;
 mod journal;
 mod limits;
 pub mod policy;
@@ -20,6 +21,7 @@ pub(crate) use actor::{Actor, Parts, storage};
 pub(crate) use agent::Plan;
 pub(crate) use book::Book;
 pub(crate) use core::Core;
+pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;
 
 /// How many commands may wait for a session. It takes them at once, so that few ever do.

@@ -11,7 +11,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{SessionId, SessionState, Text};
 
 use crate::owner;
-use crate::session::{Book, Core, Journal};
+use crate::session::{Book, Core, Hooks, Journal};
 use crate::store::{Append, Filter, OpenBy, Record, Store, StoreError};
 
 /// Closes every session whose owner is dead.
@@ -46,7 +46,7 @@ pub(crate) fn close(store: &dyn Store, id: &SessionId, reason: &str) -> Result<(
 fn closing(record: Record, reason: &str) -> Append {
     let open = record.open.clone();
     let journal = Journal::new(record.summary.id.clone(), record.summary.last_seq);
-    let mut core = Core::new(journal, Book::closing(record));
+    let mut core = Core::new(journal, Book::closing(record), Hooks::default());
     for (id, by) in &open.requests {
         let settled = RequestSettled {
             request_id: Text::from(id.as_str()),

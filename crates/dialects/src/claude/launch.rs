@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::session::{HookMatcher, McpServer, SandboxSettings, SystemPrompt};
+use agentwire_protocol::session::{McpServer, SandboxSettings, SystemPrompt};
 use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
 use serde_json::json;
 
 use super::agent::NAME;
 use crate::agent::{Launch, Start, refuse};
+use crate::hooks::callbacks;
 
 pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     let config = start.config;
@@ -141,23 +142,6 @@ pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&str, Json<'static>
         request.insert(name, value.clone());
     }
     request
-}
-
-/// Every matcher without a callback of the client's gets one of ours. Which event it is for, the
-/// callback says itself.
-fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> BTreeMap<&String, Vec<HookMatcher>> {
-    let mut ids = (0..).map(|number| format!("hook_{number}"));
-    let mut entry = |matcher: &HookMatcher| {
-        let mut entry = matcher.clone();
-        if entry.callback_ids.is_empty() {
-            entry.callback_ids.extend(ids.next());
-        }
-        entry
-    };
-    hooks
-        .iter()
-        .map(|(event, matchers)| (event, matchers.iter().map(&mut entry).collect()))
-        .collect()
 }
 
 fn is_hosted(server: &McpServer) -> bool {

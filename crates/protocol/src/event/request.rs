@@ -54,6 +54,31 @@ pub struct RequestRaised<'a> {
     pub blocked_path: Option<Text<'a>>,
 }
 
+impl RequestRaised<'_> {
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> RequestRaised<'static> {
+        let text = |text: Option<Text<'_>>| text.map(Text::into_owned);
+        let json = |json: Option<Json<'_>>| json.map(Json::into_owned);
+        RequestRaised {
+            request_id: self.request_id.into_owned(),
+            kind: self.kind,
+            input_digest: self.input_digest,
+            tool_name: text(self.tool_name),
+            input: json(self.input),
+            tool_use_id: text(self.tool_use_id),
+            questions: self.questions.into_iter().map(Question::into_owned).collect(),
+            suggestions: json(self.suggestions),
+            options: self.options.into_iter().map(RequestOption::into_owned).collect(),
+            title: text(self.title),
+            message: text(self.message),
+            name: text(self.name),
+            callback_id: text(self.callback_id),
+            schema: json(self.schema),
+            blocked_path: text(self.blocked_path),
+        }
+    }
+}
+
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -93,6 +118,23 @@ pub struct Question<'a> {
     pub is_secret: bool,
 }
 
+impl Question<'_> {
+    fn into_owned(self) -> Question<'static> {
+        let option = |option: QuestionOption<'_>| QuestionOption {
+            label: option.label.into_owned(),
+            description: option.description.map(Text::into_owned),
+        };
+        Question {
+            question: self.question.into_owned(),
+            id: self.id.map(Text::into_owned),
+            header: self.header.map(Text::into_owned),
+            options: self.options.into_iter().map(option).collect(),
+            multi_select: self.multi_select,
+            is_secret: self.is_secret,
+        }
+    }
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -118,6 +160,12 @@ pub struct RequestOption<'a> {
     pub label: Text<'a>,
     /// What it does.
     pub kind: RequestOptionKind,
+}
+
+impl RequestOption<'_> {
+    fn into_owned(self) -> RequestOption<'static> {
+        RequestOption { id: self.id.into_owned(), label: self.label.into_owned(), kind: self.kind }
+    }
 }
 
 /// What an offered answer does.

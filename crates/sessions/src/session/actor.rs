@@ -9,7 +9,7 @@ use std::time::Duration;
 use agentwire_dialects::agent::Exit;
 use agentwire_dialects::tape::{Signal, Sink as _, Tape};
 use agentwire_protocol::event::{
-    ErrorEvent, SessionEndReason, SessionEnded, SessionStarted, Status, StatusChanged,
+    ErrorEvent, SessionEndReason, SessionEnded, SessionStarted, Status, StatusChanged, TurnFailure,
 };
 use agentwire_protocol::{
     Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, SessionState,
@@ -167,6 +167,9 @@ impl Actor {
             Ok(()) => self.open().await,
             Err(error) => Err(error),
         };
+        if opened.is_ok() {
+            self.core.raise_start(self.resume.is_some());
+        }
         if let (Ok(()), Some(prompt)) = (&opened, prompt) {
             // Who starts a session hears of its first prompt by its events.
             if let Err(error) = self.prompt(NOBODY, prompt) {
@@ -179,6 +182,7 @@ impl Actor {
         }
         let _ = started.send(opened);
         loop {
+            self.tend_hooks();
             self.settle_raised();
             self.keep_limits();
             self.end_if_done();
@@ -420,6 +424,8 @@ impl Actor {
         }
         self.is_over = true;
         self.limit_is_moot("the session ended");
+        self.end_hooks(TurnFailure::Died, "the session ended");
+        self.tend_hooks();
         self.withdraw_all("the session ended");
         let summary = &self.core.book.record.summary;
         tracing::info!(session = summary.id.as_str(), ?reason, error, "session ended");
@@ -575,6 +581,7 @@ impl Actor {
             self.calls.values().map(|waiting| waiting.deadline).min(),
             self.deadlines.values().min().copied(),
             self.escalation.map(|(at, _)| at),
+            self.core.hooks.deadline(),
             stall,
             closed,
             left,
@@ -607,6 +614,7 @@ impl Actor {
             waiting.deadline = now + self.plan.settings.timing.call;
         }
         self.deny_late(now);
+        self.core.raise_late(now);
         if let Some((_, signal)) = self.escalation.filter(|(at, _)| *at <= now) {
             self.signal(TreeSignal::Continue);
             self.signal(signal);

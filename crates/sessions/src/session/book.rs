@@ -29,6 +29,8 @@ pub(crate) struct Book {
     folds_prompts: bool,
     is_ready: bool,
     is_silent: bool,
+    /// Something waits for hooks that the gateway raised.
+    is_hooked: bool,
     /// The agent's own id that it must say it resumed.
     asked: Option<String>,
     /// What it said instead. From then on no id of it counts.
@@ -75,7 +77,8 @@ pub(super) struct Raised {
     pub(super) title: Option<String>,
     pub(super) blocked_path: Option<String>,
     pub(super) tool: Option<Tool>,
-    /// Raised by the gateway, not by the agent.
+    pub(super) tool_use_id: Option<String>,
+    /// Raised by the gateway for a limit, not by the agent.
     pub(super) is_ours: bool,
 }
 
@@ -88,6 +91,7 @@ impl Book {
             folds_prompts,
             is_ready: false,
             is_silent: false,
+            is_hooked: false,
             asked: None,
             refused: None,
             tools: BTreeMap::new(),
@@ -150,7 +154,18 @@ impl Book {
         let waits = |request: &Raised| {
             matches!(request.kind, RequestKind::Permission | RequestKind::Question)
         };
-        self.record.open.turn.is_some() && !self.is_silent && !self.requests.values().any(waits)
+        self.record.open.turn.is_some()
+            && !self.is_silent
+            && !self.is_hooked
+            && !self.requests.values().any(waits)
+    }
+
+    /// Whether something waits for hooks that the gateway raised.
+    pub(super) fn hooked(&mut self, is_hooked: bool) {
+        if self.is_hooked != is_hooked {
+            self.is_hooked = is_hooked;
+            self.refresh();
+        }
     }
 
     /// The agent has said nothing for long, or speaks again.
@@ -301,6 +316,7 @@ impl Book {
             title: words(&request.title),
             blocked_path: words(&request.blocked_path),
             tool: tool.cloned(),
+            tool_use_id: words(&request.tool_use_id),
             is_ours: false,
         }
     }
@@ -381,7 +397,7 @@ impl Book {
         }
     }
 
-    fn entitle(&mut self, prompt: &str) {
+    pub(super) fn entitle(&mut self, prompt: &str) {
         let title = &mut self.record.summary.title;
         let words = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
         if title.is_none() && !words.is_empty() {
@@ -403,7 +419,9 @@ impl Book {
             SessionState::WaitingQuestion
         } else if self.is_silent && self.record.open.turn.is_some() {
             SessionState::Stalled
-        } else if self.record.open.turn.is_some() || (self.promised > 0 && self.is_ready) {
+        } else if self.record.open.turn.is_some()
+            || ((self.promised > 0 || self.is_hooked) && self.is_ready)
+        {
             SessionState::Working
         } else if self.is_ready {
             SessionState::Idle

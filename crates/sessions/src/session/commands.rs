@@ -1,11 +1,9 @@
 //! What clients want of a session.
 
 use agentwire_dialects::agent::Exit;
-use agentwire_protocol::event::{SessionEndReason, Status, StatusChanged};
+use agentwire_protocol::event::{SessionEndReason, Status, StatusChanged, TurnFailure};
 use agentwire_protocol::session::PROMPT_LIMIT;
-use agentwire_protocol::{
-    ApprovalMode, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, Text,
-};
+use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, Text};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -76,7 +74,7 @@ impl Actor {
         {
             return self.hold(call, prompt, reached);
         }
-        self.deliver(call, prompt)
+        self.offer(call, prompt)
     }
 
     /// Gives a prompt to the agent.
@@ -142,6 +140,7 @@ impl Actor {
 
     /// Stops the turn. What it waits for is denied first: an agent may not heed the interrupt before.
     fn interrupt(&mut self, call: Call) -> Result<(), GatewayError> {
+        self.interrupt_hooks("the turn was interrupted");
         self.deny_all("the turn was interrupted");
         self.go_on();
         // A denied limit has cut the turn off already.
@@ -156,10 +155,12 @@ impl Actor {
 
     /// Ends the session.
     fn stop(&mut self, call: Call) -> Result<(), GatewayError> {
+        let waits = self.core.hooks.hold_prompts();
+        self.end_hooks(TurnFailure::Interrupted, "the session was stopped");
         self.deny_all("the session was stopped");
         self.go_on();
         self.prompts.clear();
-        let reason = if self.core.book.is_busy() {
+        let reason = if self.core.book.is_busy() || waits {
             SessionEndReason::Cancelled
         } else {
             SessionEndReason::Completed
@@ -209,9 +210,8 @@ impl Actor {
             self.policy.set_mode(mode);
             self.config.approval_mode = Some(mode);
         }
-        if change.permission_mode.is_some() {
-            // The agent's own mode wins: then what it still asks about is for the user.
-            self.policy.set_mode(ApprovalMode::Ask);
+        if let Some(mode) = &change.permission_mode {
+            self.policy.set_own_mode(mode);
         }
         if change.permission_mode.is_some() || change.approval_mode.is_some() {
             self.config.permission_mode.clone_from(&change.permission_mode);

@@ -9,6 +9,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{Call, EventKind, GatewayError, Json, Text};
 
 use super::book::{Book, Raised};
+use super::hooks::Hooks;
 use super::journal::Journal;
 
 /// What a session does once its events are durable.
@@ -31,6 +32,7 @@ pub(super) enum Effect {
 pub(crate) struct Core {
     pub(crate) journal: Journal,
     pub(crate) book: Book,
+    pub(super) hooks: Hooks,
     pub(super) effects: Vec<Effect>,
     /// Requests that were raised since they were last looked at.
     pub(super) raised: Vec<Raised>,
@@ -41,8 +43,9 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(journal: Journal, book: Book) -> Self {
-        Self { journal, book, effects: Vec::new(), raised: Vec::new(), cut: None, failure: None }
+    pub(crate) fn new(journal: Journal, book: Book, hooks: Hooks) -> Self {
+        let (effects, raised) = (Vec::new(), Vec::new());
+        Self { journal, book, hooks, effects, raised, cut: None, failure: None }
     }
 
     /// An event of the gateway's own.
@@ -52,7 +55,7 @@ impl Core {
 
     /// An event of the gateway's own about that agent.
     pub(crate) fn emit_as<'k>(&mut self, agent: Agent<'k>, kind: impl Into<EventKind<'k>>) {
-        self.event(Draft { agent, kind: kind.into(), native: None });
+        self.take(Draft { agent, kind: kind.into(), native: None });
     }
 
     pub(super) fn error(&mut self, code: &'static str, message: impl Into<Text<'static>>) {
@@ -78,14 +81,8 @@ impl Core {
         self.emit_as(raised.agent.clone(), settled);
     }
 
-    /// Whether the store has to hear of anything.
-    pub(super) fn has_news(&self) -> bool {
-        !self.journal.is_empty() || self.book.changed
-    }
-}
-
-impl Sink for Core {
-    fn event(&mut self, mut draft: Draft<'_>) {
+    /// Numbers and notes an event.
+    pub(super) fn take(&mut self, mut draft: Draft<'_>) {
         if let EventKind::TurnFailed(failed) = &mut draft.kind {
             if let Some((reason, error)) = self.cut.take()
                 && failed.reason == TurnFailure::Interrupted
@@ -101,6 +98,21 @@ impl Sink for Core {
         let raised = self.book.note(&mut draft, self.journal.last() + 1);
         self.journal.write(draft);
         self.raised.extend(raised);
+    }
+
+    /// Whether the store has to hear of anything.
+    pub(super) fn has_news(&self) -> bool {
+        !self.journal.is_empty() || self.book.changed
+    }
+}
+
+impl Sink for Core {
+    fn event(&mut self, draft: Draft<'_>) {
+        if self.hooks.is_active() {
+            self.hear(draft);
+        } else {
+            self.take(draft);
+        }
     }
 
     fn action(&mut self, action: Action) {

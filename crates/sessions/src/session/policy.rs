@@ -84,13 +84,17 @@ impl Policy {
         };
         let blocked = read("blockedTools", &config.blocked_tools)?;
         let allowed = read("allowedTools", &config.allowed_tools)?;
-        // The agent's own mode wins: then what it still asks about is for the user.
-        let mode = match config.permission_mode {
-            Some(_) => ApprovalMode::Ask,
+        let mode = match config.permission_mode.as_deref() {
+            Some(own) => own_mode(agent, own),
             None => config.approval_mode.unwrap_or_default(),
         };
         let (denied_here, allowed_here) = (Vec::new(), Vec::new());
         Ok(Self { agent, mode, places, blocked, allowed, denied_here, allowed_here })
+    }
+
+    /// Changes to a mode of the agent's own.
+    pub fn set_own_mode(&mut self, mode: &str) {
+        self.mode = own_mode(self.agent, mode);
     }
 
     /// Changes the mode.
@@ -271,6 +275,15 @@ impl Policy {
                 one(text, Subject::Tool(name), Detail::Input(digest))
             }
         }
+    }
+}
+
+/// The agent's own mode wins: then what it still asks about is for the user. Codex has no mode that
+/// accepts edits: it asks, and is answered here.
+fn own_mode(agent: AgentType, mode: &str) -> ApprovalMode {
+    match (agent, mode) {
+        (AgentType::Codex, "acceptEdits") => ApprovalMode::AutoEdit,
+        _ => ApprovalMode::Ask,
     }
 }
 

@@ -39,6 +39,9 @@ impl Actor {
                 match verdict {
                     Verdict::Allow(rule) => self.by_rule(&raised, true, &rule),
                     Verdict::Deny(rule) => self.by_rule(&raised, false, &rule),
+                    Verdict::Ask if raised.kind == RequestKind::Permission => {
+                        self.ask_somebody(&raised);
+                    }
                     Verdict::Ask => self.wait_for_answer(&raised.id),
                 }
             }
@@ -54,13 +57,20 @@ impl Actor {
         open.iter().for_each(|id| self.deny(id, "nobody is left to answer", false));
     }
 
+    /// No rule decides: whoever is there may, and so may hooks.
+    pub(super) fn ask_somebody(&mut self, raised: &Raised) {
+        self.wait_for_answer(&raised.id);
+        self.core.raise_asking(raised);
+    }
+
     fn wait_for_answer(&mut self, id: &str) {
-        if let Some(timeout) = self.plan.settings.timing.request {
+        let hook = self.core.hooks.patience(id);
+        if let Some(timeout) = hook.or(self.plan.settings.timing.request) {
             self.deadlines.insert(id.to_owned(), Instant::now() + timeout);
         }
     }
 
-    fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
+    pub(super) fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
         let settlement = match allow {
             true => Settlement::allow(raised.id.as_str()),
             false => Settlement::deny(raised.id.as_str(), format!("denied: {rule}")),
@@ -92,6 +102,9 @@ impl Actor {
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
         let answer = settlement.answer()?;
+        if self.is_hook(id) {
+            return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
+        }
         if raised.is_ours {
             self.limit_answered(&raised, &answer)?;
             self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
@@ -115,7 +128,7 @@ impl Actor {
         Ok(())
     }
 
-    fn close(
+    pub(super) fn close(
         &mut self,
         raised: &Raised,
         outcome: RequestOutcome,
@@ -128,6 +141,7 @@ impl Actor {
             self.core.settled(raised, outcome, by, reason, updated);
         }
         self.deadlines.remove(&raised.id);
+        self.core.hooks.permission_over(&raised.id);
         self.touch();
         if self.over.len() >= OVER_LIMIT {
             self.over.pop_front();
@@ -181,6 +195,9 @@ impl Actor {
 
     fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
         let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
+        if self.is_hook(id) {
+            return self.hook_unanswered(&raised);
+        }
         if raised.is_ours {
             let _ = self.limit_answered(
                 &raised,
@@ -214,7 +231,7 @@ impl Actor {
             self.signal(TreeSignal::Pause);
             self.ask_for_more(reached);
         } else {
-            self.cut_off(&reached);
+            self.cut_off(reached.failure, reached.message);
         }
     }
 
@@ -286,12 +303,12 @@ impl Actor {
         if allow {
             self.limits.extend(reached.name);
             for prompt in std::mem::take(&mut self.held) {
-                if let Err(error) = self.deliver(NOBODY, prompt) {
+                if let Err(error) = self.offer(NOBODY, prompt) {
                     self.core.error(error.code.as_str(), error.message);
                 }
             }
         } else if self.core.book.record.open.turn.is_some() {
-            self.cut_off(&reached);
+            self.cut_off(reached.failure, reached.message);
         } else {
             self.fail_held(reached.failure, &reached.message);
         }
@@ -315,8 +332,9 @@ impl Actor {
         }
     }
 
-    fn cut_off(&mut self, reached: &Reached) {
-        self.core.cut = Some((reached.failure, reached.message.clone()));
+    /// Ends the turn, which then has failed for that reason.
+    pub(super) fn cut_off(&mut self, failure: TurnFailure, message: String) {
+        self.core.cut = Some((failure, message));
         let _ = self.tape.command(NOBODY, &Command::Interrupt, &mut self.core);
         self.escalate();
     }
@@ -324,27 +342,32 @@ impl Actor {
     /// Prompts that a limit keeps from the agent are turns that failed.
     fn fail_held(&mut self, reason: TurnFailure, error: &str) {
         for prompt in std::mem::take(&mut self.held) {
-            let turn_number = self.core.book.own_turn();
-            let text = Some(Text::from(prompt.text));
-            self.core.emit(TurnStarted { turn_number, prompt: text, origin: TurnOrigin::Agent });
-            self.core.emit(TurnFailed {
-                turn_number,
-                error: Text::from(error),
-                reason,
-                error_type: None,
-                usage: None,
-                duration_ms: None,
-                cost_usd: None,
-                models: Vec::new(),
-                denials: None,
-            });
-            self.core.book.own_turn_over();
+            self.fail_prompt(prompt, reason, error);
         }
+    }
+
+    /// A prompt that never reaches the agent is a turn that failed.
+    pub(super) fn fail_prompt(&mut self, prompt: Prompt, reason: TurnFailure, error: &str) {
+        let turn_number = self.core.book.own_turn();
+        let text = Some(Text::from(prompt.text));
+        self.core.emit(TurnStarted { turn_number, prompt: text, origin: TurnOrigin::Agent });
+        self.core.emit(TurnFailed {
+            turn_number,
+            error: Text::from(error),
+            reason,
+            error_type: None,
+            usage: None,
+            duration_ms: None,
+            cost_usd: None,
+            models: Vec::new(),
+            denials: None,
+        });
+        self.core.book.own_turn_over();
     }
 }
 
 /// What the rules need of a request.
-fn asked(raised: &Raised) -> Asked<'_> {
+pub(super) fn asked(raised: &Raised) -> Asked<'_> {
     let tool = raised.tool.as_ref();
     Asked {
         tool_name: raised.tool_name.as_deref().or(tool.map(|tool| tool.name.as_str())),

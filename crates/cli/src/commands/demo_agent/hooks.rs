@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use regex_lite::Regex;
+use agentwire_dialects::hooks::Matcher;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt};
@@ -26,43 +26,14 @@ struct Hook {
     strict: bool,
 }
 
-#[derive(Clone)]
-enum Matcher {
-    All,
-    Names(Vec<String>),
-    Pattern(Regex),
-    Nothing,
-}
-
-impl Matcher {
-    /// Letters and bars are a choice of names; anything else is a pattern that may match anywhere.
-    fn read(text: Option<&str>) -> Self {
-        match text {
-            None | Some("" | "*") => Self::All,
-            Some(text) if text.chars().all(|c| c.is_alphanumeric() || "_-|".contains(c)) => {
-                Self::Names(text.split('|').map(str::to_owned).collect())
-            }
-            Some(text) => Regex::new(text).map_or(Self::Nothing, Self::Pattern),
-        }
-    }
-
-    fn fits(&self, subject: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Names(names) => names.iter().any(|name| name == subject),
-            Self::Pattern(pattern) => pattern.is_match(subject),
-            Self::Nothing => false,
-        }
-    }
-}
-
 impl Hooks {
     /// `{"PreToolUse": [{"matcher", "hookCallbackIds", "timeout", "onFailure"}]}`
     pub(super) fn read(hooks: &Value) -> Self {
         let mut all = Vec::new();
         for (event, entries) in hooks.as_object().into_iter().flatten() {
             for entry in entries.as_array().into_iter().flatten() {
-                let matcher = Matcher::read(entry.at("matcher").as_str());
+                let matcher = Matcher::parse(entry.at("matcher").as_str());
+                let matcher = matcher.unwrap_or(Matcher::Names(Vec::new()));
                 let seconds = entry.at("timeout").as_f64();
                 let callbacks = entry.at("hookCallbackIds").as_array().into_iter().flatten();
                 all.extend(callbacks.filter_map(Value::as_str).map(|callback| Hook {

@@ -9,12 +9,8 @@ use serde_json::json;
 use super::calls::{acknowledge, write_line};
 use super::requests::{Ask, Sort, Wire};
 use super::{NAME, Translator};
+use crate::hooks::{self, DENIED, Object, read_object};
 use crate::tape::Out;
-
-type Object = BTreeMap<String, Json<'static>>;
-
-/// What a denial says if nobody gave words.
-const DENIED: &str = "The user denied this request.";
 
 /// An answer to a request.
 enum Reply {
@@ -179,66 +175,10 @@ fn words(answer: &Json<'_>) -> String {
 }
 
 fn hook(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
-    let output = match answer {
-        Answer::HookOutput(output) => return Ok(Reply::Success(camel_case(&output)?)),
-        Answer::Allow { always: true, .. } => {
-            return Err(unsupported("remember session as the answer to a hook"));
-        }
-        Answer::Allow { updated_input, updated_permissions, .. } => {
-            return hook_allows(ask.name.as_deref(), updated_input, updated_permissions);
-        }
-        Answer::Answers(_) => return Err(unfit("answers", "a hook")),
-        Answer::Deny { message, .. } => {
-            let reason = message.unwrap_or_else(|| DENIED.to_owned());
-            match ask.name.as_deref() {
-                Some("PreToolUse") => json!({ "hookSpecificOutput": {
-                    "hookEventName": "PreToolUse",
-                    "permissionDecision": "deny",
-                    "permissionDecisionReason": reason,
-                } }),
-                Some("PermissionRequest") => json!({ "hookSpecificOutput": {
-                    "hookEventName": "PermissionRequest",
-                    "decision": { "behavior": "deny", "message": reason },
-                } }),
-                Some("UserPromptSubmit") => json!({ "decision": "block", "reason": reason }),
-                // To block any other would make the agent go on, not stop.
-                _ => return Ok(Reply::Error(reason)),
-            }
-        }
-    };
-    Ok(Reply::Success(Json::of(&output)))
-}
-
-/// To let pass is to say nothing: whoever is asked for the permission still decides. What is changed
-/// can only be said with a decision.
-fn hook_allows(
-    event: Option<&str>,
-    input: Option<Json<'static>>,
-    rules: Option<Json<'static>>,
-) -> Result<Reply, GatewayError> {
-    let specific = match (event, input, rules) {
-        (_, None, None) => return Ok(Reply::Success(Json::checked("{}"))),
-        (Some("PreToolUse"), Some(input), None) => Object::from([
-            ("hookEventName".to_owned(), Json::of(&"PreToolUse")),
-            ("permissionDecision".to_owned(), Json::of(&"allow")),
-            ("updatedInput".to_owned(), input),
-        ]),
-        (Some("PermissionRequest"), input, rules) => {
-            let mut decision = BTreeMap::from([("behavior", Json::of(&"allow"))]);
-            decision.extend(input.map(|input| ("updatedInput", input)));
-            decision.extend(rules.map(|rules| ("updatedPermissions", rules)));
-            Object::from([
-                ("hookEventName".to_owned(), Json::of(&"PermissionRequest")),
-                ("decision".to_owned(), Json::of(&decision)),
-            ])
-        }
-        (event, _, rules) => {
-            let what = if rules.is_some() { "updatedPermissions" } else { "updatedInput" };
-            let hook = event.unwrap_or("unknown");
-            return Err(unsupported(&format!("{what} as the answer to a {hook} hook")));
-        }
-    };
-    Ok(Reply::Success(Json::of(&BTreeMap::from([("hookSpecificOutput", specific)]))))
+    Ok(match hooks::reply(NAME, ask.name.as_deref(), answer)? {
+        hooks::Reply::Output(output) => Reply::Success(output),
+        hooks::Reply::Failure(reason) => Reply::Error(reason),
+    })
 }
 
 /// Notifications want an answer too, or the server never gets its next message.
@@ -321,41 +261,6 @@ fn unfit(answer: &str, request: &str) -> GatewayError {
 fn object(own: Json<'static>) -> Result<Json<'static>, GatewayError> {
     read_object(&own)?;
     Ok(own)
-}
-
-fn read_object(json: &Json<'_>) -> Result<Object, GatewayError> {
-    json.read().map_err(|_| {
-        GatewayError::new(ErrorCode::InvalidMessage, "hookOutput must be a JSON object")
-    })
-}
-
-/// The backend's hook outputs are in snake case, the agent's in camel case. What is inside, such as
-/// a tool's input, keeps its names.
-fn camel_case(output: &Json<'_>) -> Result<Json<'static>, GatewayError> {
-    let mut renamed = Object::new();
-    for (key, value) in read_object(output)? {
-        let key = camel(&key);
-        let value = match value.read::<Object>() {
-            Ok(fields) if key == "hookSpecificOutput" => {
-                let fields = fields.into_iter().map(|(key, value)| (camel(&key), value));
-                Json::of(&fields.collect::<Object>())
-            }
-            _ => value,
-        };
-        renamed.insert(key, value);
-    }
-    Ok(Json::of(&renamed))
-}
-
-fn camel(key: &str) -> String {
-    let mut words = key.split('_');
-    let mut name = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        let mut letters = word.chars();
-        name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
-        name.push_str(letters.as_str());
-    }
-    name
 }
 
 /// `callback.response` is in snake case throughout, and knows the call by the request's id alone.

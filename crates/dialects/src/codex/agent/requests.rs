@@ -69,7 +69,10 @@ impl Translator {
         raised.tool_use_id = tool.as_deref().map(Text::from);
         raised.input_digest = input_digest(raised.input.as_ref());
         let edit = method == "item/fileChange/requestApproval" && ask.grant_root.is_none();
-        let accepted = edit && !out.is_recording() && self.accepts(tool.as_deref());
+        // Hooks are asked before; then the gateway's rules accept it.
+        let hooked =
+            self.config.hooks.as_ref().is_some_and(|hooks| hooks.contains_key("PreToolUse"));
+        let accepted = edit && !hooked && !out.is_recording() && self.accepts(tool.as_deref());
         let asked = Asked { id: wire_id.clone(), what, tool: tool.clone(), resolved: false };
         if !self.ledger.open_request(&request_id, agent, asked) {
             return;

@@ -1,0 +1,203 @@
+//! Hooks as Claude has them: which are called, and what an answer says. Shared by the wire that has
+//! them and by the gateway, which raises them for agents that have none.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::session::HookMatcher;
+use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
+use regex_lite::Regex;
+use serde_json::json;
+
+pub(crate) type Object = BTreeMap<String, Json<'static>>;
+
+/// What a denial says if nobody gave words.
+pub(crate) const DENIED: &str = "The user denied this request.";
+
+/// Which tools, or other subjects, a hook is called for.
+#[derive(Clone, Debug)]
+pub enum Matcher {
+    /// All.
+    All,
+    /// Those of these names.
+    Names(Vec<String>),
+    /// Those in whose name the pattern is found.
+    Pattern(Regex),
+}
+
+impl Matcher {
+    /// Letters and bars are a choice of names; anything else is a pattern that may match anywhere.
+    pub fn parse(text: Option<&str>) -> Result<Self, regex_lite::Error> {
+        Ok(match text {
+            None | Some("" | "*") => Self::All,
+            Some(text) if text.chars().all(|c| c.is_alphanumeric() || "_-|".contains(c)) => {
+                Self::Names(text.split('|').map(str::to_owned).collect())
+            }
+            Some(text) => Self::Pattern(Regex::new(text)?),
+        })
+    }
+
+    /// Whether the hook is called for this one.
+    pub fn fits(&self, subject: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Names(names) => names.iter().any(|name| name == subject),
+            Self::Pattern(pattern) => pattern.is_match(subject),
+        }
+    }
+}
+
+/// Every matcher without a callback of the client's gets one of ours. Which event it is for, the
+/// callback says itself.
+pub fn callbacks(
+    hooks: &BTreeMap<String, Vec<HookMatcher>>,
+) -> BTreeMap<&String, Vec<HookMatcher>> {
+    let mut ids = (0..).map(|number| format!("hook_{number}"));
+    let mut entry = |matcher: &HookMatcher| {
+        let mut entry = matcher.clone();
+        if entry.callback_ids.is_empty() {
+            entry.callback_ids.extend(ids.next());
+        }
+        entry
+    };
+    hooks
+        .iter()
+        .map(|(event, matchers)| (event, matchers.iter().map(&mut entry).collect()))
+        .collect()
+}
+
+/// What an answer to a hook says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// This output, its names in camel case.
+    Output(Json<'static>),
+    /// The hook itself failed, with this reason: it has no opinion.
+    Failure(String),
+}
+
+/// Reads the answer to a hook of that event; `agent` is named in refusals.
+pub fn reply(agent: &str, event: Option<&str>, answer: Answer) -> Result<Reply, GatewayError> {
+    let output = match answer {
+        Answer::HookOutput(output) => return Ok(Reply::Output(camel_case(&output)?)),
+        Answer::Allow { always: true, .. } => {
+            let what = "remember session as the answer to a hook";
+            return Err(GatewayError::unsupported(agent, what));
+        }
+        Answer::Allow { updated_input, updated_permissions, .. } => {
+            return allows(agent, event, updated_input, updated_permissions);
+        }
+        Answer::Answers(_) => {
+            let message = "answers are no answer to a hook; give behavior or hookOutput";
+            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        }
+        Answer::Deny { message, .. } => {
+            let reason = message.unwrap_or_else(|| DENIED.to_owned());
+            match event {
+                Some("PreToolUse") => json!({ "hookSpecificOutput": {
+                    "hookEventName": "PreToolUse",
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": reason,
+                } }),
+                Some("PermissionRequest") => json!({ "hookSpecificOutput": {
+                    "hookEventName": "PermissionRequest",
+                    "decision": { "behavior": "deny", "message": reason },
+                } }),
+                Some("UserPromptSubmit") => json!({ "decision": "block", "reason": reason }),
+                // To block any other would make the agent go on, not stop.
+                _ => return Ok(Reply::Failure(reason)),
+            }
+        }
+    };
+    Ok(Reply::Output(Json::of(&output)))
+}
+
+/// To let pass is to say nothing: whoever is asked for the permission still decides. What is changed
+/// can only be said with a decision.
+fn allows(
+    agent: &str,
+    event: Option<&str>,
+    input: Option<Json<'static>>,
+    rules: Option<Json<'static>>,
+) -> Result<Reply, GatewayError> {
+    let specific = match (event, input, rules) {
+        (_, None, None) => return Ok(Reply::Output(Json::checked("{}"))),
+        (Some("PreToolUse"), Some(input), None) => Object::from([
+            ("hookEventName".to_owned(), Json::of(&"PreToolUse")),
+            ("permissionDecision".to_owned(), Json::of(&"allow")),
+            ("updatedInput".to_owned(), input),
+        ]),
+        (Some("PermissionRequest"), input, rules) => {
+            let mut decision = BTreeMap::from([("behavior", Json::of(&"allow"))]);
+            decision.extend(input.map(|input| ("updatedInput", input)));
+            decision.extend(rules.map(|rules| ("updatedPermissions", rules)));
+            Object::from([
+                ("hookEventName".to_owned(), Json::of(&"PermissionRequest")),
+                ("decision".to_owned(), Json::of(&decision)),
+            ])
+        }
+        (event, _, rules) => {
+            let what = if rules.is_some() { "updatedPermissions" } else { "updatedInput" };
+            let hook = event.unwrap_or("unknown");
+            let what = format!("{what} as the answer to a {hook} hook");
+            return Err(GatewayError::unsupported(agent, &what));
+        }
+    };
+    Ok(Reply::Output(Json::of(&BTreeMap::from([("hookSpecificOutput", specific)]))))
+}
+
+pub(crate) fn read_object(json: &Json<'_>) -> Result<Object, GatewayError> {
+    json.read().map_err(|_| {
+        GatewayError::new(ErrorCode::InvalidMessage, "hookOutput must be a JSON object")
+    })
+}
+
+/// The backend's hook outputs are in snake case, Claude's in camel case. What is inside, such as a
+/// tool's input, keeps its names.
+fn camel_case(output: &Json<'_>) -> Result<Json<'static>, GatewayError> {
+    let mut renamed = Object::new();
+    for (key, value) in read_object(output)? {
+        let key = camel(&key);
+        let value = match value.read::<Object>() {
+            Ok(fields) if key == "hookSpecificOutput" => {
+                let fields = fields.into_iter().map(|(key, value)| (camel(&key), value));
+                Json::of(&fields.collect::<Object>())
+            }
+            _ => value,
+        };
+        renamed.insert(key, value);
+    }
+    Ok(Json::of(&renamed))
+}
+
+fn camel(key: &str) -> String {
+    let mut words = key.split('_');
+    let mut name = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        name.push_str(letters.as_str());
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matchers_are_read_as_claude_reads_them() {
+        let fits = |matcher: Option<&str>, tool: &str| Matcher::parse(matcher).unwrap().fits(tool);
+        for all in [None, Some(""), Some("*")] {
+            assert!(fits(all, "Bash"));
+        }
+        assert!(fits(Some("Bash"), "Bash"));
+        assert!(!fits(Some("Ba"), "Bash"));
+        assert!(!fits(Some("bash"), "Bash"));
+        assert!(fits(Some("Edit|Bash"), "Bash"));
+        assert!(!fits(Some("Edit|Bash"), "BashOutput"));
+        assert!(fits(Some("ash$"), "Bash"));
+        assert!(fits(Some("B.*"), "Bash"));
+        assert!(fits(Some("mcp__.*__add"), "mcp__calc__add"));
+        assert!(!fits(Some("^ash"), "Bash"));
+        assert!(Matcher::parse(Some("(")).is_err());
+    }
+}

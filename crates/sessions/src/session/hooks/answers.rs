@@ -1,0 +1,297 @@
+//! From answers to what follows: a permission is decided, a prompt goes on, the turn ends.
+
+use agentwire_dialects::hooks::{Reply, reply};
+use agentwire_protocol::event::{RequestOutcome, SettledBy, Status, StatusChanged, TurnFailure};
+use agentwire_protocol::{Answer, Call, Command, GatewayError, Json, Prompt, Settlement, Text};
+use uuid::Uuid;
+
+use super::super::actor::{Actor, NOBODY};
+use super::super::book::Raised;
+use super::super::core::Effect;
+use super::super::policy::{Verdict, on_disk};
+use super::super::requests::asked;
+use super::output::{Decision, Output};
+use super::{Held, HookEvent, Occasion, Purpose};
+
+/// How often in a row a hook may make the agent go on.
+const CONTINUE_LIMIT: u32 = 8;
+
+impl Actor {
+    /// Whether that request is a hook of ours.
+    pub(in super::super) fn is_hook(&self, id: &str) -> bool {
+        self.core.hooks.calls.contains_key(id)
+    }
+
+    /// A client answers a hook.
+    pub(in super::super) fn settle_hook(
+        &mut self,
+        call: Call,
+        raised: &Raised,
+        answer: Answer,
+        reason: Option<&str>,
+    ) -> Result<(), GatewayError> {
+        let event = self.core.hooks.calls.get(&raised.id).map(|call| call.event.as_str());
+        let (outcome, ends_turn) = match &answer {
+            Answer::Allow { .. } => (RequestOutcome::Allowed, false),
+            Answer::Deny { interrupt, .. } => (RequestOutcome::Denied, *interrupt),
+            Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, false),
+        };
+        let mut output = match reply(self.core.hooks.agent, event, answer)? {
+            Reply::Output(output) => Output::read(&output)?,
+            Reply::Failure(_) => Output::default(),
+        };
+        if ends_turn {
+            output.stop = Some(reason.unwrap_or("a hook ended the turn").to_owned());
+        }
+        self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+        self.close(raised, outcome, SettledBy::Client, reason, None);
+        self.hook_told(&raised.id, output);
+        Ok(())
+    }
+
+    /// Nobody answered a hook in time.
+    pub(in super::super) fn hook_unanswered(&mut self, raised: &Raised) {
+        let Some(call) = self.core.hooks.calls.get(&raised.id) else { return };
+        let event = call.event.as_str();
+        let reason =
+            format!("nobody answered the hook {event} within {} s", call.timeout.as_secs());
+        let (outcome, output) = match call.blocks {
+            true => (RequestOutcome::Denied, Output::deny(&reason)),
+            false => (RequestOutcome::Withdrawn, Output::default()),
+        };
+        self.close(raised, outcome, SettledBy::Gateway, Some(&reason), None);
+        self.hook_told(&raised.id, output);
+    }
+
+    /// What hooks have to see to between two events: what nobody need answer, and prompts.
+    pub(in super::super) fn tend_hooks(&mut self) {
+        if !self.core.hooks.is_active() {
+            return;
+        }
+        for id in std::mem::take(&mut self.core.hooks.moot) {
+            self.withdraw_hook(&id, "nobody waits for the answer any more");
+        }
+        self.pump_prompts();
+        let holds = self.core.hooks.hold_something();
+        self.core.book.hooked(holds);
+    }
+
+    /// The turn is interrupted: what it waits for is not waited for any more. Prompts that wait behind
+    /// a turn stay; where none runs, the first of them is what is interrupted.
+    pub(in super::super) fn interrupt_hooks(&mut self, reason: &str) {
+        let waits = !self.core.book.is_busy();
+        self.drop_hooks(reason, waits);
+        if waits {
+            self.fail_first_prompt(TurnFailure::Interrupted, reason);
+        }
+    }
+
+    /// The session ends: nothing waits for hooks any more.
+    pub(in super::super) fn end_hooks(&mut self, failure: TurnFailure, reason: &str) {
+        self.drop_hooks(reason, true);
+        self.block_prompts(failure, reason);
+        self.core.raise_end();
+    }
+
+    fn drop_hooks(&mut self, reason: &str, with_prompts: bool) {
+        let stays = |occasion: &Occasion| match occasion.purpose {
+            Purpose::Start | Purpose::Prompt => !with_prompts,
+            Purpose::Tell => occasion.event == HookEvent::SessionEnd,
+            Purpose::Permission(_) | Purpose::Ask(_) | Purpose::Stop => false,
+        };
+        let dropped = self.core.hooks.occasions.extract_if(.., |_, occasion| !stays(occasion));
+        for (_, occasion) in dropped.collect::<Vec<_>>() {
+            occasion.open.iter().for_each(|id| self.withdraw_hook(id, reason));
+            match occasion.purpose {
+                // Whoever ends the turn denies it like any other.
+                Purpose::Permission(held) => self.core.release(*held),
+                Purpose::Start
+                | Purpose::Prompt
+                | Purpose::Ask(_)
+                | Purpose::Stop
+                | Purpose::Tell => {}
+            }
+        }
+    }
+
+    fn withdraw_hook(&mut self, id: &str, reason: &str) {
+        self.core.hooks.calls.remove(id);
+        if let Some(raised) = self.core.book.requests.get(id).cloned() {
+            let outcome = RequestOutcome::Withdrawn;
+            self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
+        }
+    }
+
+    fn hook_told(&mut self, id: &str, output: Output) {
+        let Some(call) = self.core.hooks.calls.remove(id) else { return };
+        if let Some(message) = &output.message {
+            let message = Text::from(message.clone());
+            self.core.emit(StatusChanged::new(Status::Notice).message(message));
+        }
+        let Some(occasion) = self.core.hooks.occasions.get_mut(&call.occasion) else { return };
+        occasion.open.remove(id);
+        if let Purpose::Ask(permission) = &occasion.purpose
+            && let Some(Decision::Allow | Decision::Deny) = output.decision
+        {
+            let permission = permission.clone();
+            return self.decide_asked(&permission, &output);
+        }
+        occasion.outputs.push(output);
+        if occasion.open.is_empty()
+            && let Some(occasion) = self.core.hooks.occasions.remove(&call.occasion)
+        {
+            self.conclude(occasion);
+        }
+    }
+
+    fn conclude(&mut self, occasion: Occasion) {
+        let output = Output::all(occasion.outputs);
+        let event = occasion.event;
+        let takes_context = matches!(occasion.purpose, Purpose::Start | Purpose::Prompt);
+        if output.context.is_some() && !takes_context {
+            let why = format!("{} cannot be told of it while it works", self.core.hooks.agent);
+            self.core.cannot(event, "additionalContext", &why);
+        }
+        match occasion.purpose {
+            Purpose::Start => self.core.hooks.preface = output.context,
+            Purpose::Prompt => self.prompt_answered(&output),
+            Purpose::Permission(held) => self.decide(*held, &output),
+            Purpose::Ask(_) => self.end_turn_if(&output),
+            Purpose::Stop => self.go_on_by_hook(&output),
+            Purpose::Tell => self.told(event, &output),
+        }
+    }
+
+    /// What cannot be undone is not, and that is said.
+    fn told(&mut self, event: HookEvent, output: &Output) {
+        self.end_turn_if(output);
+        let agent = self.core.hooks.agent;
+        if event == HookEvent::PreToolUse {
+            if output.decision == Some(Decision::Deny) {
+                let why = format!("{agent} did not ask before the tool ran, it cannot be undone");
+                self.core.cannot(event, "a denial", &why);
+            }
+            if output.input.is_some() {
+                let why = format!("{agent} did not ask before the tool ran");
+                self.core.cannot(event, "updatedInput", &why);
+            }
+        } else if output.decision == Some(Decision::Deny) && output.stop.is_none() {
+            let why = format!("{agent} cannot be told of it while it works");
+            self.core.cannot(event, "a block", &why);
+        }
+    }
+
+    fn end_turn_if(&mut self, output: &Output) {
+        let Some(reason) = &output.stop else { return };
+        if self.core.book.record.open.turn.is_some() && self.core.cut.is_none() {
+            self.deny_all(reason);
+            self.cut_off(TurnFailure::Interrupted, reason.clone());
+        }
+    }
+
+    /// All hooks of a permission are answered.
+    fn decide(&mut self, held: Held, output: &Output) {
+        let id = held.request.request_id.to_string();
+        self.core.release(held);
+        self.core.raised.retain(|raised| raised.id != id);
+        let Some(raised) = self.core.book.requests.get(&id).cloned() else { return };
+        if let Some(reason) = &output.stop {
+            self.refuse(&raised, reason, true);
+            self.core.cut = Some((TurnFailure::Interrupted, reason.clone()));
+            return self.escalate();
+        }
+        match (output.decision, &output.input) {
+            (Some(Decision::Deny), _) => {
+                let reason = output.blocked().unwrap_or_default();
+                self.refuse(&raised, &reason, false);
+            }
+            (Some(Decision::Allow), input) => {
+                if !self.allow(&raised, input.as_ref()) {
+                    self.ask_somebody(&raised);
+                }
+            }
+            (None | Some(Decision::Ask), Some(_)) => {
+                let reason = "a hook changed the input without allowing it";
+                self.refuse(&raised, reason, false);
+            }
+            (Some(Decision::Ask), None) => self.ask_somebody(&raised),
+            (None, None) => self.core.raised.push(raised),
+        }
+    }
+
+    /// A hook decides for whoever was asked.
+    fn decide_asked(&mut self, permission: &str, output: &Output) {
+        let Some(raised) = self.core.book.requests.get(permission).cloned() else { return };
+        match (output.decision, &output.stop) {
+            (_, Some(reason)) => {
+                self.refuse(&raised, reason, true);
+                self.core.cut = Some((TurnFailure::Interrupted, reason.clone()));
+                self.escalate();
+            }
+            (Some(Decision::Deny), None) => {
+                self.refuse(&raised, &output.blocked().unwrap_or_default(), false);
+            }
+            (Some(Decision::Allow), None) => {
+                self.allow(&raised, output.input.as_ref());
+            }
+            (Some(Decision::Ask) | None, None) => {}
+        }
+    }
+
+    /// Allows it, unless a rule denies it. Says whether it is settled: the agent may have no such
+    /// answer.
+    fn allow(&mut self, raised: &Raised, input: Option<&Json<'static>>) -> bool {
+        let mut judged = raised.clone();
+        judged.input = input.cloned().or(judged.input);
+        if let Verdict::Deny(rule) = self.policy.decide(&asked(&judged), &on_disk) {
+            self.by_rule(raised, false, &rule);
+            return true;
+        }
+        let settlement =
+            Settlement { updated_input: input.cloned(), ..Settlement::allow(raised.id.as_str()) };
+        match self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core) {
+            Ok(()) => {
+                let reason = Some("a hook allowed it");
+                self.close(raised, RequestOutcome::Allowed, SettledBy::Client, reason, input);
+            }
+            Err(error) if input.is_some() => {
+                let reason = format!("a hook changed the input: {}", error.message);
+                self.refuse(raised, &reason, false);
+            }
+            Err(error) => {
+                self.core.error(error.code.as_str(), error.message);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn refuse(&mut self, raised: &Raised, reason: &str, ends_turn: bool) {
+        let settlement = Settlement {
+            interrupt: Some(ends_turn),
+            ..Settlement::deny(raised.id.as_str(), reason)
+        };
+        // An agent that is gone cannot be told; the request is over all the same.
+        let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
+        self.close(raised, RequestOutcome::Denied, SettledBy::Client, Some(reason), None);
+    }
+
+    /// A hook may make the agent go on, but not for ever.
+    fn go_on_by_hook(&mut self, output: &Output) {
+        let goes_on = output.decision == Some(Decision::Deny) && output.stop.is_none();
+        if !goes_on || self.ending.is_some() {
+            return;
+        }
+        if self.core.hooks.continued >= CONTINUE_LIMIT {
+            let why =
+                format!("it has made the agent go on {CONTINUE_LIMIT} times, it is left to stop");
+            return self.core.cannot(HookEvent::Stop, "a block", &why);
+        }
+        self.core.hooks.continued += 1;
+        let message_id = Some(Uuid::new_v4().to_string());
+        let text = output.blocked().unwrap_or_default();
+        if let Err(error) = self.deliver(NOBODY, Prompt { message_id, ..Prompt::text(text) }) {
+            self.core.error(error.code.as_str(), error.message);
+        }
+    }
+}

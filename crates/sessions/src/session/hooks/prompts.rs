@@ -1,0 +1,131 @@
+//! Prompts that wait for hooks. They reach the agent in the order in which they were taken.
+
+use agentwire_protocol::event::TurnFailure;
+use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt};
+
+use super::super::actor::{Actor, NOBODY};
+use super::super::core::Effect;
+use super::output::Output;
+use super::{HookEvent, Hooks};
+
+/// How many prompts may wait for hooks.
+const PROMPT_LIMIT: usize = 1024;
+
+/// A prompt that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    prompt: Prompt,
+    stage: Stage,
+}
+
+/// How far it is.
+#[derive(Debug)]
+enum Stage {
+    /// Nobody was asked yet.
+    Taken,
+    /// Its hooks are open.
+    Asked,
+    /// It may go, with this after it.
+    Free(Option<String>),
+    /// It may not go. That is told as a turn of its own, between two turns.
+    Blocked(TurnFailure, String),
+}
+
+impl Hooks {
+    /// Whether a prompt waits.
+    pub(in super::super) fn hold_prompts(&self) -> bool {
+        !self.prompts.is_empty()
+    }
+
+    fn gate_prompts(&self) -> bool {
+        self.wants(HookEvent::UserPromptSubmit, &[""])
+            || self.preface.is_some()
+            || self.is_starting()
+            || self.hold_prompts()
+    }
+}
+
+impl Actor {
+    /// Gives a prompt to the agent, once its hooks let it pass.
+    pub(in super::super) fn offer(
+        &mut self,
+        call: Call,
+        prompt: Prompt,
+    ) -> Result<(), GatewayError> {
+        if !self.core.hooks.gate_prompts() {
+            self.core.hooks.continued = 0;
+            return self.deliver(call, prompt);
+        }
+        if self.core.hooks.prompts.len() >= PROMPT_LIMIT {
+            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
+        }
+        let id = prompt.message_id.clone().unwrap_or_default();
+        self.remember(&id);
+        self.core.book.entitle(&prompt.text);
+        let reply = Json::of(&serde_json::json!({ "messageId": id }));
+        self.core.effects.push(Effect::Reply(call, Ok(reply)));
+        self.core.hooks.prompts.push_back(Waiting { prompt, stage: Stage::Taken });
+        Ok(())
+    }
+
+    /// Moves prompts on as far as they may go.
+    pub(super) fn pump_prompts(&mut self) {
+        while !self.core.hooks.is_starting()
+            && let Some(mut first) = self.core.hooks.prompts.pop_front()
+        {
+            match first.stage {
+                Stage::Taken => {
+                    let is_asked = self.core.raise_prompt(&first.prompt.text);
+                    first.stage = if is_asked { Stage::Asked } else { Stage::Free(None) };
+                    self.core.hooks.prompts.push_front(first);
+                }
+                Stage::Asked => return self.core.hooks.prompts.push_front(first),
+                Stage::Free(context) => self.give(first.prompt, context),
+                Stage::Blocked(_, _) if self.core.book.record.open.turn.is_some() => {
+                    return self.core.hooks.prompts.push_front(first);
+                }
+                Stage::Blocked(failure, reason) => {
+                    self.fail_prompt(first.prompt, failure, &reason);
+                }
+            }
+        }
+    }
+
+    pub(super) fn prompt_answered(&mut self, output: &Output) {
+        let Some(first) = self.core.hooks.prompts.front_mut() else { return };
+        first.stage = match output.blocked() {
+            Some(reason) => Stage::Blocked(TurnFailure::Error, reason),
+            None => Stage::Free(output.context.clone()),
+        };
+    }
+
+    /// The first prompt that waits is given up.
+    pub(super) fn fail_first_prompt(&mut self, failure: TurnFailure, reason: &str) {
+        if let Some(first) = self.core.hooks.prompts.front_mut() {
+            first.stage = Stage::Blocked(failure, reason.to_owned());
+        }
+    }
+
+    /// All prompts that wait are given up.
+    pub(super) fn block_prompts(&mut self, failure: TurnFailure, reason: &str) {
+        for waiting in &mut self.core.hooks.prompts {
+            if !matches!(waiting.stage, Stage::Blocked(_, _)) {
+                waiting.stage = Stage::Blocked(failure, reason.to_owned());
+            }
+        }
+    }
+
+    fn give(&mut self, mut prompt: Prompt, context: Option<String>) {
+        let before = self.core.hooks.preface.take();
+        let text = std::mem::take(&mut prompt.text);
+        let parts = [before, Some(text.clone()), context];
+        prompt.text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        self.core.hooks.continued = 0;
+        if let Err(error) = self.deliver(NOBODY, prompt) {
+            // Whoever sent it has its reply: what became of it is told by its turn.
+            let prompt = Prompt::text(text);
+            let stage = Stage::Blocked(TurnFailure::Error, error.message);
+            self.core.hooks.prompts.push_front(Waiting { prompt, stage });
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Hooks that the gateway raises for agents that have none, with scripts in the place of the agents.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod endings;
+mod harness;
+mod permissions;
+mod prompts;
+mod tools;
