@@ -91,11 +91,12 @@ pub(crate) enum Verb {
     /// Print a session's log
     #[command(after_long_help = LOGS_HELP)]
     Logs(Logs),
-    /// Turn an agent's recorded output into unified events
+    /// Turn an agent's recorded output into unified events, or into Claude's messages
     ///
     /// Reads what an agent wrote on stdout, one JSON object a line, and writes unified events, one a
     /// line. Any bytes are taken: a line that is not understood becomes an event of type `other`, and
-    /// the `native` lines of all events, in order, are the input byte for byte.
+    /// the `native` lines of all events, in order, are the input byte for byte. With `--to claude` it
+    /// writes what a client of Claude Code would read of such an agent.
     #[command(after_long_help = TRANSLATE_HELP)]
     Translate(Translate),
     /// Be the recorded agent of a transcript
@@ -158,6 +159,10 @@ pub(crate) struct Translate {
     #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
     pub(crate) profile: ProfileArg,
 
+    /// With `--to claude`, text in pieces too: `stream_event` lines
+    #[arg(long)]
+    pub(crate) include_partial_messages: bool,
+
     /// The input is a transcript of both sides, `{"dir":"in"|"out","line":…}` a line: translate what
     /// the agent wrote
     #[arg(long)]
@@ -210,6 +215,8 @@ impl From {
 pub(crate) enum To {
     /// Unified events as NDJSON
     Unified,
+    /// Messages as Claude Code prints them: Claude's own pass as they are
+    Claude,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -304,6 +311,7 @@ Examples:
   codex exec --json 'Say hi' </dev/null | agentwire translate --from codex --profile core
   agentwire translate --from gemini recorded.jsonl --summary > events.jsonl
   agentwire translate recorded.jsonl | jq -rj 'select(.type==\"textChunk\").content'
+  agentwire translate --from codex --to claude recorded.jsonl | jq -r 'select(.type==\"result\").result'
 
 Exit code: 0 for any input; 1 if it cannot be read or the events cannot be written; 2 for wrong
 arguments.";

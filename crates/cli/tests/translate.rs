@@ -134,6 +134,36 @@ fn core_has_only_the_specification_s_types() {
     assert!(text.contains("turnStarted") && !text.contains("\"native\""), "{text}");
 }
 
+/// `--to claude`: of another agent its turns in Claude's words, pieces where they are wanted; of Claude
+/// its own lines but those of control.
+#[test]
+fn messages_are_written_as_claude_prints_them() {
+    let input = concat!(
+        "{\"type\":\"init\",\"session_id\":\"s\",\"model\":\"m\"}\n",
+        "{\"type\":\"message\",\"role\":\"user\",\"content\":\"hi\"}\n",
+        "{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"Hello\",\"delta\":true}\n",
+        "{\"type\":\"result\",\"status\":\"success\",\"stats\":{\"duration_ms\":7}}\n",
+    );
+    let kinds = |args: &[&str], input: &str| -> Vec<String> {
+        let output = run(
+            &[&["translate", "--to", "claude", "--session-id", "s-1"], args].concat(),
+            input.as_bytes(),
+        );
+        assert!(output.status.success(), "{output:?}");
+        let lines = String::from_utf8(output.stdout).expect("UTF-8");
+        let read = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+        let messages: Vec<_> = lines.lines().map(read).collect();
+        assert!(messages.iter().all(|message| message["session_id"] == "s-1"), "{lines}");
+        let kind = |message: &serde_json::Value| message["type"].as_str().map(str::to_owned);
+        messages.iter().filter_map(kind).collect()
+    };
+    assert_eq!(kinds(&[], input), ["system", "assistant", "result"]);
+    let pieces = kinds(&["--include-partial-messages"], input);
+    assert_eq!(pieces.iter().filter(|kind| *kind == "stream_event").count(), 6);
+    let claude = "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\"}\n{\"type\":\"keep_alive\"}\n";
+    assert_eq!(kinds(&["--from", "claude"], claude), ["system", "result"]);
+}
+
 #[test]
 fn transcripts_are_unwrapped() {
     let transcript = concat!(

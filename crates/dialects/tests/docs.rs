@@ -1,9 +1,10 @@
 //! The JSON blocks of docs/protocols are tests.
 //!
 //! Under one heading, blocks are taken in order on one tape: `jsonl agent` lines go in, `jsonl
-//! commands` are sent; `jsonl events` and `jsonl stdin` must be exactly what has come out since, where
-//! an expected object need only name the fields it is about. `json config` followed by `text argv`
-//! shows a launch.
+//! commands` are sent; `jsonl events`, `jsonl stdin` and `jsonl messages` (Claude's, with pieces) must
+//! be exactly what has come out since, where an expected object need only name the fields it is about.
+//! `jsonl agent of NAME` is a whole run of another agent. `json config` followed by `text argv` shows a
+//! launch.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -15,8 +16,9 @@ mod common;
 use std::path::Path;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Setup, Start};
+use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::tape::{Action, Draft, Sink, Tape};
-use agentwire_protocol::{Call, CommandFrame, GatewayError, Json, SessionConfig};
+use agentwire_protocol::{Call, CommandFrame, Event, GatewayError, Json, SessionConfig};
 use serde_json::Value;
 
 #[test]
@@ -43,12 +45,19 @@ fn documents_say_what_is() {
 struct Seen {
     events: Vec<Value>,
     stdin: Vec<Value>,
+    messages: Vec<Value>,
+    renderer: Renderer,
 }
 
 impl Sink for Seen {
     fn event(&mut self, draft: Draft<'_>) {
         let event = common::stamped(draft, 1);
         self.events.push(serde_json::from_str(&event).expect("an event"));
+        let event = Event::from_json(&event).expect("an event");
+        let messages = &mut self.messages;
+        self.renderer.event(&event, &mut |line| {
+            messages.push(serde_json::from_str(line).expect("messages are JSON"));
+        });
     }
     fn action(&mut self, action: Action) {
         if let Action::Write(line) = action {
@@ -84,6 +93,7 @@ fn check(dialect: &dyn AgentDialect, section: &str, name: &str) -> usize {
             }
             "jsonl events" => compare(&std::mem::take(&mut seen.events), text, name),
             "jsonl stdin" => compare(&std::mem::take(&mut seen.stdin), text, name),
+            "jsonl messages" => compare(&std::mem::take(&mut seen.messages), text, name),
             "json config" => config = serde_json::from_str(text).expect(name),
             "text argv" => {
                 let start = Start {
@@ -96,7 +106,15 @@ fn check(dialect: &dyn AgentDialect, section: &str, name: &str) -> usize {
                 let argv: Vec<String> = [launch.program].into_iter().chain(launch.args).collect();
                 assert_eq!(argv.join("\n"), text.trim_end(), "{name}");
             }
-            _ => {}
+            _ => {
+                if let Some(agent) = info.strip_prefix("jsonl agent of ") {
+                    let renderer = Renderer::new(Options { partial: true });
+                    seen = Seen { renderer, ..Seen::default() };
+                    let mut tape = Tape::recording(agentwire_dialects::agent(agent).expect(name));
+                    tape.feed(text.as_bytes(), &mut seen);
+                    tape.end(Exit::Unknown, &mut seen);
+                }
+            }
         }
     }
     blocks.len()

@@ -1,4 +1,4 @@
-//! `agentwire translate`: an agent's recorded output in, unified events out.
+//! `agentwire translate`: an agent's recorded output in, unified events or Claude's messages out.
 
 mod input;
 mod output;
@@ -12,7 +12,7 @@ use agentwire_dialects::tape::Tape;
 
 use self::input::{Finder, Found, Unwrap};
 use self::output::Output;
-use crate::args::{To, Translate};
+use crate::args::Translate;
 use crate::print;
 
 /// How much is read at once. What has come is translated and written before more is asked for, so
@@ -20,9 +20,6 @@ use crate::print;
 const CHUNK: usize = 64 << 10;
 
 pub(crate) fn run(args: &Translate) -> io::Result<()> {
-    match args.to {
-        To::Unified => {}
-    }
     let (mut input, size) = open(args)?;
     let mut output = Output::new(args, size);
     let mut chunk = vec![0; CHUNK];

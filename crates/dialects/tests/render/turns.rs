@@ -27,7 +27,7 @@ fn started(agent: &str) -> Value {
         "model":"m-1","workingDirectory":"/p","approvalMode":"autoEdit","mcpServers":{"db":{}}}})
 }
 
-fn native(json: Value) -> Value {
+fn native(json: &Value) -> Value {
     json!([{"dialect":"claude","stream":"stdout","json":json}])
 }
 
@@ -77,8 +77,8 @@ fn a_turn_that_claude_did_not_end_gets_its_result() {
         &mut renderer,
         &[
             started("demo"),
-            json!({"type":"turnStarted","turnNumber":1,"native":native(init.clone())}),
-            json!({"type":"textChunk","content":"hi","isComplete":true,"native":native(said.clone())}),
+            json!({"type":"turnStarted","turnNumber":1,"native":native(&init)}),
+            json!({"type":"textChunk","content":"hi","isComplete":true,"native":native(&said)}),
             json!({"type":"toolFailed","toolId":"t","error":"gone","reason":"interrupted"}),
             json!({"type":"turnFailed","turnNumber":1,"error":"the agent died","reason":"died"}),
         ],
@@ -95,8 +95,9 @@ fn a_result_of_claudes_is_not_said_twice() {
     let result =
         json!({"is_error":true,"subtype":"error_max_turns","errors":["a","b"],"type":"result"});
     let turn = [
+        started("claude"),
         json!({"type":"turnStarted","turnNumber":1}),
-        json!({"type":"toolFailed","toolId":"t","error":"x","reason":"interrupted","native":native(result.clone())}),
+        json!({"type":"toolFailed","toolId":"t","error":"x","reason":"interrupted","native":native(&result)}),
         json!({"type":"turnFailed","turnNumber":1,"error":"a","reason":"maxTurns"}),
     ];
     let mut renderer = Renderer::new(Options::default());

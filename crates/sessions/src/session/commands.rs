@@ -198,7 +198,8 @@ impl Actor {
 
     /// Nobody has anything more for the session, and it has done what it was given.
     pub(super) fn end_if_done(&mut self) {
-        let is_done = !self.core.book.is_busy() && self.prompts.is_empty() && self.held.is_empty();
+        let waits = !self.prompts.is_empty() || !self.held.is_empty();
+        let is_done = !self.core.book.is_busy() && !waits && !self.core.hooks.hold_something();
         if self.is_alone && is_done && self.ending.is_none() && !self.is_over {
             let _ = self.stop(NOBODY);
         }

@@ -75,7 +75,7 @@ impl Session {
         let hub = Hub::open(settings).await.unwrap();
         config.working_directory = Some(work.to_string_lossy().into_owned());
         let prompt = (!prompt.is_empty()).then(|| Prompt::text(prompt));
-        let new = NewSession { agent, prompt, resume: None, config, key: None };
+        let new = NewSession { prompt, config, ..NewSession::of(agent) };
         let handle = hub.start(new).await?;
         let cursor = hub.events(handle.id(), 0).await.unwrap();
         let (ready, seen) = Default::default();

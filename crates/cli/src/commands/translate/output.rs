@@ -1,16 +1,17 @@
-//! Numbers the events, writes them, and counts.
+//! Numbers the events, writes them or what they are in Claude's words, and counts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::Instant;
 
+use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::tape::{Draft, Sink, Stamp};
 use agentwire_protocol::Profile;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::args::Translate;
+use crate::args::{To, Translate};
 use crate::print::{self, Progress};
 
 /// How much is gathered before it is written, if more input is at hand.
@@ -20,7 +21,7 @@ pub(super) struct Output {
     session_id: String,
     id: String,
     timestamp: String,
-    profile: Profile,
+    wire: Wire,
     seq: u64,
     buffer: Vec<u8>,
     error: Option<io::Error>,
@@ -29,6 +30,12 @@ pub(super) struct Output {
     size: Option<u64>,
     begun: Instant,
     told: Instant,
+}
+
+/// What is written of an event.
+enum Wire {
+    Unified(Profile),
+    Claude(Box<Renderer>),
 }
 
 #[derive(Default)]
@@ -47,7 +54,13 @@ impl Output {
             id: format!("{session_id}-"),
             session_id,
             timestamp: String::new(),
-            profile: args.profile.into(),
+            wire: match args.to {
+                To::Unified => Wire::Unified(args.profile.into()),
+                To::Claude => {
+                    let options = Options { partial: args.include_partial_messages };
+                    Wire::Claude(Box::new(Renderer::new(options)))
+                }
+            },
             seq: 0,
             buffer: Vec::with_capacity(2 * FULL),
             error: None,
@@ -132,10 +145,19 @@ impl Sink for Output {
             seq: self.seq,
             timestamp: &self.timestamp,
         };
-        let (profile, buffer) = (self.profile, &mut self.buffer);
-        let written = draft.stamp(stamp, |event| match profile.show(event) {
-            Some(event) => event.write_line(buffer),
-            None => Ok(()),
+        let (wire, buffer) = (&mut self.wire, &mut self.buffer);
+        let written = draft.stamp(stamp, |event| match wire {
+            Wire::Unified(profile) => match profile.show(event) {
+                Some(event) => event.write_line(buffer),
+                None => Ok(()),
+            },
+            Wire::Claude(renderer) => {
+                renderer.event(&event, &mut |line| {
+                    buffer.extend_from_slice(line.as_bytes());
+                    buffer.push(b'\n');
+                });
+                Ok(())
+            }
         });
         if let Err(error) = written {
             self.error.get_or_insert_with(|| io::Error::other(error));
