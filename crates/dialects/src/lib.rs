@@ -10,6 +10,7 @@ mod diff;
 pub mod gemini;
 pub mod json;
 mod ledger;
+pub mod mcp;
 mod recent;
 mod said;
 pub mod tape;

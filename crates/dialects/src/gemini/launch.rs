@@ -26,6 +26,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
             ("outputFormat", config.output_format.is_some()),
             ("fallbackModel", config.fallback_model.is_some()),
             ("nativeArgs", config.native_args.is_some()),
+            ("fork", start.fork),
         ],
     )?;
     let mut launch = Launch::new("gemini", config);
