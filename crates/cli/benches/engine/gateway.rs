@@ -61,7 +61,7 @@ impl Gateway {
             ..SessionConfig::default()
         };
         let agent = AgentType::Claude;
-        let new = NewSession { agent, prompt: None, resume: None, config, key: None };
+        let new = NewSession { config, ..NewSession::new(agent) };
         let session = self.hub.start(new).await.expect("a session");
         let summary = session.until(|summary| summary.state == SessionState::Idle).await;
         assert_eq!(summary.state, SessionState::Idle, "{summary:?}");

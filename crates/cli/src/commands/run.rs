@@ -64,7 +64,7 @@ async fn start(
     config: SessionConfig,
 ) -> Result<agentwire_sessions::SessionHandle, GatewayError> {
     let prompt = Some(Prompt::text(text));
-    hub.start(NewSession { agent, prompt, resume, config, key: None }).await
+    hub.start(NewSession { prompt, resume, config, ..NewSession::new(agent) }).await
 }
 
 fn config(args: &Run, can_ask: bool) -> SessionConfig {

@@ -72,11 +72,9 @@ impl Gateway {
 
     pub(crate) fn session(&self, agent: AgentType, prompt: &str) -> NewSession {
         NewSession {
-            agent,
             prompt: (!prompt.is_empty()).then(|| Prompt::text(prompt)),
-            resume: None,
             config: self.config(),
-            key: None,
+            ..NewSession::new(agent)
         }
     }
 

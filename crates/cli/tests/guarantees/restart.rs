@@ -180,14 +180,12 @@ async fn l6_holder() {
     let hub = Hub::open(settings(Path::new(&dir))).await.expect("a hub");
     let session = hub
         .start(NewSession {
-            agent: agentwire_protocol::AgentType::Demo,
             prompt: Some(agentwire_protocol::Prompt::text(prompt)),
-            resume: None,
             config: agentwire_protocol::SessionConfig {
                 working_directory: Some(dir.to_string_lossy().into_owned()),
                 ..Default::default()
             },
-            key: None,
+            ..NewSession::new(agentwire_protocol::AgentType::Demo)
         })
         .await
         .expect("a session");

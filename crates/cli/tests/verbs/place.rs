@@ -75,14 +75,12 @@ impl Place {
     /// Starts a session of the demo agent.
     pub(crate) fn start(&self, hub: &Hub, prompt: &str) -> SessionHandle {
         let new = NewSession {
-            agent: AgentType::Demo,
             prompt: Some(Prompt::text(prompt)),
-            resume: None,
             config: SessionConfig {
                 working_directory: Some(self.path("work").to_string_lossy().into_owned()),
                 ..SessionConfig::default()
             },
-            key: None,
+            ..NewSession::new(AgentType::Demo)
         };
         self.runtime.block_on(hub.start(new)).expect("a session")
     }

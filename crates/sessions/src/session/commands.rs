@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::actor::Actor;
 use super::core::Effect;
+use super::hosted::MCP_MESSAGE;
 use crate::process::TreeSignal;
 
 /// How much may wait to be written to an agent that does not read.
@@ -37,6 +38,9 @@ impl Actor {
             Command::Stop => self.stop(call),
             Command::Settle(settlement) => self.settle(call, &settlement),
             Command::Configure(change) => self.configure(call, &change),
+            Command::Query { method, args } if self.bridge.is_some() && method == MCP_MESSAGE => {
+                self.server_says(call, &args)
+            }
             Command::Query { .. } | Command::Rewind { .. } => {
                 self.needs_process()?;
                 self.tape.command(call, &command, &mut self.core)
@@ -156,6 +160,7 @@ impl Actor {
     /// Ends the session.
     fn stop(&mut self, call: Call) -> Result<(), GatewayError> {
         self.deny_all("the session was stopped");
+        self.deny_messages("the session was stopped");
         self.go_on();
         self.prompts.clear();
         let reason = if self.core.book.is_busy() {

@@ -52,11 +52,9 @@ async fn speak(hub: &Hub, directory: &str) -> Result<String, String> {
     let config =
         SessionConfig { working_directory: Some(directory.to_owned()), ..SessionConfig::default() };
     let session = hub.start(NewSession {
-        agent: AgentType::Demo,
         prompt: Some(Prompt::text(format!("/say {WORD}"))),
-        resume: None,
         config,
-        key: None,
+        ..NewSession::new(AgentType::Demo)
     });
     let session = session.await.map_err(|error| error.message)?;
     let mut cursor = hub.events(session.id(), 0).await.map_err(|error| error.message)?;
