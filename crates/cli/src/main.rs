@@ -15,6 +15,7 @@ mod view;
 
 use std::process::ExitCode;
 
+use agentwire_sessions::bridge::relay;
 use agentwire_sessions::process::keeper;
 use clap::Parser;
 
@@ -23,14 +24,14 @@ use crate::failure::Failure;
 
 fn main() -> ExitCode {
     // There is a keeper for every agent: it is to be small, so it comes before all else.
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == keeper::VERB) {
-        return match keeper::run() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                print::error(&error.to_string());
-                ExitCode::from(keeper::NO_GATEWAY)
-            }
-        };
+    let mut words = std::env::args_os().skip(1);
+    let verb = words.next();
+    let is = |name: &str| verb.as_ref().is_some_and(|verb| verb == name);
+    if is(keeper::VERB) {
+        return small(keeper::run().map_err(|error| error.to_string()));
+    }
+    if is(relay::VERB) {
+        return small(relay::run(words.next().as_deref()).map_err(|error| error.to_string()));
     }
     let args = Args::parse();
     let global = &args.global;
@@ -66,6 +67,17 @@ fn main() -> ExitCode {
                 Failure::Exit(_) => {}
             }
             ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// The end of what is no verb of the user's.
+fn small(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::error(&error);
+            ExitCode::from(keeper::NO_GATEWAY)
         }
     }
 }

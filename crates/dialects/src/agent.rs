@@ -67,6 +67,8 @@ pub struct Setup {
     pub config: SessionConfig,
     /// The agent's own id of the session to resume.
     pub resume: Option<String>,
+    /// It goes on in a copy; the session itself stays as it is.
+    pub fork: bool,
     /// The agent's own id that a new session shall have, where it lets us choose.
     pub native_session_id: Option<String>,
     /// One recorded run, not a live session: its end is the session's end.
@@ -109,6 +111,8 @@ pub struct Start<'s> {
     pub config: &'s SessionConfig,
     /// The agent's own id of the session to resume.
     pub resume: Option<&'s str>,
+    /// It goes on in a copy; the session itself stays as it is.
+    pub fork: bool,
     /// The agent's own id that a new session shall have, where it lets us choose.
     pub native_session_id: Option<&'s str>,
     /// The prompt, for wires on which one process serves one turn.

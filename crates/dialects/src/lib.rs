@@ -12,6 +12,7 @@ pub mod gemini;
 pub mod hooks;
 pub mod json;
 mod ledger;
+pub mod mcp;
 mod recent;
 mod said;
 pub mod tape;

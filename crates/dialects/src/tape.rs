@@ -439,6 +439,6 @@ impl<'o> Out<'o> {
     fn start(&mut self, config: SessionConfig, info: Option<AgentInfo<'_>>) {
         self.session.started = true;
         let agent_type = self.session.agent_type;
-        self.emit(SessionStarted { agent_type, config, info });
+        self.emit(SessionStarted { agent_type, config, info, forked_from: None });
     }
 }

@@ -59,10 +59,14 @@ impl Sink for Seen {
 
 impl Live {
     /// The process has started, and nothing more.
-    fn start(dialect: Acp, mut config: Value, resume: Option<&str>) -> Self {
+    fn start(dialect: Acp, config: Value, resume: Option<&str>) -> Self {
+        Self::open(dialect, config, resume, false)
+    }
+
+    fn open(dialect: Acp, mut config: Value, resume: Option<&str>, fork: bool) -> Self {
         config["workingDirectory"] = "/w".into();
         let config: SessionConfig = serde_json::from_value(config).expect("a config");
-        let setup = Setup { config, resume: resume.map(str::to_owned), ..Setup::default() };
+        let setup = Setup { config, resume: resume.map(str::to_owned), fork, ..Setup::default() };
         let mut live = Self { tape: Tape::new(&dialect, &setup), seen: Seen::default(), calls: 0 };
         live.tape.start(&mut live.seen);
         live
@@ -331,6 +335,37 @@ fn a_session_is_resumed_as_the_agent_can() {
     live.forget();
     live.says(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"resume":{}}}}}"#);
     assert!(live.stdin()[0].contains("session/resume"));
+}
+
+#[test]
+fn a_session_is_forked_where_the_agent_can() {
+    let can = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"fork":{}}}}}"#;
+    let fork = || {
+        let mut live = Live::open(ACP, json!({}), Some("old"), true);
+        live.forget();
+        live
+    };
+    let mut live = fork();
+    live.says(can);
+    assert_eq!(
+        live.stdin(),
+        [
+            r#"{"jsonrpc":"2.0","id":1,"method":"session/fork","params":{"cwd":"/w","mcpServers":[],"sessionId":"old"}}"#
+        ]
+    );
+    live.says(r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"copy"}}"#);
+    live.does(json!({"command":"prompt","prompt":"go"}));
+    assert!(live.stdin()[0].contains(r#""sessionId":"copy""#));
+    // Without a name the copy cannot be told from the session itself.
+    let mut live = fork();
+    live.says(can).says(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(live.events(), ["statusChanged ready", "error"]);
+    let mut live = fork();
+    live.says(INITIALIZE);
+    assert_eq!(
+        (live.events(), live.stdin().len()),
+        (vec!["statusChanged ready".into(), "error".into()], 0)
+    );
 }
 
 /// Gemini's replay goes on after the result of `session/load`; its commands end it.
@@ -826,7 +861,8 @@ fn words_outside_a_turn_are_kept() {
 fn argv(dialect: &Acp, mut config: Value) -> Result<Vec<String>, String> {
     config["workingDirectory"] = "/w".into();
     let config: SessionConfig = serde_json::from_value(config).expect("a config");
-    let start = Start { config: &config, resume: None, native_session_id: None, prompt: None };
+    let start =
+        Start { config: &config, resume: None, fork: false, native_session_id: None, prompt: None };
     let launch = dialect.launch(&start).map_err(|error| error.message)?;
     assert_eq!(launch.stdin, Stdin::Open);
     Ok([launch.program].into_iter().chain(launch.args).collect())
@@ -866,7 +902,8 @@ fn gemini_is_started_with_its_flags() {
     );
     let config: SessionConfig =
         serde_json::from_value(json!({"env":{"A":"b"},"workingDirectory":"/w"})).expect("a config");
-    let start = Start { config: &config, resume: None, native_session_id: None, prompt: None };
+    let start =
+        Start { config: &config, resume: None, fork: false, native_session_id: None, prompt: None };
     let launch = GEMINI.launch(&start).expect("a launch");
     assert_eq!(json!(launch.env), json!({"A":"b","GEMINI_CLI_NO_RELAUNCH":"1"}));
     assert_eq!(launch.working_directory.as_deref(), Some("/w"));
@@ -1083,8 +1120,13 @@ fn a_directory_is_given_and_absolute() {
             [json!({}), json!({"workingDirectory":"."}), json!({"workingDirectory":"a/b"})]
         {
             let config: SessionConfig = serde_json::from_value(config).expect("a config");
-            let start =
-                Start { config: &config, resume: None, native_session_id: None, prompt: None };
+            let start = Start {
+                config: &config,
+                resume: None,
+                fork: false,
+                native_session_id: None,
+                prompt: None,
+            };
             let error = dialect.launch(&start).expect_err("refused");
             assert_eq!(error.code, ErrorCode::InvalidMessage);
             assert!(error.message.contains("workingDirectory"), "{error}");

@@ -822,6 +822,7 @@ fn start(config: Value) -> Result<Launch, GatewayError> {
     Claude.launch(&Start {
         config: &config,
         resume: None,
+        fork: false,
         native_session_id: None,
         prompt: Some("secret"),
     })
@@ -887,11 +888,22 @@ fn modes_and_sessions() {
     }
     let config = SessionConfig::default();
     let session = |resume, native_session_id| {
-        let start = Start { config: &config, resume, native_session_id, prompt: None };
+        let start = Start { config: &config, resume, fork: false, native_session_id, prompt: None };
         Claude.launch(&start).expect("a launch").args.last().cloned()
     };
     assert_eq!(session(Some("-r"), Some("n")).as_deref(), Some("--resume=-r"));
     assert_eq!(session(None, Some("n")).as_deref(), Some("--session-id=n"));
+    let start = Start {
+        config: &config,
+        resume: Some("-r"),
+        fork: true,
+        native_session_id: Some("n"),
+        prompt: None,
+    };
+    let args = Claude.launch(&start).expect("a launch").args;
+    assert!(
+        args.ends_with(&["--resume=-r", "--fork-session", "--session-id=n"].map(str::to_owned))
+    );
 }
 
 #[test]

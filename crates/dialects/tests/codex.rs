@@ -47,7 +47,17 @@ impl Sink for Seen {
 impl Driven {
     fn new(name: &str, config: Value, resume: Option<&str>) -> Self {
         let config: SessionConfig = serde_json::from_value(config).expect("a config");
-        let setup = Setup { config, resume: resume.map(str::to_owned), ..Setup::default() };
+        let resume = resume.map(str::to_owned);
+        Self::with(name, Setup { config, resume, ..Setup::default() })
+    }
+
+    /// Asked to go on in a copy of the thread.
+    fn fork(name: &str) -> Self {
+        let resume = Some(THREAD.to_owned());
+        Self::with(name, Setup { resume, fork: true, ..Setup::default() })
+    }
+
+    fn with(name: &str, setup: Setup) -> Self {
         let tape = Tape::new(dialect_of(name), &setup);
         let mut driven = Self { tape, seen: Seen::default(), calls: 0 };
         driven.tape.start(&mut driven.seen);
@@ -127,7 +137,13 @@ fn turn(method: &str, turn: Value) -> Value {
 
 fn launch(name: &str, config: Value, resume: Option<&str>) -> Result<Launch, GatewayError> {
     let config: SessionConfig = serde_json::from_value(config).expect("a config");
-    let start = Start { config: &config, resume, native_session_id: None, prompt: Some("-hi") };
+    let start = Start {
+        config: &config,
+        resume,
+        fork: false,
+        native_session_id: None,
+        prompt: Some("-hi"),
+    };
     dialect_of(name).launch(&start)
 }
 
@@ -298,6 +314,48 @@ fn a_thread_that_is_resumed_must_be_the_one_asked_for() {
     exec.says(&json!({"type": "thread.started", "thread_id": "another"}));
     assert_eq!(exec.kinds(), ["statusChanged", "error"]);
     assert!(matches!(exec.seen.actions[..], [Action::Signal(_)]));
+}
+
+#[test]
+fn a_fork_is_a_copy_of_the_thread_and_not_the_thread() {
+    let copy = json!({"id": "copy", "forkedFromId": THREAD});
+    let wrong = [json!({"id": THREAD}), json!({"id": "copy", "forkedFromId": "another"})];
+    for (thread, is_right) in [(&copy, true), (&wrong[0], false), (&wrong[1], false)] {
+        let mut driven = Driven::fork("codex");
+        driven.says(&json!({"id": 1, "result": {}}));
+        let fork = driven.stdin().pop().expect("thread/fork");
+        assert_eq!(fork["method"], "thread/fork");
+        assert_eq!(fork["params"]["threadId"], THREAD);
+        driven.events();
+        driven.says(&json!({"id": 2, "result": {"thread": thread}}));
+        assert_eq!(driven.kinds(), [if is_right { "statusChanged" } else { "error" }], "{thread}");
+        // The next process goes on with the copy.
+        if is_right {
+            driven.tape.end(Exit::Code(0), &mut driven.seen);
+            driven.tape.start(&mut driven.seen);
+            driven.says(&json!({"id": 3, "result": {}}));
+            let resume = driven.stdin().pop().expect("thread/resume");
+            assert_eq!(resume["method"], "thread/resume");
+            assert_eq!(resume["params"]["threadId"], "copy");
+        }
+    }
+    for (thread, kinds) in
+        [("copy", &["statusChanged"][..]), (THREAD, &["statusChanged", "error"][..])]
+    {
+        let mut exec = Driven::fork("codex-exec");
+        exec.says(&json!({"type": "thread.started", "thread_id": thread}));
+        assert_eq!(exec.kinds(), kinds);
+    }
+    let config = SessionConfig::default();
+    let start = Start {
+        config: &config,
+        resume: Some(THREAD),
+        fork: true,
+        native_session_id: Some("n"),
+        prompt: Some("hi"),
+    };
+    let launch = dialect_of("codex-exec").launch(&start).expect("a launch");
+    assert_eq!(launch.args[3..], ["--sandbox=read-only", "fork", THREAD, "-"]);
 }
 
 #[test]

@@ -99,6 +99,7 @@ fn check(dialect: &dyn AgentDialect, section: &str, name: &str) -> usize {
                 let start = Start {
                     config: &config,
                     resume: None,
+                    fork: false,
                     native_session_id: None,
                     prompt: Some("hi"),
                 };

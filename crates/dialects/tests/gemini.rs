@@ -181,7 +181,7 @@ fn long_texts_of_an_open_call_are_not_kept() {
 fn launch(config: Value, resume: Option<&str>, id: Option<&str>) -> Result<String, String> {
     let config: SessionConfig = serde_json::from_value(config).expect("a config");
     let prompt = Some("--help");
-    let start = Start { config: &config, resume, native_session_id: id, prompt };
+    let start = Start { config: &config, resume, fork: false, native_session_id: id, prompt };
     let launch = Gemini.launch(&start).map_err(|error| error.message)?;
     assert_eq!(launch.stdin, Stdin::Text("--help".to_owned()));
     assert_eq!(launch.env["GEMINI_CLI_NO_RELAUNCH"], "1");

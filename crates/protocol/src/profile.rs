@@ -37,6 +37,7 @@ fn core_kind(kind: EventKind<'_>) -> Option<EventKind<'_>> {
         EventKind::SessionStarted(mut started) => {
             started.agent_type = core_agent(started.agent_type);
             started.config = started.config.core();
+            started.forked_from = None;
             EventKind::SessionStarted(started)
         }
         EventKind::ThinkingChunk(chunk) => EventKind::TextChunk(TextChunk {

@@ -1,6 +1,9 @@
 //! All sessions of this process: starts them, finds them, lists them, ends them.
 
+mod beginning;
+
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,20 +17,19 @@ use agentwire_protocol::{
 };
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use uuid::Uuid;
 
-use crate::clock;
+use self::beginning::{Beginning, taken};
 use crate::log::{Cursor, EventLog};
 use crate::owner::Owner;
 use crate::process::Contain;
 use crate::session::policy::Policy;
 use crate::session::{
-    Actor, Book, COMMAND_QUEUE, Core, Hooks, Journal, Parts, Plan, SessionHandle, storage,
+    Actor, Book, COMMAND_QUEUE, Core, Hooks, Journal, Origin, Parts, Plan, SessionHandle, storage,
 };
 use crate::settings::{Settings, StoreKind};
 use crate::store::memory::Memory;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Filter, Open, Record, Store};
+use crate::store::{Filter, Record, Store};
 use crate::sweep;
 
 /// How long sessions may take to end when the hub does.
@@ -36,6 +38,8 @@ const FAREWELL: Duration = Duration::from_secs(8);
 /// How many sessions may hold a large line at once. One line takes up to 64 MiB, and as much again a
 /// few times while it is translated and kept.
 const LARGE_LINES: usize = 4;
+
+pub use self::beginning::NewSession;
 
 /// All sessions of this process.
 #[derive(Clone)]
@@ -115,10 +119,8 @@ impl Hub {
             return self.session(&SessionId::from(id));
         }
         let wanted = key.clone();
-        let (record, resume) = match &new.resume {
-            Some(id) => self.resumed(id, &new).await?,
-            None => (self.created(&new)?, None),
-        };
+        new.check()?;
+        let Beginning { record, origin, forked_from } = self.beginning(&new).await?;
         let id = record.summary.id.clone();
         let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
         let (told, summary) = watch::channel(record.summary.clone());
@@ -129,7 +131,9 @@ impl Hub {
         config.mcp_servers = new.config.mcp_servers.clone().or(config.mcp_servers);
         let agent = record.summary.agent_type;
         let dialect = driver(agent, config.driver.as_deref())?;
+        let (bridge, offers) = self.bridge(dialect, &config).await?;
         let plan = Plan {
+            offers,
             agent,
             dialect,
             command: self.command(agent),
@@ -140,13 +144,19 @@ impl Hub {
         let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?;
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
         // What cannot be started is refused before anything is kept.
-        let launch = plan.launch(&config, resume.as_deref(), Some(id.as_str()), Some(""))?;
+        let launch = plan.launch(&config, &origin, Some(id.as_str()), Some(""))?;
         plan.program(&launch)?;
-        if new.resume.is_some() {
+        if new.goes_on() {
             self.claim(&id).await?;
         }
+        match self.live().entry(id.clone()) {
+            // Another start with this id came first, and is not yet in the log.
+            Entry::Occupied(_) if !new.goes_on() => return Err(taken(&id)),
+            Entry::Occupied(mut ended) => drop(ended.insert(handle.clone())),
+            Entry::Vacant(free) => drop(free.insert(handle.clone())),
+        }
         let parts = Parts {
-            tape: tape(dialect, &config, resume.as_deref(), &id),
+            tape: tape(dialect, plan.reachable(&config), &origin, &id),
             core: Core::new(
                 Journal::new(id.clone(), record.summary.last_seq),
                 Book::new(record.clone(), dialect.capabilities().folds_prompts),
@@ -159,10 +169,11 @@ impl Hub {
             writer: self.shared.log.open(id.clone(), record.summary.last_seq),
             commands: inbox,
             summary: told,
-            resume,
+            origin,
+            forked_from,
+            bridge,
             keys: key.into_iter().map(|key| (key, id.as_str().to_owned())).collect(),
         };
-        self.live().insert(id.clone(), handle.clone());
         let (started, start) = oneshot::channel();
         let actor = Actor::new(parts).run(new.prompt, started);
         let shared = Arc::downgrade(&self.shared);
@@ -225,6 +236,24 @@ impl Hub {
         Ok(self.shared.log.cursor(id, after))
     }
 
+    /// The session of that agent in that directory that was last at work and can be resumed.
+    pub async fn latest(
+        &self,
+        agent: AgentType,
+        directory: &Path,
+    ) -> Result<Option<SessionId>, GatewayError> {
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        let fits = |session: &SessionSummary| {
+            session.agent_type == agent
+                && session.native_session_id.is_some()
+                && session.working_directory.as_deref().is_some_and(|at| Path::new(at) == directory)
+        };
+        let all = self.sessions(Filter::default()).await?;
+        // Newest first, so that of equals the first is meant.
+        let fitting = all.into_iter().rev().filter(fits);
+        Ok(fitting.max_by(|a, b| a.updated_at.cmp(&b.updated_at)).map(|session| session.id))
+    }
+
     /// The session whose id begins so, if there is exactly one.
     pub async fn find(&self, prefix: &str) -> Result<SessionId, GatewayError> {
         let not_found = |message: String| GatewayError::new(ErrorCode::SessionNotFound, message);
@@ -283,85 +312,6 @@ impl Hub {
         }
         let _ = tokio::time::timeout(FAREWELL, stops.join_all()).await;
         self.shared.log.shutdown().await;
-    }
-
-    fn created(&self, new: &NewSession) -> Result<Record, GatewayError> {
-        let mut config = new.config.clone();
-        let command = self.command(new.agent);
-        config.model = config.model.or(command.model);
-        config.driver = config.driver.or(command.driver);
-        self.shared.settings.defaults.apply(&mut config);
-        config.working_directory = Some(directory(config.working_directory.as_deref())?);
-        let dialect = driver(new.agent, config.driver.as_deref())?;
-        let now = clock::now();
-        Ok(Record {
-            summary: SessionSummary {
-                id: SessionId::from(Uuid::new_v4().to_string()),
-                agent_type: new.agent,
-                state: SessionState::Starting,
-                reason: None,
-                error: None,
-                title: None,
-                working_directory: config.working_directory.clone(),
-                model: config.model.clone(),
-                approval_mode: Some(config.approval_mode.unwrap_or_default()),
-                driver: Some(dialect.name().to_owned()),
-                native_session_id: None,
-                agent_version: None,
-                created_at: now.clone(),
-                updated_at: now,
-                last_seq: 0,
-                turns: 0,
-                usage: Default::default(),
-                cost_usd: None,
-                open_requests: 0,
-            },
-            owner: self.owner_name(),
-            config: config.kept(),
-            open: Open::default(),
-        })
-    }
-
-    /// The record of a session that goes on, and the agent's own id of it.
-    async fn resumed(
-        &self,
-        id: &SessionId,
-        new: &NewSession,
-    ) -> Result<(Record, Option<String>), GatewayError> {
-        let mut record = self.record(id).await?;
-        let conflict = |message: String| Err(GatewayError::new(ErrorCode::Conflict, message));
-        if record.summary.state != SessionState::Ended {
-            // Its owner may have died since we looked.
-            if let Some(owner) = self.owner_name() {
-                let data_dir = self.shared.settings.data_dir.clone();
-                self.ask(move |store| sweep::sweep(store, &data_dir, &owner)).await?;
-                record = self.record(id).await?;
-            }
-        }
-        if record.summary.state != SessionState::Ended {
-            return conflict(format!("session {id} still runs; attach to it or stop it first"));
-        }
-        if record.summary.agent_type != new.agent {
-            let agent = record.summary.agent_type.as_str();
-            return conflict(format!("session {id} is one of {agent}; resume it with that agent"));
-        }
-        let Some(native) = record.summary.native_session_id.clone() else {
-            return conflict(format!(
-                "session {id} cannot be resumed: its agent never told its own id of it; start a new one"
-            ));
-        };
-        merge(&mut record.config, &new.config);
-        self.shared.settings.defaults.apply(&mut record.config);
-        record.config.working_directory =
-            Some(directory(record.config.working_directory.as_deref())?);
-        record.owner = self.owner_name();
-        let summary = &mut record.summary;
-        summary.state = SessionState::Starting;
-        summary.reason = None;
-        summary.error = None;
-        summary.model = record.config.model.clone().or(summary.model.take());
-        summary.approval_mode = Some(record.config.approval_mode.unwrap_or_default());
-        Ok((record, Some(native)))
     }
 
     /// Makes this process the owner of a session that is over.
@@ -474,46 +424,18 @@ fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, GatewayError> {
 
 fn tape(
     dialect: &'static dyn AgentDialect,
-    config: &SessionConfig,
-    resume: Option<&str>,
+    config: SessionConfig,
+    origin: &Origin,
     id: &SessionId,
 ) -> Tape {
     let setup = Setup {
-        config: config.clone(),
-        resume: resume.map(str::to_owned),
+        config,
+        resume: origin.resume.clone(),
+        fork: origin.fork,
         native_session_id: Some(id.as_str().to_owned()),
         recording: false,
     };
     Tape::new(dialect, &setup)
-}
-
-/// The directory to work in, absolute; the present one if none is given.
-fn directory(given: Option<&str>) -> Result<String, GatewayError> {
-    let invalid = |message: String| GatewayError::new(ErrorCode::InvalidMessage, message);
-    let path = Path::new(given.unwrap_or("."));
-    let path = path.canonicalize().map_err(|error| {
-        invalid(format!("failed to enter the directory {}: {error}", path.display()))
-    })?;
-    if !path.is_dir() {
-        return Err(invalid(format!("{} is not a directory", path.display())));
-    }
-    path.into_os_string().into_string().map_err(|path| {
-        invalid(format!("the directory {} has a name that is not UTF-8", path.display()))
-    })
-}
-
-/// What is given anew wins.
-fn merge(kept: &mut SessionConfig, given: &SessionConfig) {
-    let join = |kept: &SessionConfig, given: &SessionConfig| {
-        let mut fields = serde_json::to_value(kept).ok()?;
-        let given = serde_json::to_value(given).ok()?;
-        let (object, given) = (fields.as_object_mut()?, given.as_object()?);
-        object.extend(given.iter().map(|(name, value)| (name.clone(), value.clone())));
-        serde_json::from_value(fields).ok()
-    };
-    if let Some(joined) = join(kept, given) {
-        *kept = joined;
-    }
 }
 
 fn lost(error: impl std::fmt::Display) -> GatewayError {

@@ -3,6 +3,7 @@
 //! Knows no listener and no front. An agent's bytes come in, events become durable, cursors read
 //! them; commands go the other way.
 
+pub mod bridge;
 pub mod clock;
 pub mod hub;
 pub mod log;

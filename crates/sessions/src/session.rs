@@ -6,6 +6,7 @@ mod book;
 mod commands;
 mod core;
 mod hooks;
+mod hosted;
 mod journal;
 mod limits;
 pub mod policy;
@@ -18,7 +19,7 @@ use agentwire_protocol::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use actor::{Actor, Parts, storage};
-pub(crate) use agent::Plan;
+pub(crate) use agent::{Origin, Plan};
 pub(crate) use book::Book;
 pub(crate) use core::Core;
 pub(crate) use hooks::Hooks;

@@ -69,6 +69,27 @@ fn what_the_working_directory_brings_is_passed_over() {
 }
 
 #[test]
+fn this_very_program_is_passed_over() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let work = root.join("work");
+    let own = root.join("own/agent");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    // Through a link to a link, as a package manager installs it.
+    symlink(std::env::current_exe().unwrap(), root.join("own/agentwire")).unwrap();
+    symlink("agentwire", &own).unwrap();
+    let right = program(&root.join("bin/agent"), 0o755);
+    let path = search(&[own.parent().unwrap(), right.parent().unwrap()]);
+    assert_eq!(resolve("agent", Some(&path), &work), Ok(right));
+    let path = search(&[own.parent().unwrap()]);
+    let error = resolve("agent", Some(&path), &work).unwrap_err();
+    assert_eq!(error, ResolveError::Itself(own.clone()));
+    assert!(error.to_string().contains("agentwire itself"), "{error}");
+    // By its path, somebody wants it.
+    assert_eq!(resolve(own.to_str().unwrap(), None, &work), Ok(own));
+}
+
+#[test]
 fn where_everything_is_inside_nothing_is_passed_over() {
     for above in [Path::new("/"), &std::env::home_dir().unwrap()] {
         assert_eq!(resolve("sh", Some(OsStr::new("/bin")), above), Ok("/bin/sh".into()));

@@ -2,9 +2,11 @@
 //! guarantee. `AGENTWIRE_SOAK=1` runs them longer.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
+mod bridge;
 mod bytes;
 mod gateway;
 mod log;
+mod origin;
 mod requests;
 mod restart;
 mod sessions;

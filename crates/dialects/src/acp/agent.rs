@@ -83,7 +83,7 @@ pub(super) struct Translator {
 /// A request of ours.
 enum Sent {
     Initialize,
-    /// `session/new`, `session/load` or `session/resume`.
+    /// `session/new`, `session/load`, `session/resume` or `session/fork`.
     Open {
         replays: bool,
     },

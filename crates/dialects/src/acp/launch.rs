@@ -69,7 +69,7 @@ pub(super) fn name(agent: AgentType) -> &'static str {
     }
 }
 
-/// The parameters of `session/new`, `session/load` and `session/resume`. `announces` tells which
+/// The parameters of `session/new`, `session/load`, `session/resume` and `session/fork`. `announces` tells which
 /// capabilities the agent has, by their path.
 pub(super) fn session(
     config: &SessionConfig,

@@ -73,7 +73,10 @@ impl Translator {
             totals: Totals::of_process(setup.resume.is_some()),
             calls: Calls::default(),
             board: Board::default(),
-            session_id: setup.resume.clone().or(setup.native_session_id.clone()),
+            session_id: match (&setup.resume, setup.fork) {
+                (Some(id), false) => Some(id.clone()),
+                (Some(_), true) | (None, _) => setup.native_session_id.clone(),
+            },
             told_tools: Recent::default(),
             interrupted: false,
             error_code: None,

@@ -48,11 +48,16 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     if config.include_partial_messages != Some(false) {
         launch.words(&["--include-partial-messages"]);
     }
-    match (start.resume, start.native_session_id) {
-        (Some(id), _) => launch.option("--resume", id),
-        (None, Some(id)) => launch.option("--session-id", id),
-        (None, None) => &mut launch,
-    };
+    if let Some(id) = start.resume {
+        launch.option("--resume", id);
+    }
+    if start.resume.is_some() && start.fork {
+        launch.words(&["--fork-session"]);
+    }
+    // What is resumed keeps its id.
+    if let Some(id) = start.native_session_id.filter(|_| start.resume.is_none() || start.fork) {
+        launch.option("--session-id", id);
+    }
     choices(config, &mut launch);
     if let Some(settings) = sandbox(config) {
         launch.option("--settings", json!({ "sandbox": settings }));

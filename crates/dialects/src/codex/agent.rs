@@ -37,6 +37,8 @@ pub(super) struct Translator {
     config: SessionConfig,
     /// The thread that the next process must go on with.
     resume: Option<String>,
+    /// It must go on in a copy of that thread.
+    fork: bool,
     ledger: Ledger<Called, Asked>,
     seen: Recent,
     blocks: Blocks,
@@ -61,6 +63,7 @@ impl Translator {
             driver,
             config: setup.config.clone(),
             resume: setup.resume.clone(),
+            fork: setup.fork,
             ledger: Ledger::default(),
             seen: Recent::default(),
             blocks: Blocks::default(),
@@ -150,6 +153,30 @@ impl AgentTranslator for Translator {
 }
 
 impl Translator {
+    /// Why that thread is not the one that was asked for, if it is not; `origin` is what it says it
+    /// is a copy of.
+    fn mistaken(&self, id: &str, origin: Option<&str>) -> Option<String> {
+        let asked = self.resume.as_deref()?;
+        match self.fork {
+            false if id != asked => {
+                Some(format!("codex opened the thread {id} in place of the one to resume"))
+            }
+            true if id == asked => {
+                Some(format!("codex went on with the thread {id} itself, not with a copy of it"))
+            }
+            true if origin.is_some_and(|origin| origin != asked) => {
+                Some(format!("codex opened the thread {id}, no copy of the one to fork"))
+            }
+            true | false => None,
+        }
+    }
+
+    /// From now on the session is that thread.
+    fn goes_on(&mut self, id: String) {
+        self.resume = Some(id);
+        self.fork = false;
+    }
+
     /// A process of exec ended before it told of its turn: the prompt it was started with has failed.
     /// Those after it have their own processes.
     fn never_begun(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {

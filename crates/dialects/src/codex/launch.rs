@@ -64,14 +64,14 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
             let message = format!("`{thread}` is no id of a codex thread");
             return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
-        launch.words(&["resume", thread]);
+        launch.words(&[if start.fork { "fork" } else { "resume" }, thread]);
     }
     launch.words(&["-"]);
     launch.stdin = Stdin::Text(start.prompt.unwrap_or_default().to_owned());
     Ok(launch)
 }
 
-/// What `thread/start` and `thread/resume` are told.
+/// What `thread/start`, `thread/resume` and `thread/fork` are told.
 pub(super) fn thread_params(config: &SessionConfig) -> Result<Map<String, Value>, GatewayError> {
     check(Driver::AppServer, config)?;
     let mode = policy::of(Driver::AppServer, config)?;

@@ -27,6 +27,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
             ("fallbackModel", config.fallback_model.is_some()),
             ("nativeArgs", config.native_args.is_some()),
             ("nativeOptions", has_native_options(config)),
+            ("fork", start.fork),
         ],
     )?;
     let mut launch = Launch::new("gemini", config);

@@ -18,6 +18,10 @@ pub struct SessionStarted<'a> {
     /// What the agent says of itself, where it spoke first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub info: Option<AgentInfo<'a>>,
+    /// The session whose conversation this one began with a copy of: its id here, or the agent's own
+    /// where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Text<'a>>,
 }
 
 /// What an agent says of itself when it is ready.

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
@@ -14,6 +15,8 @@ pub enum ResolveError {
     NotFound(String),
     /// It is there, but inside the working directory only.
     Inside(PathBuf),
+    /// It is there, but is this very program.
+    Itself(PathBuf),
     /// A path that does not begin at the root.
     Relative(String),
     /// There is no file there that can be executed.
@@ -27,6 +30,12 @@ impl fmt::Display for ResolveError {
             Self::Inside(path) => {
                 write!(f, "failed to trust {}: it is inside the working directory", path.display())
             }
+            Self::Itself(path) => write!(
+                f,
+                "failed to find another {} on PATH: {} is agentwire itself",
+                path.file_name().unwrap_or_default().display(),
+                path.display()
+            ),
             Self::Relative(program) => {
                 write!(f, "failed to use {program}: give a name on PATH or an absolute path")
             }
@@ -41,7 +50,8 @@ impl std::error::Error for ResolveError {}
 
 /// The absolute path of a program. A path is taken as it is; a name is looked for on `path`, and
 /// what is found inside the working directory is passed over, unless that is the user's home or
-/// above it, where everything is inside.
+/// above it, where everything is inside. So is this very program, which may be installed under an
+/// agent's name.
 pub fn resolve(
     program: &str,
     path: Option<&OsStr>,
@@ -62,10 +72,21 @@ pub fn resolve(
         Some(home) if real(&home).starts_with(&fence) => None,
         _ => Some(fence),
     };
+    let own = fs::metadata("/proc/self/exe").ok();
+    let is_own = |found: &Path| {
+        let found = fs::metadata(found).ok();
+        let identity = |file: &fs::Metadata| (file.dev(), file.ino());
+        own.as_ref().map(identity).is_some_and(|own| found.as_ref().map(identity) == Some(own))
+    };
     let mut inside = None;
+    let mut itself = None;
     for entry in path.into_iter().flat_map(std::env::split_paths) {
         let candidate = entry.join(program);
         if !entry.is_absolute() || !is_executable(&candidate) {
+            continue;
+        }
+        if is_own(&candidate) {
+            itself.get_or_insert(candidate);
             continue;
         }
         match &fence {
@@ -77,7 +98,8 @@ pub fn resolve(
             _ => return Ok(candidate),
         }
     }
-    Err(inside.map_or_else(|| ResolveError::NotFound(program.to_owned()), ResolveError::Inside))
+    let passed = itself.map(ResolveError::Itself).or(inside.map(ResolveError::Inside));
+    Err(passed.unwrap_or_else(|| ResolveError::NotFound(program.to_owned())))
 }
 
 /// Without links, so that no link hides where something is.

@@ -19,11 +19,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::Message;
-use super::agent::{Happening, Plan, Running, SCRATCH};
+use super::agent::{Happening, Origin, Plan, Running, SCRATCH};
 use super::core::{Core, Effect, ended};
 use super::limits::{Limits, Reached};
 use super::policy::Policy;
 use super::stderr;
+use crate::bridge::{Bridge, Heard};
 use crate::log::{Committed, EventLog, LogWriter};
 use crate::process::TreeSignal;
 use crate::store::{Append, StoreError};
@@ -48,8 +49,12 @@ pub(crate) struct Parts {
     pub(crate) writer: LogWriter,
     pub(crate) commands: mpsc::Receiver<Message>,
     pub(crate) summary: watch::Sender<SessionSummary>,
-    /// The agent's own id of the session to go on with.
-    pub(crate) resume: Option<String>,
+    /// What the agent goes on with.
+    pub(crate) origin: Origin,
+    /// The session that it is a copy of, for readers.
+    pub(crate) forked_from: Option<String>,
+    /// The MCP servers that the client hosts, where the agent cannot.
+    pub(crate) bridge: Option<Bridge>,
     /// Calls that must count once with the creation.
     pub(crate) keys: Vec<(String, String)>,
 }
@@ -66,8 +71,10 @@ pub(crate) struct Actor {
     writer: LogWriter,
     commands: mpsc::Receiver<Message>,
     summary: watch::Sender<SessionSummary>,
-    /// The agent's own id by which its next process goes on.
-    resume: Option<String>,
+    /// What its next process goes on with.
+    origin: Origin,
+    forked_from: Option<String>,
+    pub(super) bridge: Option<Bridge>,
     pub(super) process: Option<Running>,
     pub(super) calls: BTreeMap<u64, Waiting>,
     next_call: u64,
@@ -129,7 +136,9 @@ impl Actor {
             writer: parts.writer,
             commands: parts.commands,
             summary: parts.summary,
-            resume: parts.resume,
+            origin: parts.origin,
+            forked_from: parts.forked_from,
+            bridge: parts.bridge,
             process: None,
             calls: BTreeMap::new(),
             next_call: 1,
@@ -161,7 +170,9 @@ impl Actor {
         started: oneshot::Sender<Result<(), GatewayError>>,
     ) -> bool {
         let agent_type = self.plan.agent;
-        self.core.emit(SessionStarted { agent_type, config: self.config.shown(), info: None });
+        let forked_from = self.forked_from.take().map(Text::from);
+        let config = self.config.shown();
+        self.core.emit(SessionStarted { agent_type, config, info: None, forked_from });
         // Nobody hears of a session that is not durable.
         let opened = match self.first_flush().await {
             Ok(()) => self.open().await,
@@ -236,6 +247,8 @@ impl Actor {
             () = until(deadline) => self.deadline_passed().await,
             result = committed(&mut self.in_flight) => self.committed(result),
             room = room.acquire_owned(), if wants_large => self.large = room.ok(),
+            // Before the agent's output: there is never more of it than clients have answered.
+            heard = heard(&mut self.bridge), if may_read && !self.is_over => self.heard(heard),
             happening = next(&mut self.process, may_read) => self.happened(happening).await,
         }
     }
@@ -326,7 +339,7 @@ impl Actor {
     /// Starts the agent. A process that serves one turn waits for its prompt.
     async fn open(&mut self) -> Result<(), GatewayError> {
         if self.plan.dialect.capabilities().process_per_turn {
-            let launch = self.plan.launch(&self.config, None, None, Some(""))?;
+            let launch = self.plan.launch(&self.config, &self.origin, None, Some(""))?;
             self.plan.program(&launch)?;
             self.core.book.ready();
             return Ok(());
@@ -336,12 +349,11 @@ impl Actor {
 
     async fn start_process(&mut self, prompt: Option<&str>) -> Result<(), GatewayError> {
         let session = self.core.book.record.summary.id.as_str().to_owned();
-        let resume = self.resume.as_deref();
-        let launch = self.plan.launch(&self.config, resume, Some(&session), prompt)?;
+        let launch = self.plan.launch(&self.config, &self.origin, Some(&session), prompt)?;
         let process = self.plan.start(launch).await?;
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
         self.process = Some(process);
-        self.core.book.ask_for(self.resume.clone());
+        self.core.book.ask_for(self.origin.wanted());
         self.tape.start(&mut self.core);
         Ok(())
     }
@@ -371,7 +383,10 @@ impl Actor {
         }
         if self.plan.dialect.capabilities().process_per_turn {
             self.core.book.ready();
-            self.resume = self.core.book.record.summary.native_session_id.clone();
+            // Until the agent has told its own id, the next process begins as this one did.
+            if let Some(id) = self.core.book.record.summary.native_session_id.clone() {
+                self.origin = Origin { resume: Some(id), fork: false };
+            }
             if !self.prompts.is_empty() {
                 self.core.effects.push(Effect::Start);
             }
@@ -522,6 +537,11 @@ impl Actor {
             (Effect::CloseStdin, Some(process)) => process.close_stdin(),
             (Effect::Signal(Signal::Interrupt), Some(_)) => self.signal(TreeSignal::Interrupt),
             (Effect::Signal(Signal::Terminate), Some(_)) => self.signal(TreeSignal::Terminate),
+            (Effect::Relay(connection, message), _) => {
+                if let Some(bridge) = &mut self.bridge {
+                    bridge.send(connection, &message);
+                }
+            }
             (Effect::Start, _) => self.wants_process = true,
             (Effect::Write(_) | Effect::CloseStdin | Effect::Signal(_), None) => {}
         }
@@ -546,7 +566,11 @@ impl Actor {
         let answered: BTreeSet<u64> = queued
             .filter_map(|effect| match effect {
                 Effect::Reply(call, _) => Some(call.0),
-                Effect::Write(_) | Effect::CloseStdin | Effect::Signal(_) | Effect::Start => None,
+                Effect::Write(_)
+                | Effect::CloseStdin
+                | Effect::Signal(_)
+                | Effect::Relay(..)
+                | Effect::Start => None,
             })
             .collect();
         let over: Vec<u64> = self
@@ -694,6 +718,13 @@ async fn committed(in_flight: &mut Option<InFlight>) -> Result<(), StoreError> {
 async fn next(process: &mut Option<Running>, may_read: bool) -> Happening {
     match process {
         Some(process) => process.next(may_read).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn heard(bridge: &mut Option<Bridge>) -> Heard {
+    match bridge {
+        Some(bridge) => bridge.next().await,
         None => std::future::pending().await,
     }
 }

@@ -1,6 +1,7 @@
 //! The agent's process: how it is started, and its three pipes.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -8,13 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Launch, Start, Stdin};
-use agentwire_protocol::session::OnLimit;
+use agentwire_protocol::session::{McpServer, OnLimit};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SessionConfig};
 use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::book::Wanted;
 use super::stderr::Stderr;
 use crate::process::{Contain, Control, LaunchFiles, Output, StdinPlan, prepare, resolve};
 use crate::settings::{AgentCommand, Settings};
@@ -26,6 +28,23 @@ const READ_LIMIT: usize = 128 << 10;
 /// as another user cannot be.
 const LEFT_GRACE: Duration = Duration::from_secs(5);
 
+/// The conversation that a process goes on with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    /// The agent's own id of it; none begins a new one.
+    pub(crate) resume: Option<String>,
+    /// It goes on in a copy.
+    pub(crate) fork: bool,
+}
+
+impl Origin {
+    /// What the process must say that it opened.
+    pub(super) fn wanted(&self) -> Option<Wanted> {
+        let id = self.resume.clone()?;
+        Some(if self.fork { Wanted::Copy(id) } else { Wanted::Same(id) })
+    }
+}
+
 /// How the processes of a session are started.
 #[derive(Clone)]
 pub(crate) struct Plan {
@@ -34,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) command: AgentCommand,
     pub(crate) contain: Arc<Contain>,
     pub(crate) settings: Arc<Settings>,
+    /// What the agent starts in place of MCP servers that the client hosts and it cannot reach.
+    pub(crate) offers: BTreeMap<String, McpServer>,
     /// Leave to hold large lines, shared by all sessions.
     pub(crate) room: Arc<Semaphore>,
 }
@@ -43,12 +64,13 @@ impl Plan {
     pub(crate) fn launch(
         &self,
         config: &SessionConfig,
-        resume: Option<&str>,
+        origin: &Origin,
         native_session_id: Option<&str>,
         prompt: Option<&str>,
     ) -> Result<Launch, GatewayError> {
         let config = self.forwarded(config);
-        let start = Start { config: &config, resume, native_session_id, prompt };
+        let resume = origin.resume.as_deref();
+        let start = Start { config: &config, resume, fork: origin.fork, native_session_id, prompt };
         let mut launch = self.dialect.launch(&start)?;
         if let Some(program) = &self.command.program {
             launch.program = program.clone();
@@ -60,9 +82,18 @@ impl Plan {
         Ok(launch)
     }
 
+    /// What the agent runs with: MCP servers that it can reach.
+    pub(crate) fn reachable(&self, config: &SessionConfig) -> SessionConfig {
+        let mut config = config.clone();
+        if let Some(servers) = &mut config.mcp_servers {
+            servers.extend(self.offers.clone());
+        }
+        config
+    }
+
     /// What the agent is told: not what the gateway itself sees to.
     fn forwarded(&self, config: &SessionConfig) -> SessionConfig {
-        let mut config = config.clone();
+        let mut config = self.reachable(config);
         if config.on_limit.unwrap_or_default() == OnLimit::Ask {
             config.max_turns = None;
             config.max_budget_usd = None;

@@ -31,8 +31,8 @@ pub(crate) struct Book {
     is_silent: bool,
     /// Something waits for hooks that the gateway raised.
     is_hooked: bool,
-    /// The agent's own id that it must say it resumed.
-    asked: Option<String>,
+    /// What it must say that it opened.
+    asked: Option<Wanted>,
     /// What it said instead. From then on no id of it counts.
     refused: Option<String>,
     /// Open tool calls, for the rules.
@@ -78,8 +78,28 @@ pub(super) struct Raised {
     pub(super) blocked_path: Option<String>,
     pub(super) tool: Option<Tool>,
     pub(super) tool_use_id: Option<String>,
-    /// Raised by the gateway for a limit, not by the agent.
-    pub(super) is_ours: bool,
+    /// Who waits for the answer.
+    pub(super) asker: Asker,
+}
+
+/// Who waits for the answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// The agent, on its own wire.
+    Agent,
+    /// The gateway itself, at a limit.
+    Limit,
+    /// The agent, as the peer of an MCP server that the client hosts.
+    Relay,
+}
+
+/// What a process must say of the conversation that it opens.
+#[derive(Clone, Debug)]
+pub(super) enum Wanted {
+    /// That it is this one.
+    Same(String),
+    /// That it is another: a copy of this one.
+    Copy(String),
 }
 
 impl Book {
@@ -113,9 +133,9 @@ impl Book {
         self.refresh();
     }
 
-    /// The process that starts must say that it resumed that one.
-    pub(super) fn ask_for(&mut self, id: Option<String>) {
-        self.asked = id;
+    /// The process that starts must say that it opened that.
+    pub(super) fn ask_for(&mut self, wanted: Option<Wanted>) {
+        self.asked = wanted;
     }
 
     /// Why what was resumed is not what was asked for, if it is not.
@@ -129,9 +149,14 @@ impl Book {
             return;
         }
         match self.asked.take() {
-            Some(asked) if asked != id => {
+            Some(Wanted::Same(asked)) if asked != id => {
                 self.refused = Some(format!(
                     "the agent opened its session {id} in place of {asked}, which was to be resumed"
+                ));
+            }
+            Some(Wanted::Copy(asked)) if asked == id => {
+                self.refused = Some(format!(
+                    "the agent went on with its session {id} itself, which was to be copied"
                 ));
             }
             Some(_) | None => self.record.summary.native_session_id = Some(id),
@@ -218,7 +243,7 @@ impl Book {
             EventKind::TurnCompleted(turn) => {
                 turn.turn_number += self.turns_before;
                 self.turn_over(Some(turn.usage), turn.cost_usd);
-                if let Some(asked) = self.asked.take() {
+                if let Some(Wanted::Same(asked) | Wanted::Copy(asked)) = self.asked.take() {
                     self.refused = Some(format!("the agent never said that it resumed {asked}"));
                 }
             }
@@ -317,7 +342,7 @@ impl Book {
             blocked_path: words(&request.blocked_path),
             tool: tool.cloned(),
             tool_use_id: words(&request.tool_use_id),
-            is_ours: false,
+            asker: Asker::Agent,
         }
     }
 

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::actor::{Actor, NOBODY};
 use super::core::Effect;
+use super::hosted::MCP_MESSAGE;
 use crate::process::TreeSignal;
 
 /// How much may wait to be written to an agent that does not read.
@@ -36,6 +37,9 @@ impl Actor {
             Command::Finish => self.finish(call),
             Command::Settle(settlement) => self.settle(call, &settlement),
             Command::Configure(change) => self.configure(call, &change),
+            Command::Query { method, args } if self.bridge.is_some() && method == MCP_MESSAGE => {
+                self.server_says(call, &args)
+            }
             Command::Query { .. } | Command::Rewind { .. } => {
                 self.needs_process()?;
                 self.tape.command(call, &command, &mut self.core)
@@ -158,6 +162,7 @@ impl Actor {
         let waits = self.core.hooks.hold_prompts();
         self.end_hooks(TurnFailure::Interrupted, "the session was stopped");
         self.deny_all("the session was stopped");
+        self.deny_messages("the session was stopped");
         self.go_on();
         self.prompts.clear();
         let reason = if self.core.book.is_busy() || waits {

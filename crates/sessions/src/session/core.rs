@@ -21,6 +21,8 @@ pub(super) enum Effect {
     CloseStdin,
     /// Signal its tree.
     Signal(Signal),
+    /// Say that to the agent as one of its MCP servers.
+    Relay(u64, Json<'static>),
     /// Start the process of the next prompt.
     Start,
     /// Answer a call.

@@ -11,7 +11,7 @@ use agentwire_protocol::{
 use tokio::time::Instant;
 
 use super::actor::{Actor, NOBODY};
-use super::book::Raised;
+use super::book::{Asker, Raised};
 use super::core::Effect;
 use super::limits::Reached;
 use super::policy::{Asked, Verdict, on_disk};
@@ -105,11 +105,18 @@ impl Actor {
         if self.is_hook(id) {
             return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
         }
-        if raised.is_ours {
-            self.limit_answered(&raised, &answer)?;
-            self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
-        } else {
-            self.tape.command(call, &Command::Settle(settlement.clone()), &mut self.core)?;
+        match raised.asker {
+            Asker::Agent => {
+                self.tape.command(call, &Command::Settle(settlement.clone()), &mut self.core)?;
+            }
+            Asker::Limit => {
+                self.limit_answered(&raised, &answer)?;
+                self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+            }
+            Asker::Relay => {
+                self.settle_message(&raised, &answer)?;
+                self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+            }
         }
         let (outcome, updated, always) = match &answer {
             Answer::Allow { updated_input, always, .. } => {
@@ -119,7 +126,7 @@ impl Actor {
             Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None, false),
         };
         let mut reason = settlement.message.clone();
-        if always && raised.kind == RequestKind::Permission && !raised.is_ours {
+        if always && raised.kind == RequestKind::Permission && raised.asker == Asker::Agent {
             let allowed = outcome == RequestOutcome::Allowed;
             let rule = self.policy.remember(&asked(&raised), allowed);
             reason = Some(reason.map_or(rule.clone(), |reason| format!("{reason} ({rule})")));
@@ -142,6 +149,9 @@ impl Actor {
         }
         self.deadlines.remove(&raised.id);
         self.core.hooks.permission_over(&raised.id);
+        if let Some(bridge) = &mut self.bridge {
+            bridge.settled(&raised.id);
+        }
         self.touch();
         if self.over.len() >= OVER_LIMIT {
             self.over.pop_front();
@@ -179,15 +189,23 @@ impl Actor {
 
     /// Denies everything that waits for somebody; the turn ends with it.
     pub(super) fn deny_all(&mut self, reason: &str) {
-        let waits = |raised: &&Raised| {
+        self.deny_each(reason, |raised| {
             matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
-        };
+        });
+    }
+
+    /// Denies what the agent wants of MCP servers.
+    pub(super) fn deny_messages(&mut self, reason: &str) {
+        self.deny_each(reason, |raised| raised.asker == Asker::Relay);
+    }
+
+    fn deny_each(&mut self, reason: &str, which: impl Fn(&Raised) -> bool) {
         let open: Vec<String> = self
             .core
             .book
             .requests
             .values()
-            .filter(waits)
+            .filter(|raised| which(raised))
             .map(|raised| raised.id.clone())
             .collect();
         open.iter().for_each(|id| self.deny(id, reason, true));
@@ -198,17 +216,18 @@ impl Actor {
         if self.is_hook(id) {
             return self.hook_unanswered(&raised);
         }
-        if raised.is_ours {
-            let _ = self.limit_answered(
-                &raised,
-                &Answer::Deny { message: None, interrupt: false, always: false },
-            );
-        } else {
-            let settlement =
-                Settlement { interrupt: Some(ends_turn), ..Settlement::deny(id, reason) };
-            // An agent that is gone cannot be told; the request is over all the same.
-            let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
-        }
+        let message = Some(reason.to_owned());
+        let denial = Answer::Deny { message, interrupt: false, always: false };
+        // An agent that is gone cannot be told; the request is over all the same.
+        let _ = match raised.asker {
+            Asker::Agent => {
+                let settlement =
+                    Settlement { interrupt: Some(ends_turn), ..Settlement::deny(id, reason) };
+                self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core)
+            }
+            Asker::Limit => self.limit_answered(&raised, &denial),
+            Asker::Relay => self.message_answered(&raised, denial),
+        };
         self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
     }
 
@@ -283,7 +302,7 @@ impl Actor {
         // No rule answers this: only somebody may raise a limit.
         self.core.raised.retain(|raised| raised.id != id);
         if let Some(raised) = self.core.book.requests.get_mut(&id) {
-            raised.is_ours = true;
+            raised.asker = Asker::Limit;
         }
         self.wait_for_answer(&id);
         self.reached = Some(reached);
@@ -318,7 +337,8 @@ impl Actor {
     /// Nobody is left whom a limit could let go on.
     pub(super) fn limit_is_moot(&mut self, reason: &str) {
         self.reached = None;
-        let ours = self.core.book.requests.values().find(|raised| raised.is_ours).cloned();
+        let ours =
+            self.core.book.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
         if let Some(raised) = ours {
             self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
         }

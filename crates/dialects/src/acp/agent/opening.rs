@@ -91,6 +91,13 @@ impl Translator {
         let resume = self.setup.resume.as_deref();
         let method = match resume {
             None => "session/new",
+            Some(_) if self.setup.fork && self.announces("sessionCapabilities.fork") => {
+                "session/fork"
+            }
+            Some(_) if self.setup.fork => {
+                let error = GatewayError::unsupported(self.name(), "the option fork");
+                return self.fail_opening(error, out);
+            }
             Some(_) if self.announces("sessionCapabilities.resume") => "session/resume",
             Some(_) if self.announces("loadSession") => "session/load",
             Some(_) => {
@@ -125,10 +132,15 @@ impl Translator {
             self.has_other_session = true;
             return out.emit(Other::named("otherSession"));
         }
-        let resumed = self.setup.resume.as_deref().map(Text::from);
+        let resumed = self.setup.resume.as_deref().map(Text::from).filter(|_| !self.setup.fork);
         // In a recording the replay names a session whose opening does not.
         let replayed = self.session.as_deref().map(Text::from);
         let id = opened.session_id.clone().or(resumed).or(replayed).map(Text::into_owned);
+        if self.setup.fork && id.is_none() {
+            let message = "the agent did not name the copy of its session";
+            return self.fail_opening(GatewayError::new(ErrorCode::StartFailed, message), out);
+        }
+        self.setup.fork = false;
         self.session = id.as_ref().map(Text::to_string);
         self.offers(&opened);
         // Of a recording it may be the result of `authenticate`, which says nothing.

@@ -10,6 +10,7 @@ use super::calls::{acknowledge, write_line};
 use super::requests::{Ask, Sort, Wire};
 use super::{NAME, Translator};
 use crate::hooks::{self, DENIED, Object, read_object};
+use crate::mcp;
 use crate::tape::Out;
 
 /// An answer to a request.
@@ -98,7 +99,7 @@ fn reply(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
     match ask.sort {
         Sort::Tool | Sort::Question => permission(ask, answer),
         Sort::Hook => hook(ask, answer),
-        Sort::Mcp => mcp(ask, without_rules(answer, "an MCP message")?),
+        Sort::Mcp => mcp(ask, answer),
         Sort::Elicitation => elicitation(without_rules(answer, "an elicitation")?),
         Sort::Other => other(without_rules(answer, "this request")?),
     }
@@ -183,32 +184,8 @@ fn hook(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
 
 /// Notifications want an answer too, or the server never gets its next message.
 fn mcp(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
-    let message: Object =
-        ask.input.as_ref().and_then(|message| message.read().ok()).unwrap_or_default();
-    let id = message.get("id").cloned().unwrap_or(Json::checked("0"));
-    let reply = match answer {
-        Answer::HookOutput(reply) => {
-            let fields: Object = read_object(&reply)?;
-            if fields.contains_key("mcp_response") {
-                return Ok(Reply::Success(reply));
-            }
-            reply
-        }
-        Answer::Allow { updated_input, .. } => {
-            let result = updated_input.unwrap_or(Json::checked("{}"));
-            json_rpc(id, "result", result)
-        }
-        Answer::Deny { message, .. } => {
-            let message = message.unwrap_or_else(|| DENIED.to_owned());
-            json_rpc(id, "error", Json::of(&json!({ "code": -32000, "message": message })))
-        }
-        Answer::Answers(_) => return Err(unfit("answers", "an MCP message")),
-    };
+    let reply = mcp::reply(ask.input.as_ref(), answer)?;
     Ok(Reply::Success(Json::of(&BTreeMap::from([("mcp_response", reply)]))))
-}
-
-fn json_rpc(id: Json<'static>, outcome: &str, value: Json<'static>) -> Json<'static> {
-    Json::of(&BTreeMap::from([("jsonrpc", Json::of(&"2.0")), ("id", id), (outcome, value)]))
 }
 
 fn elicitation(answer: Answer) -> Result<Reply, GatewayError> {

@@ -35,6 +35,7 @@ const QUERIES: &[(&str, &str, &[&str])] = &[
     ("mcpSetServers", "mcp_set_servers", &["servers"]),
     ("mcpToggle", "mcp_toggle", &["serverName", "enabled"]),
     ("mcpReconnect", "mcp_reconnect", &["serverName"]),
+    ("mcpMessage", "mcp_message", &["server_name", "message"]),
     ("stopTask", "stop_task", &["task_id"]),
     ("getTaskOutput", "get_task_output", &["task_id"]),
     ("backgroundTasks", "background_tasks", &["tool_use_id"]),

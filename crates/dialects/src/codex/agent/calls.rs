@@ -299,7 +299,7 @@ impl Translator {
             Some(thread) => {
                 params.insert("threadId".to_owned(), json!(thread));
                 params.insert("excludeTurns".to_owned(), json!(true));
-                "thread/resume"
+                if self.fork { "thread/fork" } else { "thread/resume" }
             }
             None => "thread/start",
         };
@@ -312,12 +312,12 @@ impl Translator {
         let Some(id) = id else {
             return self.fail_open("codex opened no thread".to_owned(), out);
         };
-        if self.resume.as_ref().is_some_and(|asked| *asked != id) {
-            let error = format!("codex opened the thread {id} in place of the one to resume");
+        let origin = result.get("thread").and_then(|thread| thread.get("forkedFromId")?.string());
+        if let Some(error) = self.mistaken(&id, origin.as_deref()) {
             return self.fail_open(error, out);
         }
         self.threads.main().id.clone_from(&id);
-        self.resume = Some(id);
+        self.goes_on(id);
         self.wire.stage = Stage::Open;
         self.ready(opened, out);
         self.next_turn(out);

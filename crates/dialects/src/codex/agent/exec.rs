@@ -92,15 +92,14 @@ impl Translator {
             self.threads.main().id = id.to_owned();
         }
         // A name that is not found silently opens a new thread (`exec-resume-sess-id`).
-        if !out.is_recording() && self.resume.as_deref().is_some_and(|asked| asked != id) {
-            let error = format!("codex opened the thread {id} in place of the one to resume");
+        if let Some(error) = self.mistaken(id, None).filter(|_| !out.is_recording()) {
             let code = Some(Text::from("resumeFailed"));
             out.emit(ErrorEvent { code, ..ErrorEvent::new(error.as_str()) });
             self.last_error = Some(error);
             out.act(Action::Signal(Signal::Terminate));
             return;
         }
-        self.resume = Some(id.to_owned());
+        self.goes_on(id.to_owned());
     }
 
     fn exec_completed(&mut self, usage: &Usage<'_>, out: &mut Out<'_>) {

@@ -1,0 +1,142 @@
+//! Messages to MCP servers that the client hosts: JSON-RPC 2.0, whichever wire brings them.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
+use serde_json::json;
+
+use crate::hooks::{DENIED, Object};
+
+/// The method by which whoever asked says that it no longer waits.
+const CANCELLED: &str = "\"notifications/cancelled\"";
+
+/// What an answer of a client says to the server's peer: the bare JSON-RPC message. `hookOutput` is
+/// that message, or has it as `mcp_response`, as the Claude SDKs do.
+pub fn reply(message: Option<&Json<'_>>, answer: Answer) -> Result<Json<'static>, GatewayError> {
+    let unsupported = |what: &str| Err(GatewayError::unsupported("an MCP server", what));
+    let message = message.map(fields).unwrap_or_default();
+    let id = message.get("id").cloned().unwrap_or(Json::checked("0"));
+    match answer {
+        Answer::HookOutput(reply) => {
+            let fields: Object = reply.read().map_err(|_| {
+                GatewayError::new(ErrorCode::InvalidMessage, "hookOutput must be a JSON object")
+            })?;
+            Ok(fields.get("mcp_response").cloned().unwrap_or(reply))
+        }
+        Answer::Allow { updated_permissions: Some(_), .. } => unsupported("updatedPermissions"),
+        Answer::Allow { always: true, .. } => unsupported("remember session"),
+        Answer::Allow { updated_input, .. } => {
+            Ok(json_rpc(id, "result", updated_input.unwrap_or(Json::checked("{}"))))
+        }
+        Answer::Deny { message, .. } => {
+            Ok(failure(id, -32000, message.as_deref().unwrap_or(DENIED)))
+        }
+        Answer::Answers(_) => Err(GatewayError::new(
+            ErrorCode::InvalidMessage,
+            "answers are no answer to an MCP message; give behavior or hookOutput",
+        )),
+    }
+}
+
+/// The same, as the one who sent `message` must get it: under the id it gave, with a result or an
+/// error. Nothing, if it waits for no reply.
+pub fn response(
+    message: Option<&Json<'_>>,
+    answer: Answer,
+) -> Result<Option<Json<'static>>, GatewayError> {
+    let said = reply(message, answer)?;
+    let Some(id) = message.and_then(awaited) else { return Ok(None) };
+    let mut reply = fields(&said);
+    if reply.contains_key("result") == reply.contains_key("error") {
+        let message = "the answer to an MCP message must have either a result or an error";
+        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+    }
+    reply.insert("jsonrpc".to_owned(), Json::of(&"2.0"));
+    reply.insert("id".to_owned(), id);
+    Ok(Some(Json::of(&reply)))
+}
+
+/// A reply that says what went wrong.
+pub fn failure(id: Json<'static>, code: i32, message: &str) -> Json<'static> {
+    json_rpc(id, "error", Json::of(&json!({ "code": code, "message": message })))
+}
+
+/// The id under which the message's sender waits for a reply: none of a notification, and none of a
+/// reply.
+pub fn awaited(message: &Json<'_>) -> Option<Json<'static>> {
+    let mut message = fields(message);
+    message.contains_key("method").then(|| message.remove("id"))?.filter(|id| id.get() != "null")
+}
+
+/// The id of the message that this one cancels.
+pub fn cancelled(message: &Json<'_>) -> Option<Json<'static>> {
+    let message = fields(message);
+    message.get("method").filter(|method| method.get() == CANCELLED)?;
+    fields(message.get("params")?).remove("requestId")
+}
+
+fn fields(message: &Json<'_>) -> Object {
+    message.read().unwrap_or_default()
+}
+
+fn json_rpc(id: Json<'static>, outcome: &str, value: Json<'static>) -> Json<'static> {
+    Json::of(&BTreeMap::from([("jsonrpc", Json::of(&"2.0")), ("id", id), (outcome, value)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(text: &str) -> Answer {
+        Answer::HookOutput(Json::parse(text).expect("JSON").into_owned())
+    }
+
+    fn sent(message: &str, answer: Answer) -> Option<String> {
+        let reply = response(Some(&Json::checked(message)), answer).expect("an answer that fits");
+        reply.map(|reply| reply.get().to_owned())
+    }
+
+    #[test]
+    fn a_reply_has_the_id_of_its_message() {
+        let message = r#"{"jsonrpc":"2.0","id":"a","method":"tools/list"}"#;
+        let wanted = r#"{"id":"a","jsonrpc":"2.0","result":{"n":1e400}}"#;
+        for reply in [
+            r#"{"mcp_response":{"jsonrpc":"2.0","id":7,"result":{"n":1e400}}}"#,
+            r#"{"id":"a","result":{"n":1e400}}"#,
+            r#"{"result":{"n":1e400}}"#,
+        ] {
+            assert_eq!(sent(message, output(reply)).as_deref(), Some(wanted), "{reply}");
+        }
+        let denied = Answer::Deny { message: Some("no".into()), interrupt: false, always: false };
+        let wanted = r#"{"error":{"code":-32000,"message":"no"},"id":"a","jsonrpc":"2.0"}"#;
+        assert_eq!(sent(message, denied).as_deref(), Some(wanted));
+    }
+
+    #[test]
+    fn what_waits_for_nothing_gets_nothing() {
+        for message in [
+            r#"{"method":"notifications/initialized"}"#,
+            r#"{"method":"x","id":null}"#,
+            r#"{"id":1,"result":{}}"#,
+        ] {
+            assert_eq!(sent(message, output(r#"{"result":{}}"#)), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_refused() {
+        let message = Json::checked(r#"{"id":1,"method":"x"}"#);
+        for reply in ["[]", "{}", r#"{"mcp_response":3}"#, r#"{"result":1,"error":{}}"#] {
+            let error = response(Some(&message), output(reply)).expect_err("a refusal");
+            assert_eq!(error.code, ErrorCode::InvalidMessage, "{reply}");
+        }
+    }
+
+    #[test]
+    fn a_cancellation_names_its_message() {
+        let names = |text: &str| cancelled(&Json::checked(text)).map(|id| id.get().to_owned());
+        let message = r#"{"method":"notifications/cancelled","params":{"requestId":"a"}}"#;
+        assert_eq!(names(message).as_deref(), Some("\"a\""));
+        assert_eq!(names(r#"{"method":"tools/call","params":{"requestId":"a"}}"#), None);
+    }
+}

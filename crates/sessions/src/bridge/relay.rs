@@ -1,0 +1,45 @@
+//! The relay: the stdio MCP server that an agent starts in place of one that the client hosts. It is
+//! this same program started again; it copies lines between its stdio and the session's socket, and
+//! ends when either does.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+use crate::process::hide_memory;
+
+/// The first argument that makes this program a relay; the second is the socket.
+pub const VERB: &str = "mcp-bridge";
+
+/// The variable that holds the server's token.
+pub const TOKEN: &str = "AGENTWIRE_MCP_TOKEN";
+
+/// Relays until one of its ends is closed.
+pub fn run(socket: Option<&OsStr>) -> io::Result<()> {
+    let (Some(socket), Some(token)) = (socket, std::env::var_os(TOKEN)) else {
+        return Err(io::Error::other(
+            "mcp-bridge is started by agents that agentwire runs, to reach an MCP server that a \
+             client of agentwire hosts; by hand there is nothing to do with it",
+        ));
+    };
+    // The token stands in our environment.
+    let _ = hide_memory();
+    let failed = |error: io::Error| {
+        let message = format!("failed to reach the session at {}: {error}", socket.display());
+        io::Error::new(error.kind(), message)
+    };
+    let session = UnixStream::connect(socket).map_err(failed)?;
+    let mut greeting = token.into_encoded_bytes();
+    greeting.push(b'\n');
+    (&session).write_all(&greeting).map_err(failed)?;
+    let up = session.try_clone().map_err(failed)?;
+    thread::Builder::new().spawn(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut &up);
+        let _ = up.shutdown(Shutdown::Both);
+    })?;
+    // An agent that closed our stdout is one that ended us.
+    let _ = io::copy(&mut &session, &mut io::stdout().lock());
+    Ok(())
+}

@@ -1,0 +1,297 @@
+//! What a session begins with: new, resumed or as a copy, under which id, and by which way to the
+//! client's MCP servers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agentwire_dialects::agent::AgentDialect;
+use agentwire_dialects::driver;
+use agentwire_protocol::session::McpServer;
+use agentwire_protocol::{
+    AgentType, ErrorCode, GatewayError, Prompt, SessionConfig, SessionId, SessionRequest,
+    SessionState, SessionSummary,
+};
+use uuid::Uuid;
+
+use super::Hub;
+use crate::bridge::Bridge;
+use crate::clock;
+use crate::session::Origin;
+use crate::store::{Open, Record};
+use crate::sweep;
+
+/// A session that is wanted.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// Which agent.
+    pub agent: AgentType,
+    /// What to work on first.
+    pub prompt: Option<Prompt>,
+    /// The id it shall have, a UUID; without it, one that nobody has.
+    pub id: Option<SessionId>,
+    /// The session to go on with.
+    pub resume: Option<SessionId>,
+    /// The agent's own id of a session to go on with that is not in the log.
+    pub native_resume: Option<String>,
+    /// Go on in a copy: a session of its own, whose agent knows what the other's does.
+    pub fork: bool,
+    /// What it runs with. Of a session that is resumed, what is left out stays as it was.
+    pub config: SessionConfig,
+    /// Sent twice, it counts once.
+    pub key: Option<String>,
+}
+
+impl NewSession {
+    /// A session of that agent, with nothing said of it.
+    pub fn new(agent: AgentType) -> Self {
+        Self {
+            agent,
+            prompt: None,
+            id: None,
+            resume: None,
+            native_resume: None,
+            fork: false,
+            config: SessionConfig::default(),
+            key: None,
+        }
+    }
+
+    /// Whether the session is one that was before, under the same id.
+    pub(super) fn goes_on(&self) -> bool {
+        self.resume.is_some() && !self.fork
+    }
+
+    /// Refuses what contradicts itself.
+    pub(super) fn check(&self) -> Result<(), GatewayError> {
+        let message = match &self.id {
+            _ if self.resume.is_some() && self.native_resume.is_some() => {
+                "resume and nativeResume name two sessions; give one"
+            }
+            _ if self.fork && self.resume.is_none() && self.native_resume.is_none() => {
+                "fork needs resume: which session shall be copied?"
+            }
+            Some(_) if self.goes_on() => {
+                "a resumed session keeps its id; give no other, or fork it"
+            }
+            Some(id) if !is_uuid(id.as_str()) => "the session's id must be a UUID",
+            Some(_) | None => return Ok(()),
+        };
+        Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+    }
+}
+
+/// A session that is to start.
+pub(super) struct Beginning {
+    pub(super) record: Record,
+    pub(super) origin: Origin,
+    /// The session that it is a copy of, for readers.
+    pub(super) forked_from: Option<String>,
+}
+
+impl From<SessionRequest> for NewSession {
+    fn from(request: SessionRequest) -> Self {
+        Self {
+            prompt: (!request.prompt.is_empty()).then(|| Prompt::text(request.prompt)),
+            resume: request.session_id.map(SessionId::from),
+            config: request.config.unwrap_or_default(),
+            ..Self::new(request.agent_type)
+        }
+    }
+}
+
+impl Hub {
+    /// What the session begins with.
+    pub(super) async fn beginning(&self, new: &NewSession) -> Result<Beginning, GatewayError> {
+        let fork = new.fork;
+        let Some(from) = &new.resume else {
+            let mut record = self.created(new, new.config.clone()).await?;
+            let native = new.native_resume.clone();
+            // A copy has an id of its own, which the agent has yet to tell.
+            record.summary.native_session_id = native.clone().filter(|_| !fork);
+            let origin = Origin { resume: native.clone(), fork };
+            return Ok(Beginning { record, origin, forked_from: native.filter(|_| fork) });
+        };
+        if !fork {
+            return self.resumed(from, new).await;
+        }
+        let source = self.record(from).await?;
+        let native = resumable(&source, new)?;
+        let mut config = source.config;
+        merge(&mut config, &new.config);
+        let mut record = self.created(new, config).await?;
+        record.summary.title = source.summary.title;
+        let origin = Origin { resume: Some(native), fork };
+        Ok(Beginning { record, origin, forked_from: Some(from.as_str().to_owned()) })
+    }
+
+    /// The id of a new session: the one that is wanted, the one that the agent has it under already,
+    /// or one that nobody has.
+    async fn new_id(&self, new: &NewSession) -> Result<SessionId, GatewayError> {
+        let is_used = async |id: &SessionId| {
+            let wanted = id.clone();
+            let is_kept = self.ask(move |store| Ok(store.session(&wanted)?.is_some())).await?;
+            Ok::<_, GatewayError>(is_kept || self.live().contains_key(id))
+        };
+        if let Some(id) = &new.id {
+            return if is_used(id).await? { Err(taken(id)) } else { Ok(id.clone()) };
+        }
+        let same = matches!(new.agent, AgentType::Claude | AgentType::Demo) && !new.fork;
+        if let Some(native) = new.native_resume.as_deref().filter(|id| same && is_uuid(id)) {
+            let id = SessionId::from(native);
+            if !is_used(&id).await? {
+                return Ok(id);
+            }
+        }
+        Ok(SessionId::from(Uuid::new_v4().to_string()))
+    }
+
+    /// The way to MCP servers that the client hosts, where the agent has none of its own, and what it
+    /// starts to go it.
+    pub(super) async fn bridge(
+        &self,
+        dialect: &dyn AgentDialect,
+        config: &SessionConfig,
+    ) -> Result<(Option<Bridge>, BTreeMap<String, McpServer>), GatewayError> {
+        let servers = config.mcp_servers.iter().flatten();
+        let hosted = servers.filter(|(_, server)| server.kind.as_deref() == Some("sdk"));
+        let hosted: Vec<String> = hosted.map(|(name, _)| name.clone()).collect();
+        if hosted.is_empty() || dialect.capabilities().hosted_mcp {
+            return Ok((None, BTreeMap::new()));
+        }
+        let Some(executable) = &self.shared.settings.keeper else {
+            let what = "MCP servers of type sdk: there is no program to reach them by";
+            return Err(GatewayError::unsupported(dialect.agent_type().as_str(), what));
+        };
+        let (bridge, offers) = Bridge::open(hosted, executable).await?;
+        Ok((Some(bridge), offers))
+    }
+
+    async fn created(
+        &self,
+        new: &NewSession,
+        mut config: SessionConfig,
+    ) -> Result<Record, GatewayError> {
+        let id = self.new_id(new).await?;
+        let command = self.command(new.agent);
+        config.model = config.model.or(command.model);
+        config.driver = config.driver.or(command.driver);
+        self.shared.settings.defaults.apply(&mut config);
+        config.working_directory = Some(directory(config.working_directory.as_deref())?);
+        let dialect = driver(new.agent, config.driver.as_deref())?;
+        let now = clock::now();
+        Ok(Record {
+            summary: SessionSummary {
+                id,
+                agent_type: new.agent,
+                state: SessionState::Starting,
+                reason: None,
+                error: None,
+                title: None,
+                working_directory: config.working_directory.clone(),
+                model: config.model.clone(),
+                approval_mode: Some(config.approval_mode.unwrap_or_default()),
+                driver: Some(dialect.name().to_owned()),
+                native_session_id: None,
+                agent_version: None,
+                created_at: now.clone(),
+                updated_at: now,
+                last_seq: 0,
+                turns: 0,
+                usage: Default::default(),
+                cost_usd: None,
+                open_requests: 0,
+            },
+            owner: self.owner_name(),
+            config: config.kept(),
+            open: Open::default(),
+        })
+    }
+
+    /// A session that goes on.
+    async fn resumed(&self, id: &SessionId, new: &NewSession) -> Result<Beginning, GatewayError> {
+        let mut record = self.record(id).await?;
+        if record.summary.state != SessionState::Ended {
+            // Its owner may have died since we looked.
+            if let Some(owner) = self.owner_name() {
+                let data_dir = self.shared.settings.data_dir.clone();
+                self.ask(move |store| sweep::sweep(store, &data_dir, &owner)).await?;
+                record = self.record(id).await?;
+            }
+        }
+        if record.summary.state != SessionState::Ended {
+            let message =
+                format!("session {id} still runs; attach to it, stop it first, or fork it");
+            return Err(GatewayError::new(ErrorCode::Conflict, message));
+        }
+        let native = resumable(&record, new)?;
+        merge(&mut record.config, &new.config);
+        self.shared.settings.defaults.apply(&mut record.config);
+        record.config.working_directory =
+            Some(directory(record.config.working_directory.as_deref())?);
+        record.owner = self.owner_name();
+        let summary = &mut record.summary;
+        summary.state = SessionState::Starting;
+        summary.reason = None;
+        summary.error = None;
+        summary.model = record.config.model.clone().or(summary.model.take());
+        summary.approval_mode = Some(record.config.approval_mode.unwrap_or_default());
+        let origin = Origin { resume: Some(native), fork: false };
+        Ok(Beginning { record, origin, forked_from: None })
+    }
+}
+
+/// The agent's own id by which that session goes on, or why it cannot.
+fn resumable(record: &Record, new: &NewSession) -> Result<String, GatewayError> {
+    let SessionSummary { id, agent_type, native_session_id, .. } = &record.summary;
+    let message = match native_session_id {
+        _ if *agent_type != new.agent => {
+            let agent = agent_type.as_str();
+            format!("session {id} is one of {agent}; resume it with that agent")
+        }
+        Some(native) => return Ok(native.clone()),
+        None => format!(
+            "session {id} cannot be resumed: its agent never told its own id of it; start a new one"
+        ),
+    };
+    Err(GatewayError::new(ErrorCode::Conflict, message))
+}
+
+/// Somebody has that id.
+pub(super) fn taken(id: &SessionId) -> GatewayError {
+    let message = format!("there is a session {id} already; resume it, or give another id");
+    GatewayError::new(ErrorCode::Conflict, message)
+}
+
+/// In the one form that all agents take.
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && Uuid::try_parse(text).is_ok()
+}
+
+/// The directory to work in, absolute; the present one if none is given.
+fn directory(given: Option<&str>) -> Result<String, GatewayError> {
+    let invalid = |message: String| GatewayError::new(ErrorCode::InvalidMessage, message);
+    let path = Path::new(given.unwrap_or("."));
+    let path = path.canonicalize().map_err(|error| {
+        invalid(format!("failed to enter the directory {}: {error}", path.display()))
+    })?;
+    if !path.is_dir() {
+        return Err(invalid(format!("{} is not a directory", path.display())));
+    }
+    path.into_os_string().into_string().map_err(|path| {
+        invalid(format!("the directory {} has a name that is not UTF-8", path.display()))
+    })
+}
+
+/// What is given anew wins.
+fn merge(kept: &mut SessionConfig, given: &SessionConfig) {
+    let join = |kept: &SessionConfig, given: &SessionConfig| {
+        let mut fields = serde_json::to_value(kept).ok()?;
+        let given = serde_json::to_value(given).ok()?;
+        let (object, given) = (fields.as_object_mut()?, given.as_object()?);
+        object.extend(given.iter().map(|(name, value)| (name.clone(), value.clone())));
+        serde_json::from_value(fields).ok()
+    };
+    if let Some(joined) = join(kept, given) {
+        *kept = joined;
+    }
+}

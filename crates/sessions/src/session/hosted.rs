@@ -1,0 +1,143 @@
+//! MCP servers that the client hosts, where the agent cannot: what it says to them are requests, and
+//! what clients say to the agent goes out by the same relay.
+
+use agentwire_dialects::mcp;
+use agentwire_protocol::event::{
+    RequestKind, RequestOutcome, RequestRaised, SettledBy, input_digest,
+};
+use agentwire_protocol::{Answer, Call, Command, ErrorCode, GatewayError, Json, Text};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::actor::{Actor, NOBODY};
+use super::book::{Asker, Raised};
+use super::core::Effect;
+use crate::bridge::Heard;
+
+/// The query by which a client's server speaks first.
+pub(super) const MCP_MESSAGE: &str = "mcpMessage";
+
+impl Actor {
+    /// Something came by a relay.
+    pub(super) fn heard(&mut self, heard: Heard) {
+        self.core.journal.tick();
+        let Some(bridge) = &mut self.bridge else { return };
+        match heard {
+            Heard::Opened { connection, to } => bridge.opened(connection, to),
+            Heard::Closed { connection } => {
+                for request in bridge.closed(connection) {
+                    self.no_longer_asked(&request, "the agent ended the MCP server");
+                }
+            }
+            Heard::Message { connection, message, room } => {
+                self.cancel(connection, &message);
+                self.raise(connection, message, room);
+            }
+        }
+    }
+
+    /// A message for a server becomes a request, as the agents that host servers raise it.
+    fn raise(&mut self, connection: u64, message: Json<'static>, room: OwnedSemaphorePermit) {
+        let Some(bridge) = &mut self.bridge else { return };
+        let Some(server) = bridge.server(connection).map(str::to_owned) else { return };
+        let id = format!("mcp-{}", self.core.journal.last() + 1);
+        bridge.raised(id.clone(), connection, room);
+        self.core.emit(RequestRaised {
+            request_id: Text::from(id.as_str()),
+            kind: RequestKind::Mcp,
+            input_digest: input_digest(Some(&message)),
+            tool_name: None,
+            input: Some(message),
+            tool_use_id: None,
+            questions: Vec::new(),
+            suggestions: None,
+            options: Vec::new(),
+            title: None,
+            message: None,
+            name: Some(Text::from(server)),
+            callback_id: None,
+            schema: None,
+            blocked_path: None,
+        });
+        if let Some(raised) = self.core.book.requests.get_mut(&id) {
+            raised.asker = Asker::Relay;
+        }
+    }
+
+    /// The agent no longer waits for what this message cancels, if it cancels anything.
+    fn cancel(&mut self, connection: u64, message: &Json<'_>) {
+        let (Some(id), Some(bridge)) = (mcp::cancelled(message), &self.bridge) else { return };
+        let requests = &self.core.book.requests;
+        let is_meant = |request: &&str| {
+            let input = requests.get(*request).and_then(|raised| raised.input.as_ref());
+            input.and_then(mcp::awaited).is_some_and(|awaited| awaited == id)
+        };
+        let request = bridge.of(connection).find(is_meant).map(str::to_owned);
+        if let Some(request) = request {
+            self.no_longer_asked(&request, "the agent cancelled it");
+        }
+    }
+
+    fn no_longer_asked(&mut self, request: &str, reason: &str) {
+        if let Some(raised) = self.core.book.requests.get(request).cloned() {
+            let by = SettledBy::Agent;
+            self.close(&raised, RequestOutcome::Withdrawn, by, Some(reason), None);
+        }
+    }
+
+    /// A client answers a message.
+    pub(super) fn settle_message(
+        &mut self,
+        raised: &Raised,
+        answer: &Answer,
+    ) -> Result<(), GatewayError> {
+        if let Some(bridge) = &self.bridge {
+            bridge.asker(&raised.id).map_or(Ok(()), |connection| bridge.has_room(connection))?;
+        }
+        self.message_answered(raised, answer.clone())?;
+        if matches!(answer, Answer::Deny { interrupt: true, .. }) && self.core.book.is_busy() {
+            self.tape.command(NOBODY, &Command::Interrupt, &mut self.core)?;
+            self.escalate();
+        }
+        Ok(())
+    }
+
+    /// The agent gets the answer to its message; to a notification there is none.
+    pub(super) fn message_answered(
+        &mut self,
+        raised: &Raised,
+        answer: Answer,
+    ) -> Result<(), GatewayError> {
+        let response = mcp::response(raised.input.as_ref(), answer)?;
+        let Some(bridge) = &self.bridge else { return Ok(()) };
+        if let (Some(response), Some(connection)) = (response, bridge.asker(&raised.id)) {
+            self.core.effects.push(Effect::Relay(connection, response));
+        }
+        Ok(())
+    }
+
+    /// A client's server speaks first. A notification is for all relays of the server; a request
+    /// must be answered once, so that only the oldest gets it.
+    pub(super) fn server_says(
+        &mut self,
+        call: Call,
+        args: &[Json<'static>],
+    ) -> Result<(), GatewayError> {
+        let invalid = |message: &str| GatewayError::new(ErrorCode::InvalidMessage, message);
+        let (server, message) = match args {
+            [server, message] if message.get().starts_with('{') => (server, message),
+            _ => return Err(invalid("mcpMessage needs a server's name and a JSON-RPC message")),
+        };
+        let server: String =
+            server.read().map_err(|_| invalid("the server's name must be a string"))?;
+        let Some(bridge) = &self.bridge else { return Ok(()) };
+        let mut relays = bridge.relays(&server)?;
+        if mcp::awaited(message).is_some() {
+            relays.truncate(1);
+        }
+        relays.iter().try_for_each(|connection| bridge.has_room(*connection))?;
+        let told = relays.into_iter().map(|connection| Effect::Relay(connection, message.clone()));
+        self.core.effects.extend(told);
+        self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+        Ok(())
+    }
+}
