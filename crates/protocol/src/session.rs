@@ -399,6 +399,13 @@ impl NewSession {
     }
 }
 
+impl NewSession {
+    /// Whether the session is one that was before, under the same id.
+    pub fn goes_on(&self) -> bool {
+        self.resume.is_some() && !self.fork
+    }
+}
+
 impl From<SessionRequest> for NewSession {
     fn from(request: SessionRequest) -> Self {
         Self {

@@ -39,8 +39,6 @@ const FAREWELL: Duration = Duration::from_secs(8);
 /// few times while it is translated and kept.
 const LARGE_LINES: usize = 4;
 
-pub use self::beginning::NewSession;
-
 /// All sessions of this process.
 #[derive(Clone)]
 pub struct Hub {
@@ -119,7 +117,7 @@ impl Hub {
             return self.session(&SessionId::from(id));
         }
         let wanted = key.clone();
-        new.check()?;
+        beginning::check(&new)?;
         let Beginning { record, origin, forked_from } = self.beginning(&new).await?;
         let id = record.summary.id.clone();
         let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);

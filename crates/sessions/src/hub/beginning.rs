@@ -8,8 +8,8 @@ use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::driver;
 use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{
-    AgentType, ErrorCode, GatewayError, Prompt, SessionConfig, SessionId, SessionRequest,
-    SessionState, SessionSummary,
+    AgentType, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId, SessionState,
+    SessionSummary,
 };
 use uuid::Uuid;
 
@@ -20,64 +20,20 @@ use crate::session::Origin;
 use crate::store::{Open, Record};
 use crate::sweep;
 
-/// A session that is wanted.
-#[derive(Clone, Debug)]
-pub struct NewSession {
-    /// Which agent.
-    pub agent: AgentType,
-    /// What to work on first.
-    pub prompt: Option<Prompt>,
-    /// The id it shall have, a UUID; without it, one that nobody has.
-    pub id: Option<SessionId>,
-    /// The session to go on with.
-    pub resume: Option<SessionId>,
-    /// The agent's own id of a session to go on with that is not in the log.
-    pub native_resume: Option<String>,
-    /// Go on in a copy: a session of its own, whose agent knows what the other's does.
-    pub fork: bool,
-    /// What it runs with. Of a session that is resumed, what is left out stays as it was.
-    pub config: SessionConfig,
-    /// Sent twice, it counts once.
-    pub key: Option<String>,
-}
-
-impl NewSession {
-    /// A session of that agent, with nothing said of it.
-    pub fn new(agent: AgentType) -> Self {
-        Self {
-            agent,
-            prompt: None,
-            id: None,
-            resume: None,
-            native_resume: None,
-            fork: false,
-            config: SessionConfig::default(),
-            key: None,
+/// Refuses what contradicts itself.
+pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
+    let message = match &new.id {
+        _ if new.resume.is_some() && new.native_resume.is_some() => {
+            "resume and nativeResume name two sessions; give one"
         }
-    }
-
-    /// Whether the session is one that was before, under the same id.
-    pub(super) fn goes_on(&self) -> bool {
-        self.resume.is_some() && !self.fork
-    }
-
-    /// Refuses what contradicts itself.
-    pub(super) fn check(&self) -> Result<(), GatewayError> {
-        let message = match &self.id {
-            _ if self.resume.is_some() && self.native_resume.is_some() => {
-                "resume and nativeResume name two sessions; give one"
-            }
-            _ if self.fork && self.resume.is_none() && self.native_resume.is_none() => {
-                "fork needs resume: which session shall be copied?"
-            }
-            Some(_) if self.goes_on() => {
-                "a resumed session keeps its id; give no other, or fork it"
-            }
-            Some(id) if !is_uuid(id.as_str()) => "the session's id must be a UUID",
-            Some(_) | None => return Ok(()),
-        };
-        Err(GatewayError::new(ErrorCode::InvalidMessage, message))
-    }
+        _ if new.fork && new.resume.is_none() && new.native_resume.is_none() => {
+            "fork needs resume: which session shall be copied?"
+        }
+        Some(_) if new.goes_on() => "a resumed session keeps its id; give no other, or fork it",
+        Some(id) if !is_uuid(id.as_str()) => "the session's id must be a UUID",
+        Some(_) | None => return Ok(()),
+    };
+    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 
 /// A session that is to start.
@@ -86,17 +42,6 @@ pub(super) struct Beginning {
     pub(super) origin: Origin,
     /// The session that it is a copy of, for readers.
     pub(super) forked_from: Option<String>,
-}
-
-impl From<SessionRequest> for NewSession {
-    fn from(request: SessionRequest) -> Self {
-        Self {
-            prompt: (!request.prompt.is_empty()).then(|| Prompt::text(request.prompt)),
-            resume: request.session_id.map(SessionId::from),
-            config: request.config.unwrap_or_default(),
-            ..Self::new(request.agent_type)
-        }
-    }
 }
 
 impl Hub {

@@ -179,7 +179,7 @@ impl Actor {
             Err(error) => Err(error),
         };
         if opened.is_ok() {
-            self.core.raise_start(self.resume.is_some());
+            self.core.raise_start(self.origin.resume.is_some());
         }
         if let (Ok(()), Some(prompt)) = (&opened, prompt) {
             // Who starts a session hears of its first prompt by its events.
