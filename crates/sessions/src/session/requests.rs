@@ -180,9 +180,10 @@ impl Actor {
     pub(super) fn deny_late(&mut self, now: Instant) {
         let late = self.deadlines.iter().filter(|(_, at)| **at <= now);
         let late: Vec<String> = late.map(|(id, _)| id.clone()).collect();
-        let seconds = self.plan.settings.timing.request.unwrap_or_default().as_secs();
         for id in late {
             self.deadlines.remove(&id);
+            let patience = self.core.hooks.patience(&id).or(self.plan.settings.timing.request);
+            let seconds = patience.unwrap_or_default().as_secs();
             self.deny(&id, &format!("nobody answered within {seconds} s"), false);
         }
     }
@@ -214,7 +215,7 @@ impl Actor {
     fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
         let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
         if self.is_hook(id) {
-            return self.hook_unanswered(&raised);
+            return self.hook_unanswered(&raised, reason);
         }
         let message = Some(reason.to_owned());
         let denial = Answer::Deny { message, interrupt: false, always: false };

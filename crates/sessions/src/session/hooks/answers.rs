@@ -49,17 +49,14 @@ impl Actor {
         Ok(())
     }
 
-    /// Nobody answered a hook in time.
-    pub(in super::super) fn hook_unanswered(&mut self, raised: &Raised) {
+    /// Nobody answers a hook, for that reason.
+    pub(in super::super) fn hook_unanswered(&mut self, raised: &Raised, reason: &str) {
         let Some(call) = self.core.hooks.calls.get(&raised.id) else { return };
-        let event = call.event.as_str();
-        let reason =
-            format!("nobody answered the hook {event} within {} s", call.timeout.as_secs());
         let (outcome, output) = match call.blocks {
-            true => (RequestOutcome::Denied, Output::deny(&reason)),
+            true => (RequestOutcome::Denied, Output::deny(reason)),
             false => (RequestOutcome::Withdrawn, Output::default()),
         };
-        self.close(raised, outcome, SettledBy::Gateway, Some(&reason), None);
+        self.close(raised, outcome, SettledBy::Gateway, Some(reason), None);
         self.hook_told(&raised.id, output);
     }
 
