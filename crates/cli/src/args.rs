@@ -3,6 +3,7 @@
 mod run;
 mod verbs;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use agentwire_protocol::Profile;
@@ -127,6 +128,12 @@ pub(crate) enum Verb {
     /// Check the set-up, and say how to mend what is wrong
     #[command(after_long_help = DOCTOR_HELP)]
     Doctor(Doctor),
+    /// Be the `claude` program for those who drive it, with any agent behind
+    ///
+    /// Takes claude's own flags (`agentwire claude --help` lists them) and speaks its stream-json, so
+    /// that the official SDKs work with every agent. The same when called by the name `claude`.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Claude(Claude),
     /// Speak the unified protocol on stdin and stdout
     ///
     /// Command frames in, one JSON object a line; events and replies out. Any number of sessions.
@@ -265,6 +272,13 @@ impl std::str::FromStr for Speed {
             _ => Err("give a number such as 2 or 0.5, or `max`"),
         }
     }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Claude {
+    /// Claude's flags
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CLAUDE_FLAGS")]
+    pub(crate) args: Vec<OsString>,
 }
 
 #[derive(Debug, clap::Args)]

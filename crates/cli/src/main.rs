@@ -13,6 +13,8 @@ mod shown;
 mod terminal;
 mod view;
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use agentwire_sessions::bridge::relay;
@@ -33,7 +35,7 @@ fn main() -> ExitCode {
     if is(relay::VERB) {
         return small(relay::run(words.next().as_deref()).map_err(|error| error.to_string()));
     }
-    let args = Args::parse();
+    let args = Args::parse_from(command_line());
     let global = &args.global;
     print::log(global.log_level);
     let result: Result<ExitCode, Failure> = match args.verb {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Prune(args) => done(commands::prune::run(global, &args)),
         Verb::Agents(args) => done(commands::agents::run(global, &args)),
         Verb::Doctor(args) => done(commands::doctor::run(global, &args)),
+        Verb::Claude(args) => commands::claude::run(global, args.args.into_iter()),
         Verb::Unified => done(commands::front::unified(global)),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
@@ -80,6 +83,16 @@ fn small(result: Result<(), String>) -> ExitCode {
             ExitCode::from(keeper::NO_GATEWAY)
         }
     }
+}
+
+/// The words of the command line. Called by the name `claude`, the program is that.
+fn command_line() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let name = words.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == "claude") {
+        words.insert(1, OsString::from("claude"));
+    }
+    words
 }
 
 fn done<E: Into<Failure>>(result: Result<(), E>) -> Result<ExitCode, Failure> {

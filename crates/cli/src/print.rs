@@ -44,6 +44,11 @@ pub(crate) fn note(message: &str) {
     eprintln!("{message}");
 }
 
+/// A line as the answer.
+pub(crate) fn line(answer: &str) -> io::Result<()> {
+    writeln!(stdout(), "{answer}")
+}
+
 /// A JSON object as the answer, for programs.
 pub(crate) fn json(answer: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(answer)?;

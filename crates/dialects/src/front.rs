@@ -24,6 +24,10 @@ pub trait Front: Send {
     /// An event of a session that is followed: its JSON, as it stands in the log.
     fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox);
 
+    /// What became durable together has been shown. A request that a rule settled came and went before
+    /// this: whoever is asked need not hear of it.
+    fn on_pause(&mut self, _session: &SessionId, _out: &mut Outbox) {}
+
     /// A session that is followed is over: there are no more events.
     fn on_end(&mut self, _session: &SessionId, _out: &mut Outbox) {}
 

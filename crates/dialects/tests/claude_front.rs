@@ -86,6 +86,7 @@ impl Wire {
         };
         let text = serde_json::to_string(&event).expect("an event");
         self.front.on_event(&SessionId::from(ID), &text, &mut self.out);
+        self.front.on_pause(&SessionId::from(ID), &mut self.out);
         self.out.take()
     }
 

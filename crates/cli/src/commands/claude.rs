@@ -2,3 +2,226 @@
 
 pub(crate) mod argv;
 pub(crate) mod output;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::process::ExitCode;
+
+use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
+use agentwire_protocol::{AgentType, ErrorCode, NewSession, Prompt, SessionId};
+use agentwire_server::{Closing, Connection, serve};
+use agentwire_sessions::Hub;
+use agentwire_sessions::settings::StoreKind;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use self::argv::{Asked, InputFormat, Invocation, OutputFormat, Refused, Resume};
+use self::output::Output;
+use crate::args::Global;
+use crate::drive::Signals;
+use crate::failure::Failure;
+use crate::{engine, print, settings};
+
+/// How much of the answer may wait while it is put into another form.
+const PIPE: usize = 64 << 10;
+
+pub(crate) fn run(
+    global: &Global,
+    args: impl Iterator<Item = OsString>,
+) -> Result<ExitCode, Failure> {
+    match converse(global, args) {
+        Ok(code) => Ok(ExitCode::from(code)),
+        Err(Ended::Refused(refused)) => {
+            print::note(&refused.message);
+            Ok(ExitCode::from(refused.exit))
+        }
+        Err(Ended::Failed(failure)) => Err(failure),
+    }
+}
+
+/// Why there was no conversation.
+enum Ended {
+    Refused(Refused),
+    Failed(Failure),
+}
+
+impl From<Refused> for Ended {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl<E: Into<Failure>> From<E> for Ended {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8, Ended> {
+    let given = match argv::parse(args)? {
+        Asked::Version => {
+            print::line(argv::VERSION)?;
+            return Ok(0);
+        }
+        Asked::Help => None,
+        Asked::Session(given) => Some(given),
+    };
+    let mut loaded = settings::load(global)?;
+    let agent = loaded.agent.or_else(|| engine::installed(&loaded.engine));
+    let agent = agent.unwrap_or(AgentType::Demo);
+    let Some(given) = given else {
+        print::line(&argv::help(agent))?;
+        return Ok(0);
+    };
+    let here = std::env::current_dir()?;
+    let asked = given.with(agent, &here)?;
+    if asked.no_session_persistence {
+        loaded.engine.store = StoreKind::Memory;
+    }
+    let prompt = prompt(&asked)?;
+    let runtime = engine::runtime()?;
+    let code = runtime.block_on(async {
+        let hub = engine::hub(loaded).await?;
+        let code = speak(&hub, agent, asked, prompt).await;
+        hub.shutdown().await;
+        code
+    });
+    // A thread that waits for stdin must not keep the program from ending.
+    runtime.shutdown_background();
+    code
+}
+
+/// The prompt of a program that answers once; none where prompts come as messages.
+fn prompt(asked: &Invocation) -> Result<Option<Prompt>, Ended> {
+    if asked.input == InputFormat::StreamJson {
+        return Ok(None);
+    }
+    let mut text = asked.prompt.clone().unwrap_or_default();
+    if piped(asked.prompt.is_some())? {
+        let mut piped = Vec::new();
+        io::stdin().lock().read_to_end(&mut piped)?;
+        let piped = String::from_utf8_lossy(&piped);
+        let piped = piped.trim_end_matches(['\r', '\n']);
+        if !text.is_empty() && !piped.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(piped);
+    }
+    if text.trim().is_empty() {
+        let message = "Error: Input must be provided either through stdin or as a prompt argument \
+                       when using --print";
+        return Err(Refused { message: message.to_owned(), exit: 1 }.into());
+    }
+    Ok(Some(Prompt::text(text)))
+}
+
+/// Whether something comes on stdin. Who gave a prompt need not have closed it: then what does not come
+/// soon is not waited for.
+fn piped(has_prompt: bool) -> io::Result<bool> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        return Ok(false);
+    }
+    if !has_prompt {
+        return Ok(true);
+    }
+    let patience = rustix::event::Timespec { tv_sec: 3, tv_nsec: 0 };
+    let mut fds = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
+    Ok(rustix::event::poll(&mut fds, Some(&patience))? > 0)
+}
+
+async fn speak(
+    hub: &Hub,
+    agent: AgentType,
+    asked: Invocation,
+    prompt: Option<Prompt>,
+) -> Result<u8, Ended> {
+    let options = FrontOptions {
+        asks_client: asked.asks_client,
+        partial: asked.include_partial,
+        pid: std::process::id(),
+        new: session(hub, agent, &asked, prompt).await?,
+    };
+    let mut front = ClaudeFront::new(options);
+    let mut signals = Signals::new()?;
+    // A turn is finished though nobody says any more, however long it takes.
+    let closing = Closing { linger: None };
+    let code = match (asked.input, asked.output) {
+        (InputFormat::StreamJson, _) => {
+            let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout());
+            serve(hub, connection, &mut front, closing, signals.end()).await
+        }
+        (InputFormat::Text, OutputFormat::StreamJson) => {
+            let connection = Connection::lines(tokio::io::empty(), tokio::io::stdout());
+            serve(hub, connection, &mut front, closing, signals.end()).await
+        }
+        (InputFormat::Text, OutputFormat::Text | OutputFormat::Json) => {
+            let (write, read) = tokio::io::duplex(PIPE);
+            let connection = Connection::lines(tokio::io::empty(), write);
+            let (code, told) = tokio::join!(
+                serve(hub, connection, &mut front, closing, signals.end()),
+                tell(BufReader::new(read), &asked),
+            );
+            told?;
+            code
+        }
+    };
+    if let Some(failure) = front.failure() {
+        print::error(failure);
+    }
+    Ok(code)
+}
+
+/// Puts the messages into the form that is wanted.
+async fn tell(
+    mut messages: BufReader<tokio::io::DuplexStream>,
+    asked: &Invocation,
+) -> io::Result<()> {
+    let mut output = Output::new(asked, io::stdout());
+    let mut line = String::new();
+    while messages.read_line(&mut line).await? > 0 {
+        output.line(line.trim_end_matches('\n'))?;
+        line.clear();
+    }
+    output.finish()?;
+    Ok(())
+}
+
+async fn session(
+    hub: &Hub,
+    agent: AgentType,
+    asked: &Invocation,
+    prompt: Option<Prompt>,
+) -> Result<NewSession, Ended> {
+    let mut new = NewSession {
+        prompt,
+        id: asked.session_id.as_deref().map(SessionId::from),
+        fork: asked.fork,
+        config: asked.config.clone(),
+        ..NewSession::of(agent)
+    };
+    match &asked.resume {
+        None => {}
+        Some(Resume::Continue) => {
+            let here = std::env::current_dir()?;
+            new.resume = hub.latest(agent, &here).await?;
+            if new.resume.is_none() {
+                let message = "No conversation found to continue".to_owned();
+                return Err(Refused { message, exit: 1 }.into());
+            }
+        }
+        Some(Resume::Session(id)) => match hub.summary(&SessionId::from(id.as_str())).await {
+            Ok(session) => new.resume = Some(session.id),
+            // It may be one that the program itself began, without us.
+            Err(error)
+                if error.code == ErrorCode::SessionNotFound && agent == AgentType::Claude =>
+            {
+                new.native_resume = Some(id.clone());
+            }
+            Err(error) if error.code == ErrorCode::SessionNotFound => {
+                new.resume = Some(SessionId::from(id.as_str()));
+            }
+            Err(error) => return Err(error.into()),
+        },
+    }
+    Ok(new)
+}

@@ -48,6 +48,8 @@ pub struct ClaudeFront {
     calls: BTreeMap<Call, Then>,
     /// What came before the session ran.
     early: VecDeque<Early>,
+    /// What the client is to be asked, unless it is settled at once.
+    raised: Vec<(String, Vec<u8>, Shown)>,
     /// What the client was asked and has not answered.
     shown: BTreeMap<String, Shown>,
     /// What the agent said of itself.
@@ -97,6 +99,7 @@ impl ClaudeFront {
             flavour: Flavour::Control,
             calls: BTreeMap::new(),
             early: VecDeque::new(),
+            raised: Vec::new(),
             shown: BTreeMap::new(),
             info: AgentInfo::default(),
             greetings: Vec::new(),
@@ -282,6 +285,7 @@ impl ClaudeFront {
 
     fn settled(&mut self, settled: &RequestSettled<'_>, out: &mut Outbox) {
         let id = settled.request_id.decode();
+        self.raised.retain(|(raised, ..)| *raised != id);
         let Some(shown) = self.shown.remove(&*id) else { return };
         let ours = shown.is_answered && settled.by == SettledBy::Client;
         if !ours && self.flavour == Flavour::Control {
@@ -340,6 +344,13 @@ impl Front for ClaudeFront {
     fn on_event(&mut self, _session: &SessionId, event: &str, out: &mut Outbox) {
         if let Ok(event) = Event::from_json(event) {
             self.event(&event, out);
+        }
+    }
+
+    fn on_pause(&mut self, _session: &SessionId, out: &mut Outbox) {
+        for (id, line, shown) in std::mem::take(&mut self.raised) {
+            out.say(line);
+            self.shown.insert(id, shown);
         }
     }
 

@@ -70,22 +70,20 @@ impl ClaudeFront {
         }
         let native = native_line(event);
         let (tool, input) = self.tool(request);
-        match (self.flavour, native) {
-            (Flavour::Callback, _) if may_call_back(request.kind) => {
-                let payload = callback(request, tool, input.clone());
-                out.say_json(&CallbackRequest {
-                    kind: "callback.request",
-                    id: &id,
-                    session_id: session.as_str(),
-                    payload,
-                });
-            }
-            (_, Some(line)) => out.say(line),
-            (_, None) => {
-                let request = control_request(request, tool, input.clone());
-                out.say_json(&ControlRequest { kind: "control_request", request_id: &id, request });
-            }
-        }
+        let line = match (self.flavour, native) {
+            (Flavour::Callback, _) if may_call_back(request.kind) => Json::of(&CallbackRequest {
+                kind: "callback.request",
+                id: &id,
+                session_id: session.as_str(),
+                payload: callback(request, tool, input.clone()),
+            }),
+            (_, Some(line)) => Json::checked(line),
+            (_, None) => Json::of(&ControlRequest {
+                kind: "control_request",
+                request_id: &id,
+                request: control_request(request, tool, input.clone()),
+            }),
+        };
         let keys = request.questions.iter().map(|question| {
             let key = question.id.as_ref().unwrap_or(&question.question);
             (question.question.to_string(), key.to_string())
@@ -98,7 +96,7 @@ impl ClaudeFront {
             is_answered: false,
             is_refused: false,
         };
-        self.shown.insert(id, shown);
+        self.raised.push((id, line.get().as_bytes().to_vec(), shown));
     }
 
     /// The tool and its input as Claude would have them. A question is a tool of its own; other tools
