@@ -93,7 +93,7 @@ impl ClaudeFront {
     /// A client to be served.
     pub fn new(options: Options) -> Self {
         Self {
-            renderer: Renderer::new(Rendering { partial: options.partial }),
+            renderer: Renderer::new(Rendering { partial: options.partial }).only_named(),
             options,
             stage: Stage::Waiting,
             flavour: Flavour::Control,
@@ -118,6 +118,9 @@ impl ClaudeFront {
         match head.kind.as_str() {
             "user" => {
                 let prompt = prompt::read(text)?;
+                if let Some(id) = &prompt.message_id {
+                    self.renderer.name(id);
+                }
                 match &self.stage {
                     Stage::Running(session) => {
                         let call = out.command(session, Command::Prompt(prompt));

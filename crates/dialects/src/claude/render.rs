@@ -68,6 +68,8 @@ pub struct Renderer {
     edits: Recent,
     todos: Option<Json<'static>>,
     last: Option<LastResult>,
+    /// Messages whose fate is told; of all, if there is no list.
+    named: Option<Recent>,
     scanner: Scanner,
 }
 
@@ -111,12 +113,34 @@ impl Renderer {
         self.last.clone()
     }
 
+    /// What becomes of a message is told only of those that are named: a client that gives its messages
+    /// no ids hears nothing of the ids they were given.
+    pub fn only_named(mut self) -> Self {
+        self.named = Some(Recent::default());
+        self
+    }
+
+    /// The client gave a message this id.
+    pub fn name(&mut self, message: &str) {
+        if let Some(named) = &mut self.named {
+            named.add(message);
+        }
+    }
+
+    fn is_known(&mut self, text: &str) -> bool {
+        let Some(named) = &self.named else { return true };
+        let message = native::command_uuid(&mut self.scanner, text);
+        message.is_some_and(|message| named.count(&message) > 0)
+    }
+
     /// A line of Claude's own.
     fn pass(&mut self, text: &str, line: Line, say: &mut dyn FnMut(&str)) {
         match line {
             Line::Withheld => return,
             Line::Partial if !self.options.partial => return,
             Line::Partial | Line::Message => {}
+            Line::Lifecycle if self.is_known(text) => {}
+            Line::Lifecycle => return,
             Line::Init => {
                 self.turn.is_begun = true;
                 let session_id = native::session_id(&mut self.scanner, text);

@@ -21,6 +21,8 @@ pub(super) enum Line {
     Init,
     /// `result`
     Result,
+    /// `command_lifecycle`: what became of a message with an id
+    Lifecycle,
     /// Any other message.
     Message,
 }
@@ -72,6 +74,7 @@ fn sort(scanner: &mut Scanner, text: &str) -> Line {
             Some("session_state_changed") => Line::Withheld,
             _ => Line::Message,
         },
+        Some("command_lifecycle") => Line::Lifecycle,
         Some("keep_alive") => Line::Withheld,
         Some(name) if name.starts_with("control_") || name.starts_with("callback.") => {
             Line::Withheld
@@ -99,4 +102,10 @@ pub(super) fn last_result(scanner: &mut Scanner, text: &str) -> Option<LastResul
         is_error: result.read("is_error").unwrap_or(failed),
         text: words.into_owned(),
     })
+}
+
+/// The message that a line is about.
+pub(super) fn command_uuid(scanner: &mut Scanner, text: &str) -> Option<String> {
+    let document = scanner.scan_tolerant(text).ok()?;
+    document.root().get("command_uuid").and_then(Value::string).map(Cow::into_owned)
 }
