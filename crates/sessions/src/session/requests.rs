@@ -125,7 +125,7 @@ impl Actor {
             Answer::Deny { always, .. } => (RequestOutcome::Denied, None, *always),
             Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None, false),
         };
-        let mut reason = settlement.message.clone();
+        let mut reason = settlement.message.clone().or_else(|| settlement.error.clone());
         if always && raised.kind == RequestKind::Permission && raised.asker == Asker::Agent {
             let allowed = outcome == RequestOutcome::Allowed;
             let rule = self.policy.remember(&asked(&raised), allowed);

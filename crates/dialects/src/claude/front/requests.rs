@@ -75,7 +75,7 @@ impl ClaudeFront {
                 kind: "callback.request",
                 id: &id,
                 session_id: session.as_str(),
-                payload: callback(request, tool, input.clone()),
+                payload: callback(request, tool, input.clone(), native.is_some()),
             }),
             (_, Some(line)) => Json::checked(line),
             (_, None) => Json::of(&ControlRequest {
@@ -153,9 +153,8 @@ fn control_request<'r>(
             fields.insert("subtype", Json::of(&"can_use_tool"));
             fields.insert("display_name", Json::of(&tool));
             fields.insert("tool_name", Json::of(&tool));
-            fields.insert("input", tool_input);
-            let suggestions = request.suggestions.clone().unwrap_or(Json::checked("[]"));
-            fields.insert("permission_suggestions", suggestions);
+            fields.insert("input", tool_input.clone());
+            fields.insert("permission_suggestions", suggestions(&tool, &tool_input, request.kind));
             let title = request.title.as_ref().or(request.message.as_ref());
             fields.extend(title.map(|title| ("description", Json::of(title))));
             let path = request.blocked_path.as_ref();
@@ -192,6 +191,24 @@ fn control_request<'r>(
     fields
 }
 
+/// What "from now on" would mean, as a rule of Claude's: clients read no other words for it.
+pub(crate) fn suggestions(tool: &str, input: &Json<'_>, kind: RequestKind) -> Json<'static> {
+    #[derive(Deserialize)]
+    struct Command {
+        command: String,
+    }
+    if kind != RequestKind::Permission {
+        return Json::checked("[]");
+    }
+    let mut rule = json!({ "toolName": tool });
+    if let (Ok(Command { command }), Some(fields)) = (input.read(), rule.as_object_mut()) {
+        fields.insert("ruleContent".to_owned(), json!(command));
+    }
+    Json::of(&json!([
+        { "type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session" }
+    ]))
+}
+
 fn question(question: &Question<'_>) -> serde_json::Value {
     let options: Vec<_> = question
         .options
@@ -214,6 +231,7 @@ fn callback<'r>(
     request: &'r RequestRaised<'_>,
     tool: String,
     tool_input: Json<'r>,
+    is_native: bool,
 ) -> BTreeMap<&'static str, Json<'r>> {
     let mut payload = BTreeMap::new();
     if request.kind == RequestKind::Hook {
@@ -223,8 +241,11 @@ fn callback<'r>(
     } else {
         payload.insert("callback_type", Json::of(&"can_use_tool"));
         payload.insert("tool_name", Json::of(&tool));
-        payload.insert("tool_input", tool_input);
-        let suggestions = request.suggestions.clone().unwrap_or(Json::checked("[]"));
+        payload.insert("tool_input", tool_input.clone());
+        let suggestions = match &request.suggestions {
+            Some(own) if is_native => own.clone(),
+            Some(_) | None => suggestions(&tool, &tool_input, request.kind),
+        };
         payload.insert("suggestions", suggestions);
         let path = request.blocked_path.as_ref();
         payload.extend(path.map(|path| ("blocked_path", Json::of(path))));
