@@ -146,7 +146,7 @@ fn flags_are_read_as_claude_reads_them() {
     let place = Place::new();
     for (flags, words) in [
         (vec!["--no-such-flag"], "error: unknown option '--no-such-flag'"),
-        (vec!["--no-such-flag=3"], "error: unknown option '--no-such-flag'"),
+        (vec!["--no-such-flag=3"], "error: unknown option '--no-such-flag=3'"),
         (vec!["--permission-mode=odd"], "argument 'odd' is invalid"),
         (vec!["--max-turns", "0"], "argument '0' is invalid"),
         (vec!["--session-id=odd"], "Must be a valid UUID"),

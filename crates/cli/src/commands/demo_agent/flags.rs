@@ -1,11 +1,16 @@
 //! Claude's command line, as far as a demo can mean it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use agentwire_protocol::AgentType;
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::rules::{Mode, Rule, rules};
+use crate::commands::claude::argv::{
+    Fate, Fates, Flag, Group, Refused, Takes, Words, flag, invalid,
+};
 
 /// The version that the demo agent speaks like.
 pub(super) const VERSION: &str = "2.1.325 (demo)";
@@ -49,65 +54,40 @@ struct Streams {
     verbose: bool,
 }
 
-/// Flags that say nothing to an agent without a model, settings or plugins.
-const VAIN: [&str; 14] = [
-    "--agent",
-    "--betas",
-    "--debug-file",
-    "--effort",
-    "--fallback-model",
-    "--max-thinking-tokens",
-    "--permission-prompts",
-    "--plugin-dir",
-    "--setting-sources",
-    "--settings",
-    "--task-budget",
-    "--thinking",
-    "--thinking-display",
-    "--title",
-];
+/// What the demo agent has beside the flags of Claude.
+static OWN: &[Flag] = &[flag(
+    &["--state-dir"],
+    Takes::One("path"),
+    Group::Session,
+    Fates::NATIVE,
+    "where conversations are kept",
+)];
 
 impl Flags {
     /// Reads the arguments; an error is what Claude would say of them.
     pub(super) fn read(args: &[String]) -> Result<Self, String> {
+        let words = Words::read(args.iter().map(OsString::from), OWN);
+        let words = words.map_err(|refused| refused.message)?;
         let mut flags = Self::default();
-        let mut words = args.iter();
-        let mut only_words = false;
-        while let Some(word) = words.next() {
-            if only_words || !word.starts_with('-') || word == "-" {
-                flags.prompt = Some(word.clone());
-                continue;
+        for (flag, value) in &words.flags {
+            if flag.fates.with(AgentType::Demo) == Fate::Refused {
+                return Err(Refused::unsupported(flag, AgentType::Demo).message);
             }
-            if word == "--" {
-                only_words = true;
-                continue;
-            }
-            let (name, value) = match word.split_once('=') {
-                Some((name, value)) if name.starts_with("--") => (name, Some(value)),
-                _ => (word.as_str(), None),
-            };
-            if value.is_none() && flags.switch(name) {
-                continue;
-            }
-            let known = is_option(name);
-            match value.or_else(|| known.then(|| words.next().map(String::as_str)).flatten()) {
-                Some(value) if known => flags.option(name, value)?,
-                None if known => {
-                    return Err(format!("error: option '{name} <value>' argument missing"));
-                }
-                _ => return Err(format!("error: unknown option '{name}'")),
+            match value {
+                Some(value) => flags.option(flag, value)?,
+                None => flags.switch(flag.name())?,
             }
         }
+        flags.prompt = words.operands.into_iter().next();
         flags.check()?;
         Ok(flags)
     }
 
-    /// A flag without a value; false if it is none.
-    fn switch(&mut self, name: &str) -> bool {
+    /// A flag without a value. Many say nothing to an agent without a model, settings or plugins.
+    fn switch(&mut self, name: &str) -> Result<(), String> {
         match name {
-            "-p" | "--print" | "--strict-mcp-config" | "--debug" => {}
             "--verbose" => self.streams.verbose = true,
-            "-v" | "--version" => self.version = true,
+            "--version" => self.version = true,
             "--include-partial-messages" => self.partial_messages = true,
             "--forward-subagent-text" => self.forward_subagent_text = true,
             "--fork-session" => self.fork = true,
@@ -117,38 +97,36 @@ impl Flags {
                 self.may_bypass = true;
                 self.mode = Mode::Bypass;
             }
-            _ => return false,
+            "--resume" => {
+                return Err("Error: --resume requires a valid session ID.".to_owned());
+            }
+            _ => {}
         }
-        true
+        Ok(())
     }
 
-    fn option(&mut self, name: &str, value: &str) -> Result<(), String> {
+    fn option(&mut self, flag: &Flag, value: &str) -> Result<(), String> {
         let text = || Some(value.to_owned());
-        let wrong = |what: &str| {
-            Err(format!("error: option '{name}' argument '{value}' is invalid. {what}"))
-        };
-        match name {
+        let wrong = |what: &str| Err(invalid(flag, value, what).message);
+        match flag.name() {
             "--output-format" | "--input-format" if value != "stream-json" => {
                 return wrong("The demo agent speaks stream-json only.");
             }
             "--output-format" => self.streams.output = true,
             "--input-format" => self.streams.input = true,
             "--permission-prompt-tool" => self.asks_on_stdio = value == "stdio",
-            "--permission-mode" => match Mode::named(value) {
-                Some(mode) => {
-                    self.mode = mode;
-                    self.may_bypass |= mode == Mode::Bypass;
-                }
-                None => return wrong(&format!("Allowed choices are {}.", Mode::names())),
-            },
+            "--permission-mode" => {
+                self.mode = Mode::named(value).unwrap_or_default();
+                self.may_bypass |= self.mode == Mode::Bypass;
+            }
             "--model" => self.model = text().filter(|model| !matches!(&**model, "" | "default")),
-            "-r" | "--resume" => self.resume = text(),
+            "--resume" => self.resume = text(),
             "--session-id" if Uuid::try_parse(value).is_err() => {
                 return Err("Error: Invalid session ID. Must be a valid UUID.".to_owned());
             }
             "--session-id" => self.session_id = text(),
-            "--allowedTools" | "--allowed-tools" => self.allowed.extend(rules(value)),
-            "--disallowedTools" | "--disallowed-tools" => self.disallowed.extend(rules(value)),
+            "--allowedTools" => self.allowed.extend(rules(value)),
+            "--disallowedTools" => self.disallowed.extend(rules(value)),
             "--tools" if value == "default" => self.tools = None,
             "--tools" => {
                 let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -200,31 +178,4 @@ impl Flags {
         }
         Ok(())
     }
-}
-
-fn is_option(name: &str) -> bool {
-    const OPTIONS: [&str; 21] = [
-        "--add-dir",
-        "--allowed-tools",
-        "--allowedTools",
-        "--append-system-prompt",
-        "--disallowed-tools",
-        "--disallowedTools",
-        "--input-format",
-        "--json-schema",
-        "--max-budget-usd",
-        "--max-turns",
-        "--mcp-config",
-        "--model",
-        "--output-format",
-        "--permission-mode",
-        "--permission-prompt-tool",
-        "--resume",
-        "--session-id",
-        "--state-dir",
-        "--system-prompt",
-        "--tools",
-        "-r",
-    ];
-    OPTIONS.contains(&name) || VAIN.contains(&name)
 }

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use super::json::Look as _;
+use crate::commands::claude::argv;
 
 /// When the agent asks before a tool runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,16 +131,7 @@ fn same_command(content: &str, command: &str) -> bool {
     simple && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// A list of rules, split at commas and spaces outside of parentheses.
+/// A list of rules.
 pub(super) fn rules(list: &str) -> Vec<Rule> {
-    let mut depth = 0_usize;
-    let parts = list.split(|c: char| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0 && (c == ',' || c == ' ')
-    });
-    parts.map(str::trim).filter(|rule| !rule.is_empty()).map(Rule::parse).collect()
+    argv::rules(list).map(Rule::parse).collect()
 }

@@ -1,0 +1,319 @@
+//! The command line of the `claude` program, as far as it means a session without a screen.
+//!
+//! [`parse`] looks at words only, so that `--version` costs nothing; what they mean for an agent, and
+//! the files they name, come with [`Given::with`].
+
+mod config;
+mod flag;
+mod help;
+mod sources;
+mod table;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+use agentwire_protocol::{AgentType, SessionConfig};
+use uuid::Uuid;
+
+pub(crate) use self::config::rules;
+pub(crate) use self::flag::{Fate, Fates, Flag, Group, Takes, flag};
+pub(crate) use self::words::{Words, invalid};
+
+/// What `--version` answers. SDKs ask for `X.Y.Z (Claude Code)`.
+pub(crate) const VERSION: &str = "2.1.325 (Claude Code)";
+
+/// What the arguments ask for.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Version,
+    Help,
+    Session(Given),
+}
+
+/// A command line that can be read; whether the agent can do it is not yet known.
+#[derive(Clone, Debug)]
+pub(crate) struct Given(Words);
+
+/// A session as the command line asks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Invocation {
+    /// The prompt on the command line.
+    pub(crate) prompt: Option<String>,
+    pub(crate) print: bool,
+    pub(crate) input: InputFormat,
+    pub(crate) output: OutputFormat,
+    pub(crate) verbose: bool,
+    /// What the agent is started with.
+    pub(crate) config: SessionConfig,
+    /// The client is asked for permissions on the wire; else what would ask is denied.
+    pub(crate) asks_client: bool,
+    /// The mode may change to `bypassPermissions`.
+    pub(crate) may_bypass: bool,
+    pub(crate) resume: Option<Resume>,
+    /// What is resumed gets a new id.
+    pub(crate) fork: bool,
+    /// A UUID.
+    pub(crate) session_id: Option<String>,
+    pub(crate) include_partial: bool,
+    pub(crate) include_hook_events: bool,
+    pub(crate) forward_subagent_text: bool,
+    pub(crate) replay_user_messages: bool,
+    pub(crate) no_session_persistence: bool,
+}
+
+/// How prompts come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputFormat {
+    Text,
+    StreamJson,
+}
+
+/// How the answer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputFormat {
+    Text,
+    Json,
+    StreamJson,
+}
+
+/// What is to be resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Resume {
+    /// The latest session of the directory.
+    Continue,
+    /// This one.
+    Session(String),
+}
+
+/// What the program says of a command line it does not take, on stderr.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) message: String,
+    pub(crate) exit: u8,
+}
+
+/// Reads the arguments, without the program's name.
+pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Asked, Refused> {
+    let words = Words::read(args, &[])?;
+    if words.has("--version") {
+        return Ok(Asked::Version);
+    }
+    if words.has("--help") {
+        return Ok(Asked::Help);
+    }
+    let first = words.operands.first().filter(|_| !words.literal);
+    if let Some(command) = first.filter(|word| table::COMMANDS.contains(&word.as_str())) {
+        return Err(Refused::new(format!(
+            "error: '{command}' is a command of the claude program that agentwire does not have; \
+             run the claude program for it, or write '-- {command}' if it is a prompt"
+        )));
+    }
+    Ok(Asked::Session(Given(words)))
+}
+
+/// What `--help` says to who drives this agent.
+pub(crate) fn help(agent: AgentType) -> String {
+    help::text(agent)
+}
+
+impl Given {
+    /// What it means for this agent, which works in this directory. Reads the files it names.
+    pub(crate) fn with(self, agent: AgentType, directory: &Path) -> Result<Invocation, Refused> {
+        let Words { flags, operands, .. } = self.0;
+        let mut kept = Vec::new();
+        for (flag, value) in flags {
+            let says_nothing = value.as_deref().is_some_and(|value| flag.vain.contains(&value));
+            match flag.fates.with(agent) {
+                _ if says_nothing && !speaks_claude(agent) => {}
+                Fate::Honoured | Fate::Forwarded => kept.push((flag, value)),
+                Fate::Dropped => {}
+                Fate::Refused => return Err(Refused::unsupported(flag, agent)),
+            }
+        }
+        let words = Kept(kept);
+        let resume = match (words.has("--continue"), words.maybe("--resume")) {
+            (_, Some(None | Some(""))) => {
+                return Err(Refused::new(
+                    "Error: --resume requires a valid session ID or session title when used with \
+                     --print. Usage: claude -p --resume <session-id|title>",
+                ));
+            }
+            (_, Some(Some(id))) => Some(Resume::Session(id.to_owned())),
+            (true, None) => Some(Resume::Continue),
+            (false, None) => None,
+        };
+        let include_partial = words.has("--include-partial-messages");
+        let invocation = Invocation {
+            prompt: operands.into_iter().next().filter(|prompt| !prompt.is_empty()),
+            print: words.has("--print"),
+            input: match words.last("--input-format") {
+                Some("stream-json") => InputFormat::StreamJson,
+                Some(_) | None => InputFormat::Text,
+            },
+            output: match words.last("--output-format") {
+                Some("stream-json") => OutputFormat::StreamJson,
+                Some("json") => OutputFormat::Json,
+                Some(_) | None => OutputFormat::Text,
+            },
+            verbose: words.has("--verbose"),
+            config: SessionConfig {
+                include_partial_messages: Some(include_partial),
+                ..config::config(&words, agent, directory)?
+            },
+            asks_client: words.last("--permission-prompt-tool") == Some("stdio")
+                && words.last("--permission-prompts") != Some("none"),
+            may_bypass: words.has("--allow-dangerously-skip-permissions")
+                || words.has("--dangerously-skip-permissions"),
+            resume,
+            fork: words.has("--fork-session"),
+            session_id: words.last("--session-id").map(str::to_owned),
+            include_partial,
+            include_hook_events: words.has("--include-hook-events"),
+            forward_subagent_text: words.has("--forward-subagent-text"),
+            replay_user_messages: words.has("--replay-user-messages"),
+            no_session_persistence: words.has("--no-session-persistence"),
+        };
+        invocation.check(words.has("--resume-session-at"))?;
+        Ok(invocation)
+    }
+}
+
+impl Invocation {
+    /// What cannot go together, in the words of the program.
+    fn check(&self, resumes_at: bool) -> Result<(), Refused> {
+        let streams_in = self.input == InputFormat::StreamJson;
+        let streams_out = self.output == OutputFormat::StreamJson;
+        let is_uuid = |id: &String| id.len() == 36 && Uuid::try_parse(id).is_ok();
+        let wrong = [
+            (
+                !self.session_id.as_ref().is_none_or(is_uuid),
+                "Error: Invalid session ID. Must be a valid UUID.",
+            ),
+            (
+                self.session_id.is_some() && self.resume.is_some() && !self.fork,
+                "Error: --session-id can only be used with --continue or --resume if \
+                 --fork-session is also specified.",
+            ),
+            (
+                streams_in && !streams_out,
+                "Error: --input-format=stream-json requires output-format=stream-json.",
+            ),
+            (
+                self.replay_user_messages && !(streams_in && streams_out),
+                "Error: --replay-user-messages requires both --input-format=stream-json and \
+                 --output-format=stream-json.",
+            ),
+            (
+                self.include_partial && !streams_out,
+                "Error: --include-partial-messages requires --print and \
+                 --output-format=stream-json.",
+            ),
+            (
+                resumes_at && !matches!(self.resume, Some(Resume::Session(_))),
+                "Error: --resume-session-at requires --resume",
+            ),
+            (
+                streams_out && !self.verbose,
+                "Error: When using --print, --output-format=stream-json requires --verbose",
+            ),
+        ];
+        match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
+            Some((_, message)) => Err(Refused::new(message)),
+            None => Ok(()),
+        }
+    }
+
+    /// The program would open its screen here; there is none.
+    pub(crate) fn refuse_screen(&self, stdin_is_terminal: bool) -> Result<(), Refused> {
+        if self.print || self.input == InputFormat::StreamJson || !stdin_is_terminal {
+            return Ok(());
+        }
+        Err(Refused::new(
+            "error: agentwire claude has no screen; use 'agentwire run' for a session on the \
+             terminal, or give a prompt with -p",
+        ))
+    }
+
+    /// The prompt of a session whose input is text: the words on the command line, then what stdin
+    /// holds, if it is no terminal.
+    pub(crate) fn text_prompt(&self, piped: &str) -> Result<String, Refused> {
+        let parts = [self.prompt.as_deref().unwrap_or_default(), piped];
+        let prompt =
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+        if prompt.trim().is_empty() {
+            return Err(Refused::new(
+                "Error: Input must be provided either through stdin or as a prompt argument when \
+                 using --print",
+            ));
+        }
+        Ok(prompt)
+    }
+}
+
+impl Refused {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), exit: 1 }
+    }
+
+    /// This agent has no such thing.
+    pub(crate) fn unsupported(flag: &Flag, agent: AgentType) -> Self {
+        let whose = if flag.fates.nowhere() {
+            "by agentwire".to_owned()
+        } else {
+            format!("with {}", agent.as_str())
+        };
+        Self::new(format!("error: option '{}' is not supported {whose}", flag.name()))
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+/// The flags that the agent takes, in the order in which they were given.
+struct Kept(Vec<(&'static Flag, Option<String>)>);
+
+impl Kept {
+    fn of<'k>(&'k self, name: &'k str) -> impl DoubleEndedIterator<Item = Option<&'k str>> {
+        let these = self.0.iter().filter(move |(flag, _)| flag.name() == name);
+        these.map(|(_, value)| value.as_deref())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.of(name).next().is_some()
+    }
+
+    /// The last one counts; it may be there without a value.
+    fn maybe<'k>(&'k self, name: &'k str) -> Option<Option<&'k str>> {
+        self.of(name).next_back()
+    }
+
+    fn last<'k>(&'k self, name: &'k str) -> Option<&'k str> {
+        self.maybe(name).flatten()
+    }
+
+    fn all<'k>(&'k self, name: &'k str) -> impl Iterator<Item = &'k str> {
+        self.of(name).flatten()
+    }
+
+    /// The last of this name, with the flag to complain about.
+    fn given<'k>(&'k self, name: &str) -> Option<(&'static Flag, &'k str)> {
+        let mut these = self.0.iter().rev();
+        these.find_map(|(flag, value)| (flag.name() == name).then_some((*flag, value.as_deref()?)))
+    }
+}
+
+/// Whether the agent's program takes the flags of `claude`.
+fn speaks_claude(agent: AgentType) -> bool {
+    match agent {
+        AgentType::Claude | AgentType::Demo => true,
+        AgentType::Codex | AgentType::Gemini | AgentType::Acp => false,
+    }
+}
