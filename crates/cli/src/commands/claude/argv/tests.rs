@@ -343,7 +343,7 @@ fn files_are_read_and_what_we_cannot_say_goes_on() {
     assert_eq!(claude(&["--system-prompt-file=prompt.txt"]).system_prompt, text("FILE\n"));
     let both = ["--system-prompt=A", "--system-prompt-file=prompt.txt", "--append-system-prompt=B"];
     assert_eq!(claude(&both).system_prompt, text("FILE\n\nA\n\nB"));
-    let inline = r#"{"mcpServers":{"c":{"url":"u","type":"http","timeout":5},"s":{"type":"sdk"}}}"#;
+    let inline = r#"{"mcpServers":{"c":{"timeout":5,"type":"http","url":"u"},"s":{"type":"sdk"}}}"#;
     let config = claude(&["--mcp-config", "mcp.json", "odd.json", inline]);
     let servers: Vec<_> = config.mcp_servers.unwrap().into_keys().collect();
     assert_eq!(servers, ["a", "s"]);
@@ -405,6 +405,7 @@ fn line(flag: &Flag) -> Vec<String> {
     match flag.name() {
         "--output-format" | "--input-format" | "--verbose" => line = vec!["-p".to_owned()],
         "--resume-session-at" => line.push("--resume=R".to_owned()),
+        "--permission-prompts" => line.push("--permission-prompt-tool=stdio".to_owned()),
         _ => {}
     }
     if flag.name() == "--input-format" {
