@@ -10,6 +10,7 @@ mod diff;
 pub mod front;
 pub mod gemini;
 pub mod json;
+pub mod jsonrpc;
 mod ledger;
 mod recent;
 mod said;
