@@ -192,11 +192,13 @@ fn run(id: u64, prompt: &str) -> String {
     call(id, "run", &json!({ "sessionId": SESSION, "prompt": prompt }))
 }
 
-const FIRST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"run","params":{"agent":"codex","prompt":"a"}}"#;
+const FIRST: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"run","params":{"agent":"codex","prompt":"a"}}"#;
 
 #[test]
 fn ids_come_back_byte_for_byte() {
-    for id in ["1", "-0.50", "1e400", "123456789012345678901234567890", r#""\u0061\ud83d""#, "null"] {
+    for id in ["1", "-0.50", "1e400", "123456789012345678901234567890", r#""\u0061\ud83d""#, "null"]
+    {
         let mut wire = Wire::new();
         wire.line(&format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"session/list"}}"#));
         let (call, ask) = wire.ask();
@@ -246,6 +248,7 @@ fn wrong_parameters_are_named() {
     let cases = [
         ("run", json!({ "prompt": "x", "promt": "y" }), "promt"),
         ("run", json!({ "prompt": 7 }), "integer `7`"),
+        ("run", json!({ "prompt": "" }), "neither text nor image"),
         ("run", json!({ "prompt": "x", "message": { "content": "y" } }), "not both"),
         ("run", json!({ "prompt": "x", "agent": "bob" }), "bob"),
         ("run", json!({ "prompt": "x", "options": { "modle": "y" } }), "modle"),
@@ -256,7 +259,11 @@ fn wrong_parameters_are_named() {
         ("session/configure", json!({ "sessionId": SESSION, "mode": "x" }), "mode"),
         ("request/settle", json!({ "sessionId": SESSION, "requestId": "r", "allow": 1 }), "allow"),
         ("request/settle", json!({ "requestId": "r" }), "sessionId"),
-        ("control", json!({ "sessionId": SESSION, "request": { "subtype": "rewind_files" } }), "user_message_id"),
+        (
+            "control",
+            json!({ "sessionId": SESSION, "request": { "subtype": "rewind_files" } }),
+            "user_message_id",
+        ),
     ];
     for (method, params, named) in cases {
         let mut wire = Wire::new();
@@ -307,10 +314,13 @@ fn a_run_is_answered_by_its_turn() {
     let mut wire = Wire::running(FIRST);
     assert_eq!(wire.follows, [(SessionId::from(SESSION), 0)]);
     wire.turn("a", "done");
-    let said: Vec<Value> = std::iter::from_fn(|| (!wire.said.is_empty()).then(|| wire.next())).collect();
+    let said: Vec<Value> =
+        std::iter::from_fn(|| (!wire.said.is_empty()).then(|| wire.next())).collect();
     let (reply, messages) = said.split_last().expect("a reply");
-    let shown: Vec<&str> =
-        messages.iter().map(|said| said["params"]["message"]["type"].as_str().expect("a message")).collect();
+    let shown: Vec<&str> = messages
+        .iter()
+        .map(|said| said["params"]["message"]["type"].as_str().expect("a message"))
+        .collect();
     assert_eq!(shown.first(), Some(&"system"));
     assert_eq!(shown.last(), Some(&"result"));
     assert!(messages.iter().all(|said| said["params"]["sessionId"] == SESSION));
@@ -355,7 +365,9 @@ fn runs_that_the_agent_folds_share_a_result() {
     }
     wire.turn_starts("a\n\nb\n\nc\n\nd");
     // Repeated by the agent, it is no further prompt; one that comes while the turn runs is.
-    wire.event(json!({ "type": "statusChanged", "status": "prompted", "message": "a\n\nb\n\nc\n\nd" }));
+    wire.event(
+        json!({ "type": "statusChanged", "status": "prompted", "message": "a\n\nb\n\nc\n\nd" }),
+    );
     wire.event(json!({ "type": "statusChanged", "status": "prompted", "message": "e" }));
     wire.turn_ends("all");
     for id in [1, 2, 3, 4] {
@@ -496,15 +508,20 @@ fn requests_are_shown_and_settled() {
     }));
     let shown = wire.answer();
     assert_eq!(shown["method"], "request");
-    assert_eq!(shown["params"], json!({ "sessionId": SESSION, "request": {
+    assert_eq!(
+        shown["params"],
+        json!({ "sessionId": SESSION, "request": {
         "requestId": "r1", "kind": "permission", "inputDigest": "d", "toolName": "Bash",
         "input": { "command": "ls" },
-    } }));
+    } })
+    );
     let params = json!({ "sessionId": SESSION, "requestId": "r1", "behavior": "allow" });
     for (id, code) in [(2, ErrorCode::RequestSettled), (3, ErrorCode::RequestNotFound)] {
         wire.line(&call(id, "request/settle", &params));
         let (settle, command) = wire.command();
-        assert!(matches!(command, Command::Settle(settlement) if settlement.request_id.as_str() == "r1"));
+        assert!(
+            matches!(command, Command::Settle(settlement) if settlement.request_id.as_str() == "r1")
+        );
         wire.reply(settle, Err(GatewayError::new(code, "late")));
     }
     assert_eq!(wire.error(), (json!(2), -32005, "requestSettled".to_owned()));
@@ -514,9 +531,12 @@ fn requests_are_shown_and_settled() {
     }));
     let over = wire.answer();
     assert_eq!(over["method"], "request/settled");
-    assert_eq!(over["params"], json!({
-        "sessionId": SESSION, "requestId": "r1", "outcome": "denied", "by": "policy", "reason": "no",
-    }));
+    assert_eq!(
+        over["params"],
+        json!({
+            "sessionId": SESSION, "requestId": "r1", "outcome": "denied", "by": "policy", "reason": "no",
+        })
+    );
     wire.is_quiet();
 }
 
@@ -529,10 +549,14 @@ fn attaching_again_shows_again_and_counts_once() {
     let (found, _) = wire.ask();
     wire.reply(found, Ok(Reply::Session(summary("working", 1))));
     let reply = wire.answer();
-    assert_eq!((&reply["result"]["sessionId"], &reply["result"]["session"]["state"]), (&json!(SESSION), &json!("working")));
+    assert_eq!(
+        (&reply["result"]["sessionId"], &reply["result"]["session"]["state"]),
+        (&json!(SESSION), &json!("working"))
+    );
     wire.seq = 0;
     wire.turn("a", "done");
-    let said: Vec<Value> = std::iter::from_fn(|| (!wire.said.is_empty()).then(|| wire.next())).collect();
+    let said: Vec<Value> =
+        std::iter::from_fn(|| (!wire.said.is_empty()).then(|| wire.next())).collect();
     assert_eq!(said.iter().filter(|said| said["method"] == "event").count(), 2);
     assert_eq!(said.iter().filter(|said| said["id"] == 1).count(), 1);
 }
@@ -546,12 +570,17 @@ fn control_requests_are_commands() {
     };
     let command = |request: Value| control(request).command().1;
     assert_eq!(command(json!({ "subtype": "interrupt" })), Command::Interrupt);
-    let Command::Configure(change) = command(json!({ "subtype": "set_model", "model": "m" })) else {
+    let Command::Configure(change) = command(json!({ "subtype": "set_model", "model": "m" }))
+    else {
         panic!("no change");
     };
     assert_eq!(change.model.as_deref(), Some("m"));
-    assert!(matches!(command(json!({ "subtype": "set_model", "model": null })), Command::Query { .. }));
-    let Command::Configure(change) = command(json!({ "subtype": "set_permission_mode", "mode": "plan" }))
+    assert!(matches!(
+        command(json!({ "subtype": "set_model", "model": null })),
+        Command::Query { .. }
+    ));
+    let Command::Configure(change) =
+        command(json!({ "subtype": "set_permission_mode", "mode": "plan" }))
     else {
         panic!("no change");
     };
@@ -641,10 +670,15 @@ fn every_agent_can_be_watched() {
             let line = line.trim_end();
             wire.feed(line);
             let said = wire.said.pop_front().expect("the event");
-            let head = format!(r#"{{"jsonrpc":"2.0","method":"event","params":{{"sessionId":"{SESSION}","event":"#);
+            let head = format!(
+                r#"{{"jsonrpc":"2.0","method":"event","params":{{"sessionId":"{SESSION}","event":"#
+            );
             assert_eq!(said, format!("{head}{line}}}}}"), "{name}");
             let event = Event::from_json(line).expect("an event");
             renderer.event(&event, &mut |message| {
+                if !is_promised(message) {
+                    return;
+                }
                 let said = wire.said.pop_front().expect("a message");
                 let head = format!(r#"{{"jsonrpc":"2.0","method":"message","params":{{"sessionId":"{SESSION}","message":"#);
                 assert_eq!(said, format!("{head}{message}}}}}"), "{name}");
@@ -653,7 +687,8 @@ fn every_agent_can_be_watched() {
                 let said: Value = serde_json::from_str(&said).expect("JSON");
                 match said["method"].as_str() {
                     Some(method) => {
-                        let kind = if method == "request" { "requestRaised" } else { "requestSettled" };
+                        let kind =
+                            if method == "request" { "requestRaised" } else { "requestSettled" };
                         assert_eq!(event.kind.name(), kind, "{name}: {said}");
                     }
                     None => {
@@ -669,4 +704,12 @@ fn every_agent_can_be_watched() {
         replies += wire.said.len();
         assert_eq!(replies, 1, "{name}");
     }
+}
+
+/// The rest of what Claude says is in the events.
+fn is_promised(message: &str) -> bool {
+    let text = agentwire_dialects::json::repair(message).expect("JSON");
+    let message: Value = serde_json::from_str(&text).expect("JSON");
+    let promised = ["assistant", "user", "system", "result", "stream_event"];
+    promised.iter().any(|kind| message["type"] == *kind)
 }

@@ -35,12 +35,18 @@ pub(super) fn read(
     images: Vec<Image>,
     message: Option<Json<'static>>,
 ) -> Result<Option<Prompt>, String> {
-    match (text, message) {
-        (None, None) if images.is_empty() => Ok(None),
-        (text, None) => Ok(Some(Prompt { images, ..Prompt::text(text.unwrap_or_default()) })),
-        (None, Some(message)) if images.is_empty() => user_message(&message).map(Some),
-        (_, Some(_)) => Err("give `prompt` and `images`, or `message`, not both".to_owned()),
+    let prompt = match (text, message) {
+        (None, None) if images.is_empty() => return Ok(None),
+        (text, None) => Prompt { images, ..Prompt::text(text.unwrap_or_default()) },
+        (None, Some(message)) if images.is_empty() => user_message(&message)?,
+        (_, Some(_)) => {
+            return Err("give `prompt` and `images`, or `message`, not both".to_owned());
+        }
+    };
+    if prompt.text.is_empty() && prompt.images.is_empty() {
+        return Err("the prompt has neither text nor image".to_owned());
     }
+    Ok(Some(prompt))
 }
 
 /// `{role, content}`, or a whole `{"type":"user","message":{role, content}}`.

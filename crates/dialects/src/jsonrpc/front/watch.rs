@@ -189,10 +189,11 @@ impl Watch {
         }
         let waits = event.seq > self.counted && !(self.turn.is_empty() && self.waiting.is_empty());
         view.renderer.event(event, &mut |line| {
-            if waits && is_result(&mut self.scanner, line) {
+            let sort = sort(&mut self.scanner, line);
+            if waits && sort == Sort::Result {
                 self.result = Some(line.to_owned());
             }
-            if is_shown {
+            if is_shown && sort != Sort::Other {
                 let message = Json::checked(line);
                 out.say_json(&Notification::new("message", MessageParams { session_id, message }));
             }
@@ -334,9 +335,24 @@ fn failed(message: String) -> GatewayError {
     GatewayError::new(ErrorCode::AgentFailed, message)
 }
 
-fn is_result(scanner: &mut Scanner, line: &str) -> bool {
-    let document = scanner.scan(line);
-    document.is_ok_and(|message| message.root().get("type").is_some_and(|kind| kind.is("result")))
+/// What a line of Claude's is to a client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Result,
+    Message,
+    /// Not one of the messages that are promised, such as `command_lifecycle`; the events have it.
+    Other,
+}
+
+fn sort(scanner: &mut Scanner, line: &str) -> Sort {
+    let Ok(document) = scanner.scan_tolerant(line) else { return Sort::Other };
+    // Of a doubled name most readers take the last.
+    let kind = document.root().fields().filter(|(name, _)| name == "type").last();
+    match kind.and_then(|(_, kind)| kind.string()).as_deref() {
+        Some("result") => Sort::Result,
+        Some("assistant" | "user" | "system" | "stream_event") => Sort::Message,
+        Some(_) | None => Sort::Other,
+    }
 }
 
 /// The agent's own text with our id as its last field.
