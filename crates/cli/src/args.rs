@@ -139,6 +139,12 @@ pub(crate) enum Verb {
     /// Command frames in, one JSON object a line; events and replies out. Any number of sessions.
     #[command(after_long_help = UNIFIED_HELP)]
     Unified,
+    /// Speak JSON-RPC 2.0 on stdin and stdout
+    ///
+    /// Calls in, one JSON object or batch a line; replies, and notifications with Claude's messages,
+    /// out. Any number of sessions, of any agent.
+    #[command(after_long_help = RPC_HELP)]
+    Rpc,
     /// The demo agent: Claude's protocol and flags, real tools, no model
     ///
     /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see
@@ -318,6 +324,15 @@ const UNIFIED_HELP: &str = r#"Try it:
 Frames: {"id","command":"start|attach|prompt|interrupt|stop|finish|settle|configure|query|rewind","sessionId",…}
 give {"id","reply":…} or {"id","error":{"code","message"}}. Events are bare: they have a "type".
 docs/protocols/unified.md has it all."#;
+
+const RPC_HELP: &str = r#"Try it:
+  echo '{"jsonrpc":"2.0","id":1,"method":"run","params":{"agent":"demo","prompt":"/say hello"}}' | agentwire rpc
+
+The reply is the turn's result; what comes before are notifications: "message" (assistant, user,
+system, result), "request" (answer it with request/settle), "event" if "events": true was given.
+Methods: run, session/create, session/send, session/interrupt, session/kill, session/list,
+session/events, session/attach, session/configure, request/settle, query, control.
+Sessions last until they are killed or stdin ends. docs/protocols/jsonrpc.md has it all."#;
 
 const TRANSLATE_HELP: &str = "\
 Examples:

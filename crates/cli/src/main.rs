@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => done(commands::doctor::run(global, &args)),
         Verb::Claude(args) => commands::claude::run(global, args.args.into_iter()),
         Verb::Unified => done(commands::front::unified(global)),
+        Verb::Rpc => done(commands::front::rpc(global)),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use agentwire_protocol::session::SystemPrompt;
 use agentwire_protocol::{AgentType, Call, Command, GatewayError, Json, SessionConfig};
 
 use crate::json::Value;
@@ -181,6 +182,16 @@ pub(crate) fn has_native_options(config: &SessionConfig) -> bool {
     let says = |json: &Json<'_>| !matches!(json.get(), "null" | "[]" | "{}" | "\"\"");
     let options = config.native_options.iter().flatten();
     options.into_iter().any(|(name, json)| NOT_HINTS.contains(&name.as_str()) && says(json))
+}
+
+/// What the agent is told in place of its own prompt, or after it. To clients of Claude an empty prompt
+/// is none at all; an agent that has its own keeps it then.
+pub(crate) fn own_prompt(config: &SessionConfig) -> Option<&SystemPrompt> {
+    let says = |prompt: &&SystemPrompt| match prompt {
+        SystemPrompt::Text(text) => !text.is_empty(),
+        SystemPrompt::Preset(_) => true,
+    };
+    config.system_prompt.as_ref().filter(says)
 }
 
 /// Refuses by name the first option that is given and cannot be taken.

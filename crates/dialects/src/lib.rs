@@ -11,6 +11,7 @@ pub mod front;
 pub mod gemini;
 pub mod hooks;
 pub mod json;
+pub mod jsonrpc;
 mod ledger;
 pub mod mcp;
 mod recent;

@@ -92,25 +92,16 @@ fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8,
 
 /// The prompt of a program that answers once; none where prompts come as messages.
 fn prompt(asked: &Invocation) -> Result<Option<Prompt>, Ended> {
+    asked.refuse_screen(io::stdin().is_terminal())?;
     if asked.input == InputFormat::StreamJson {
         return Ok(None);
     }
-    let mut text = asked.prompt.clone().unwrap_or_default();
+    let mut bytes = Vec::new();
     if piped(asked.prompt.is_some())? {
-        let mut piped = Vec::new();
-        io::stdin().lock().read_to_end(&mut piped)?;
-        let piped = String::from_utf8_lossy(&piped);
-        let piped = piped.trim_end_matches(['\r', '\n']);
-        if !text.is_empty() && !piped.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(piped);
+        io::stdin().lock().read_to_end(&mut bytes)?;
     }
-    if text.trim().is_empty() {
-        let message = "Error: Input must be provided either through stdin or as a prompt argument \
-                       when using --print";
-        return Err(Refused { message: message.to_owned(), exit: 1 }.into());
-    }
+    let text = String::from_utf8_lossy(&bytes);
+    let text = asked.text_prompt(text.trim_end_matches(['\r', '\n']))?;
     Ok(Some(Prompt::text(text)))
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use agentwire_dialects::front::Front;
+use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_dialects::unified::Unified;
+use agentwire_protocol::AgentType;
 use agentwire_server::{Closing, Connection, serve};
 
 use crate::args::Global;
@@ -16,18 +18,27 @@ const LINGER: Duration = Duration::from_secs(3);
 
 /// `agentwire unified`
 pub(crate) fn unified(global: &Global) -> Result<(), Failure> {
-    speak(global, &mut Unified::default())
+    speak(global, |_| Unified::default())
 }
 
-fn speak(global: &Global, front: &mut dyn Front) -> Result<(), Failure> {
+/// `agentwire rpc`
+pub(crate) fn rpc(global: &Global) -> Result<(), Failure> {
+    speak(global, JsonRpc::new)
+}
+
+/// Serves one client. Where it names no agent, it gets the one that the front is made with.
+fn speak<F: Front>(global: &Global, front: impl FnOnce(AgentType) -> F) -> Result<(), Failure> {
     let loaded = settings::load(global)?;
+    let named = loaded.agent;
     let runtime = engine::runtime()?;
     let result = runtime.block_on(async {
         let hub = engine::hub(loaded).await?;
+        let agent = named.or_else(|| engine::installed(hub.settings())).unwrap_or(AgentType::Demo);
+        let mut front = front(agent);
         let mut signals = Signals::new()?;
         let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout());
         let closing = Closing { linger: Some(LINGER) };
-        serve(&hub, connection, front, closing, signals.end()).await;
+        serve(&hub, connection, &mut front, closing, signals.end()).await;
         hub.shutdown().await;
         Ok(())
     });

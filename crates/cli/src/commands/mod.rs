@@ -2,7 +2,6 @@
 
 pub(crate) mod agents;
 pub(crate) mod attach;
-#[cfg_attr(not(test), expect(dead_code, reason = "the verb is not wired yet"))]
 pub(crate) mod claude;
 pub(crate) mod completions;
 pub(crate) mod demo_agent;

@@ -6,7 +6,7 @@ use agentwire_protocol::session::{McpServer, SystemPrompt};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
-use crate::agent::{Launch, Start, has_native_options, refuse};
+use crate::agent::{Launch, Start, has_native_options, own_prompt, refuse};
 use crate::gemini;
 
 pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, GatewayError> {
@@ -19,7 +19,7 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
         &[
             ("sandboxMode readOnly", sandbox == SandboxMode::ReadOnly),
             ("sandboxMode workspaceWrite", sandbox == SandboxMode::WorkspaceWrite && !is_gemini),
-            ("systemPrompt", config.system_prompt.is_some() && is_gemini),
+            ("systemPrompt", own_prompt(config).is_some() && is_gemini),
             ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
             ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
             ("agents", config.agents.is_some()),
@@ -97,7 +97,7 @@ pub(super) fn session(
             return Err(GatewayError::unsupported(name, "the option additionalDirectories"));
         }
     }
-    if let Some(prompt) = &config.system_prompt {
+    if let Some(prompt) = own_prompt(config) {
         if !announces("sessionCapabilities.systemPrompt") {
             return Err(GatewayError::unsupported(name, "the option systemPrompt"));
         }

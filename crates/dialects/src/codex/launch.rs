@@ -7,7 +7,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 use serde_json::{Map, Value, json};
 
 use super::{Driver, policy};
-use crate::agent::{Launch, Start, Stdin, has_native_options, refuse};
+use crate::agent::{Launch, Start, Stdin, has_native_options, own_prompt, refuse};
 
 /// `codex app-server`. All that a session runs with is said on stdin, where no other process of the
 /// machine reads it.
@@ -41,7 +41,7 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
         launch.files.insert("schema.json".to_owned(), format.schema.get().to_owned());
         launch.option("--output-schema", "{file:schema.json}");
     }
-    match &config.system_prompt {
+    match own_prompt(config) {
         None => {}
         Some(SystemPrompt::Text(text)) => {
             launch.files.insert("instructions.md".to_owned(), text.clone());
@@ -85,7 +85,7 @@ pub(super) fn thread_params(config: &SessionConfig) -> Result<Map<String, Value>
     }
     put("approvalPolicy", json!(mode.approval));
     put("sandbox", json!(mode.sandbox.word()));
-    match &config.system_prompt {
+    match own_prompt(config) {
         None => {}
         Some(SystemPrompt::Text(text)) => put("baseInstructions", json!(text)),
         Some(SystemPrompt::Preset(preset)) => {

@@ -2,7 +2,7 @@
 
 use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode};
 
-use crate::agent::{Launch, Start, Stdin, has_native_options, refuse};
+use crate::agent::{Launch, Start, Stdin, has_native_options, own_prompt, refuse};
 
 const NAME: &str = "gemini with stream-json";
 
@@ -15,7 +15,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
                 "sandboxMode readOnly (permissionMode plan comes near)",
                 config.sandbox_mode == Some(SandboxMode::ReadOnly),
             ),
-            ("systemPrompt", config.system_prompt.is_some()),
+            ("systemPrompt", own_prompt(config).is_some()),
             ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
             ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
             ("mcpServers (over ACP it can)", config.mcp_servers.is_some()),

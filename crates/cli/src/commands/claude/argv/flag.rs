@@ -173,6 +173,7 @@ impl Group {
 }
 
 impl Fate {
+    #[cfg(test)]
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Honoured => "honoured",

@@ -14,7 +14,7 @@ pub(crate) static FLAGS: &[Flag] = &[
     flag(&["-p", "--print"], Nothing, Session, Fates::HONOURED, "answer the prompt and exit"),
     flag(&["-c", "--continue"], Nothing, Session, Fates::HONOURED, "continue the latest session of this directory"),
     flag(&["-r", "--resume"], Maybe("session"), Session, Fates::HONOURED, "resume this session"),
-    flag(&["--fork-session"], Nothing, Session, Fates::CLAUDE, "resume under a new id"),
+    flag(&["--fork-session"], Nothing, Session, Fates::HONOURED, "resume under a new id"),
     flag(&["--session-id"], One("uuid"), Session, Fates::HONOURED, "the id of a new session"),
     flag(&["--resume-session-at"], One("message id"), Session, Fates::REAL, "resume up to this message"),
     flag(&["--resume-drops-turn"], One("message id"), Session, Fates::REAL, "resume without this turn"),

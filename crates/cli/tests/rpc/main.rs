@@ -1,0 +1,13 @@
+//! `agentwire rpc`: the program itself with the demo agent, over pipes.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod bad_input;
+mod client;
+mod documents;
+mod requests;
+mod runs;

@@ -1,0 +1,299 @@
+//! We serve it: calls in, replies and notifications out.
+
+mod open;
+mod options;
+mod params;
+mod prompt;
+mod replies;
+mod watch;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use agentwire_protocol::command::Delivery;
+use agentwire_protocol::{
+    AgentType, Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionId, SessionSummary,
+};
+use serde::Serialize;
+
+use self::open::{Wanted, opened};
+use self::params::{Open, Request};
+use self::replies::{Replies, Ticket};
+use self::watch::Watch;
+use super::wire::{self, Fault, Line, Message};
+use crate::front::{Ask, Front, Outbox, Reply};
+
+/// How many calls may wait for a reply at once.
+const OPEN_CALLS: usize = 256;
+
+/// One client of JSON-RPC.
+#[derive(Debug)]
+pub struct JsonRpc {
+    agent: AgentType,
+    replies: Replies,
+    calls: BTreeMap<Call, Pending>,
+    watches: BTreeMap<SessionId, Watch>,
+    /// Sessions that are looked up or resumed, and what waits for that: what a client wants of a
+    /// session happens in order.
+    opening: BTreeMap<SessionId, VecDeque<(Request, Ticket)>>,
+    /// Sessions that are over and wanted again, once all that happened in them is shown.
+    resuming: BTreeMap<SessionId, (Box<Open>, AgentType, Ticket)>,
+}
+
+/// What a reply of the gateway is for.
+#[derive(Debug)]
+enum Pending {
+    /// The reply is the client's.
+    Reply(Ticket),
+    /// A prompt that nobody waits for longer than until it is taken.
+    Sent(SessionId, Ticket),
+    /// A prompt of a run or of `session/create`. Of a run the watch has the ticket.
+    Prompt(SessionId, Box<Open>, Option<Ticket>),
+    Start(Box<Open>, Ticket),
+    Lookup(SessionId, Wanted, Ticket),
+    Kill(SessionId),
+}
+
+#[derive(Serialize)]
+struct Sessions {
+    sessions: Vec<SessionSummary>,
+}
+
+#[derive(Serialize)]
+struct Page {
+    events: Vec<Json<'static>>,
+    next: u64,
+}
+
+impl JsonRpc {
+    /// A client that has said nothing; where it names no agent, it gets this one.
+    pub fn new(agent: AgentType) -> Self {
+        Self {
+            agent,
+            replies: Replies::default(),
+            calls: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            opening: BTreeMap::new(),
+            resuming: BTreeMap::new(),
+        }
+    }
+
+    fn message(&mut self, message: Message, batch: Option<u64>, out: &mut Outbox) {
+        match message {
+            Message::Response => {}
+            Message::Invalid { id, fault } => {
+                let ticket = self.replies.ticket(Some(id), batch);
+                self.replies.give(ticket, Err(fault), out);
+            }
+            Message::Call(call) => {
+                let request = Request::read(&call.method, &call.params);
+                let is_full = self.replies.open() >= OPEN_CALLS;
+                let ticket = self.replies.ticket(call.id, batch);
+                match request {
+                    Ok(request) if is_full && !request.is_relief() => {
+                        let message = "too many calls are open; wait for a reply";
+                        let error = GatewayError::new(ErrorCode::Overloaded, message);
+                        self.replies.give(ticket, Err(error), out);
+                    }
+                    Ok(request) => self.request(request, ticket, out),
+                    Err(error) => self.replies.give(ticket, Err(error), out),
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, request: Request, ticket: Ticket, out: &mut Outbox) {
+        if let Some(waiting) = request.session().and_then(|id| self.opening.get_mut(id)) {
+            return waiting.push_back((request, ticket));
+        }
+        match request {
+            Request::Open(open) => self.open(open, ticket, out),
+            Request::Attach(attach) => {
+                self.look_up(attach.session.clone(), Wanted::Attach(attach), ticket, out);
+            }
+            Request::Kill(id) if self.watches.contains_key(&id) => self.kill(id, ticket, out),
+            Request::Kill(id) => self.look_up(id, Wanted::Kill, ticket, out),
+            Request::Command(id, command) => self.command(id, command, ticket, out),
+            Request::List { limit } => {
+                let call = out.ask(Ask::Sessions { limit });
+                self.calls.insert(call, Pending::Reply(ticket));
+            }
+            Request::Events { session, after, limit } => {
+                let call = out.ask(Ask::Events { session, after, limit });
+                self.calls.insert(call, Pending::Reply(ticket));
+            }
+        }
+    }
+
+    fn command(&mut self, id: SessionId, command: Command, ticket: Ticket, out: &mut Outbox) {
+        let text = match &command {
+            // One that joins a turn begins none.
+            Command::Prompt(Prompt { delivery: Some(Delivery::Steer), .. }) => None,
+            Command::Prompt(prompt) => Some(prompt.text.clone()),
+            Command::Start(_)
+            | Command::Attach { .. }
+            | Command::Interrupt
+            | Command::Stop
+            | Command::Finish
+            | Command::Settle(_)
+            | Command::Configure(_)
+            | Command::Query { .. }
+            | Command::Rewind { .. } => None,
+        };
+        let call = out.command(&id, command);
+        match (text, self.watches.get_mut(&id)) {
+            (Some(text), Some(watch)) => {
+                watch.prompted(call, &text, None);
+                self.calls.insert(call, Pending::Sent(id, ticket));
+            }
+            (Some(_) | None, _) => {
+                self.calls.insert(call, Pending::Reply(ticket));
+            }
+        }
+    }
+
+    fn kill(&mut self, id: SessionId, ticket: Ticket, out: &mut Outbox) {
+        let call = out.command(&id, Command::Stop);
+        if let Some(watch) = self.watches.get_mut(&id) {
+            watch.killed(call, ticket);
+        }
+        self.calls.insert(call, Pending::Kill(id));
+    }
+
+    fn failed(&mut self, call: Call, pending: Pending, error: GatewayError, out: &mut Outbox) {
+        match pending {
+            Pending::Reply(ticket) => self.replies.give(ticket, Err(error), out),
+            Pending::Sent(id, ticket) => {
+                self.watches.get_mut(&id).and_then(|watch| watch.refused(call));
+                self.replies.give(ticket, Err(error), out);
+            }
+            Pending::Prompt(id, open, ticket) => {
+                let run = self.watches.get_mut(&id).and_then(|watch| watch.refused(call));
+                if let Some(ticket) = run.or(ticket) {
+                    self.refused(id, open, ticket, error, out);
+                }
+            }
+            Pending::Start(open, ticket) => {
+                self.replies.give(ticket, Err(error), out);
+                if let Some(id) = &open.session {
+                    self.opened(id, out);
+                }
+            }
+            Pending::Lookup(id, _, ticket) => {
+                self.replies.give(ticket, Err(error), out);
+                self.opened(&id, out);
+            }
+            Pending::Kill(id) => {
+                let Some(watch) = self.watches.get_mut(&id) else { return };
+                if let Some(ticket) = watch.spared(call) {
+                    self.replies.give(ticket, Err(error), out);
+                }
+                if !self.is_shown(&id) {
+                    self.watches.remove(&id);
+                    out.leave(&id);
+                }
+            }
+        }
+    }
+}
+
+impl Front for JsonRpc {
+    fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
+        let Ok(text) = std::str::from_utf8(line) else {
+            return refuse(Fault::not_text(), out);
+        };
+        if text.trim().is_empty() {
+            return;
+        }
+        match wire::read(text) {
+            Ok(Line::One(message)) => self.message(message, None, out),
+            Ok(Line::Batch(messages)) => {
+                let wants_reply = |message: &&Message| match message {
+                    Message::Call(call) => call.id.is_some(),
+                    Message::Response => false,
+                    Message::Invalid { .. } => true,
+                };
+                let batch = self.replies.batch(messages.iter().filter(wants_reply).count());
+                for message in messages {
+                    self.message(message, Some(batch), out);
+                }
+            }
+            Err(fault) => refuse(fault, out),
+        }
+    }
+
+    fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
+        let message = format!("a message of {bytes} bytes is too long; nothing of it was taken");
+        refuse(Fault::invalid(message), out);
+    }
+
+    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+        let Some(pending) = self.calls.remove(&call) else { return };
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => return self.failed(call, pending, error, out),
+        };
+        match (pending, reply) {
+            (Pending::Start(open, ticket), Reply::Started { session, after }) => {
+                self.started(call, &session, after, &open, ticket, out);
+            }
+            (Pending::Lookup(_, wanted, ticket), Reply::Session(session)) => {
+                self.found(&session, wanted, ticket, out);
+            }
+            (Pending::Prompt(id, _, ticket), Reply::Done(value)) => {
+                if let Some(watch) = self.watches.get_mut(&id) {
+                    watch.taken(call, &value);
+                }
+                if let Some(ticket) = ticket {
+                    self.replies.give(ticket, Ok::<_, Fault>(opened(&id, None)), out);
+                }
+            }
+            (Pending::Sent(id, ticket), Reply::Done(value)) => {
+                if let Some(watch) = self.watches.get_mut(&id) {
+                    watch.taken(call, &value);
+                }
+                self.replies.give(ticket, Ok::<_, Fault>(value), out);
+            }
+            // The end itself is the reply.
+            (Pending::Kill(_), _) => {}
+            (Pending::Reply(ticket), reply) => {
+                let value = match reply {
+                    Reply::Done(value) => value,
+                    Reply::Sessions(sessions) => Json::of(&Sessions { sessions }),
+                    Reply::Events { events, next } => {
+                        let events = events.into_iter().map(Json::checked).collect();
+                        Json::of(&Page { events, next })
+                    }
+                    Reply::Started { session, .. } | Reply::Session(session) => Json::of(&session),
+                };
+                self.replies.give(ticket, Ok::<_, Fault>(value), out);
+            }
+            (pending, _) => {
+                let error =
+                    GatewayError::new(ErrorCode::Internal, "the reply does not fit the call");
+                self.failed(call, pending, error, out);
+            }
+        }
+    }
+
+    fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox) {
+        let Some(watch) = self.watches.get_mut(session) else { return };
+        for (ticket, outcome) in watch.event(event, out) {
+            self.replies.give(ticket, outcome, out);
+        }
+    }
+
+    fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
+        let Some(watch) = self.watches.remove(session) else { return };
+        for (ticket, outcome) in watch.end() {
+            self.replies.give(ticket, outcome, out);
+        }
+        if let Some((open, agent, ticket)) = self.resuming.remove(session) {
+            self.start(open, agent, ticket, out);
+        }
+    }
+}
+
+/// Answers what has no readable id.
+fn refuse(fault: Fault, out: &mut Outbox) {
+    out.say(wire::response(&Json::checked("null"), &Err(fault)).get());
+}

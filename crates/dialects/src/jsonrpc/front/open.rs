@@ -1,0 +1,223 @@
+//! Sessions: begun, found, gone on with, resumed.
+
+use agentwire_protocol::{
+    AgentType, Call, Command, ErrorCode, GatewayError, Json, NewSession, SessionConfig, SessionId,
+    SessionState, SessionSummary,
+};
+use serde::Serialize;
+
+use super::params::{Attach, Open, Request};
+use super::replies::Ticket;
+use super::watch::Watch;
+use super::{JsonRpc, Pending};
+use crate::front::{Ask, Outbox};
+use crate::jsonrpc::wire::Fault;
+
+/// What a session is looked up for.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    Open(Box<Open>),
+    Attach(Attach),
+    Kill,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Opened<'r> {
+    session_id: &'r SessionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'r SessionSummary>,
+}
+
+impl JsonRpc {
+    pub(super) fn open(&mut self, open: Box<Open>, ticket: Ticket, out: &mut Outbox) {
+        match open.session.clone() {
+            None => {
+                let agent = open.agent.unwrap_or(self.agent);
+                self.start(open, agent, ticket, out);
+            }
+            Some(id) if open.changes_nothing() && self.is_shown(&id) => {
+                self.go_on(id, open, ticket, out);
+            }
+            Some(id) => self.look_up(id, Wanted::Open(open), ticket, out),
+        }
+    }
+
+    pub(super) fn start(
+        &mut self,
+        open: Box<Open>,
+        agent: AgentType,
+        ticket: Ticket,
+        out: &mut Outbox,
+    ) {
+        let new = NewSession {
+            prompt: open.prompt.clone(),
+            resume: open.session.clone(),
+            config: open.config.clone(),
+            ..NewSession::of(agent)
+        };
+        let call = out.ask(Ask::Start(Box::new(new)));
+        self.calls.insert(call, Pending::Start(open, ticket));
+    }
+
+    /// Gives a prompt to a session that runs and is shown.
+    fn go_on(&mut self, id: SessionId, open: Box<Open>, ticket: Ticket, out: &mut Outbox) {
+        let Some(watch) = self.watches.get_mut(&id) else { return };
+        if open.events {
+            watch.show_events();
+        }
+        let Some(prompt) = open.prompt.clone() else {
+            return self.replies.give(ticket, Ok::<_, Fault>(opened(&id, None)), out);
+        };
+        let text = prompt.text.clone();
+        let call = out.command(&id, Command::Prompt(prompt));
+        let (run, ticket) = if open.is_run { (Some(ticket), None) } else { (None, Some(ticket)) };
+        watch.prompted(call, &text, run);
+        self.calls.insert(call, Pending::Prompt(id, open, ticket));
+    }
+
+    pub(super) fn look_up(
+        &mut self,
+        id: SessionId,
+        wanted: Wanted,
+        ticket: Ticket,
+        out: &mut Outbox,
+    ) {
+        let call = out.ask(Ask::Session(id.clone()));
+        self.opening.entry(id.clone()).or_default();
+        self.calls.insert(call, Pending::Lookup(id, wanted, ticket));
+    }
+
+    /// What waited for a session goes on.
+    pub(super) fn opened(&mut self, id: &SessionId, out: &mut Outbox) {
+        for (request, ticket) in self.opening.remove(id).into_iter().flatten() {
+            self.request(request, ticket, out);
+        }
+    }
+
+    pub(super) fn is_shown(&self, id: &SessionId) -> bool {
+        self.watches.get(id).is_some_and(Watch::is_shown)
+    }
+
+    pub(super) fn found(
+        &mut self,
+        session: &SessionSummary,
+        wanted: Wanted,
+        ticket: Ticket,
+        out: &mut Outbox,
+    ) {
+        let id = &session.id;
+        let is_over = session.state == SessionState::Ended;
+        match wanted {
+            Wanted::Open(open) if is_over => {
+                // What waits for the session goes on once it is resumed.
+                let agent = open.agent.unwrap_or(session.agent_type);
+                return match self.watches.contains_key(id) {
+                    true => drop(self.resuming.insert(id.clone(), (open, agent, ticket))),
+                    false => self.start(open, agent, ticket, out),
+                };
+            }
+            Wanted::Open(mut open) => {
+                if let Some(error) = open.refused.take().or_else(|| unchangeable(session, &open)) {
+                    self.replies.give(ticket, Err(error), out);
+                } else {
+                    if !self.is_shown(id) {
+                        self.show(session, session.last_seq, open.events, false, out);
+                    }
+                    self.go_on(id.clone(), open, ticket, out);
+                }
+            }
+            Wanted::Attach(Attach { after, events, include_partial_messages, .. }) => {
+                let reply = opened(id, Some(session));
+                self.replies.give(ticket, Ok::<_, Fault>(reply), out);
+                self.show(session, after, events, include_partial_messages, out);
+            }
+            Wanted::Kill => {
+                // Its end is waited for, and nothing is shown.
+                let watch = Watch::new(id.clone(), session.last_seq);
+                self.watches.insert(id.clone(), watch);
+                out.follow(id, session.last_seq);
+                self.kill(id.clone(), ticket, out);
+            }
+        }
+        self.opened(id, out);
+    }
+
+    /// Shows a session's events after that number.
+    fn show(
+        &mut self,
+        session: &SessionSummary,
+        after: u64,
+        events: bool,
+        partial: bool,
+        out: &mut Outbox,
+    ) {
+        let id = &session.id;
+        let watch = self.watches.entry(id.clone());
+        let watch = watch.or_insert_with(|| Watch::new(id.clone(), session.last_seq));
+        watch.show(after, events, partial);
+        out.follow(id, 0);
+    }
+
+    /// A session runs that this client started or resumed.
+    pub(super) fn started(
+        &mut self,
+        call: Call,
+        session: &SessionSummary,
+        after: u64,
+        open: &Open,
+        ticket: Ticket,
+        out: &mut Outbox,
+    ) {
+        let id = &session.id;
+        self.watches.insert(id.clone(), Watch::new(id.clone(), after));
+        let run = if open.is_run {
+            Some(ticket)
+        } else {
+            self.replies.give(ticket, Ok::<_, Fault>(opened(id, None)), out);
+            None
+        };
+        self.show(session, after, open.events, is_partial(open), out);
+        if let (Some(prompt), Some(watch)) = (&open.prompt, self.watches.get_mut(id)) {
+            watch.prompted(call, &prompt.text, run);
+        }
+        self.opened(id, out);
+    }
+
+    /// The engine did not take a prompt. If the session is over, it is resumed.
+    pub(super) fn refused(
+        &mut self,
+        id: SessionId,
+        mut open: Box<Open>,
+        ticket: Ticket,
+        error: GatewayError,
+        out: &mut Outbox,
+    ) {
+        let may_be_over = matches!(error.code, ErrorCode::SessionNotFound | ErrorCode::Conflict);
+        if !may_be_over {
+            return self.replies.give(ticket, Err(error), out);
+        }
+        open.refused = Some(error);
+        match self.opening.get_mut(&id) {
+            Some(waiting) => waiting.push_back((Request::Open(open), ticket)),
+            None => self.look_up(id, Wanted::Open(open), ticket, out),
+        }
+    }
+}
+
+/// Whether the client wants `stream_event` messages. The agent streams all the same: events have it.
+fn is_partial(open: &Open) -> bool {
+    open.config.include_partial_messages == Some(true)
+}
+
+/// Why a session that runs cannot take this, if it cannot.
+fn unchangeable(session: &SessionSummary, open: &Open) -> Option<GatewayError> {
+    let is_same = open.agent.is_none_or(|agent| agent == session.agent_type);
+    let message = "the session runs: its agent, directory and options stay; use session/configure";
+    let refused = !is_same || open.config != SessionConfig::default();
+    refused.then(|| GatewayError::new(ErrorCode::Conflict, message))
+}
+
+pub(super) fn opened(session_id: &SessionId, session: Option<&SessionSummary>) -> Json<'static> {
+    Json::of(&Opened { session_id, session })
+}

@@ -1,0 +1,143 @@
+//! The `options` of a session, in our words or in the NDJSON backend's.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{Json, SessionConfig};
+
+/// The fields of [`SessionConfig`]; `options_are_the_fields_of_a_session` compares them.
+pub(super) const OPTIONS: &[&str] = &[
+    "additionalDirectories",
+    "agentType",
+    "agents",
+    "allowedTools",
+    "approvalMode",
+    "betas",
+    "blockedTools",
+    "driver",
+    "enableFileCheckpointing",
+    "env",
+    "fallbackModel",
+    "hooks",
+    "includePartialMessages",
+    "maxBudgetTokens",
+    "maxBudgetUsd",
+    "maxThinkingTokens",
+    "maxTurns",
+    "mcpServers",
+    "model",
+    "nativeArgs",
+    "onLimit",
+    "outputFormat",
+    "permissionMode",
+    "projectId",
+    "sandbox",
+    "sandboxMode",
+    "settingSources",
+    "systemPrompt",
+    "workingDirectory",
+];
+
+type Fields = BTreeMap<String, Json<'static>>;
+
+/// Reads them, and names the one that is wrong.
+pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
+    let given: Fields =
+        options.read().map_err(|_| "`options` must be an object without doubled names")?;
+    let mut fields = Fields::new();
+    for (name, value) in given {
+        let field = match camel(&name).as_str() {
+            "disallowedTools" => "blockedTools".to_owned(),
+            field => field.to_owned(),
+        };
+        if !OPTIONS.contains(&field.as_str()) {
+            return Err(format!("there is no option `{name}`"));
+        }
+        let value = match field.as_str() {
+            "sandbox" | "hooks" => renamed(&value),
+            _ => value,
+        };
+        let alone = Json::of(&BTreeMap::from([(&field, &value)]));
+        alone.read::<SessionConfig>().map_err(|error| {
+            let error = error.to_string();
+            let what = error.split(" at line ").next().unwrap_or_default();
+            format!("the option `{name}` is wrong: {what}")
+        })?;
+        if fields.insert(field, value).is_some() {
+            return Err(format!("the option `{name}` is given twice"));
+        }
+    }
+    let config: SessionConfig = Json::of(&fields).read().map_err(|error| error.to_string())?;
+    match config.max_turns {
+        Some(turns) if !(1..=1000).contains(&turns) => {
+            Err(format!("the option `maxTurns` is {turns}, it must be from 1 to 1000"))
+        }
+        Some(_) | None => Ok(config),
+    }
+}
+
+/// The names within, at any depth: these options hold no names of the user's own that have a `_` in
+/// them.
+fn renamed(value: &Json<'static>) -> Json<'static> {
+    if let Ok(fields) = value.read::<Fields>() {
+        let fields = fields.iter().map(|(name, value)| (camel(name), renamed(value)));
+        return Json::of(&fields.collect::<Fields>());
+    }
+    match value.read::<Vec<Json<'static>>>() {
+        Ok(items) => Json::of(&items.iter().map(renamed).collect::<Vec<_>>()),
+        Err(_) => value.clone(),
+    }
+}
+
+fn camel(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        camel.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+        camel.push_str(letters.as_str());
+    }
+    camel
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_the_fields_of_a_session() {
+        let schema = agentwire_protocol::schema::request().to_value();
+        let fields = schema["$defs"]["SessionConfig"]["properties"].as_object().unwrap();
+        let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, OPTIONS);
+    }
+
+    #[test]
+    fn both_spellings_are_read() {
+        let read = |text: &str| read(&Json::parse(text).unwrap());
+        let snake = read(
+            r#"{"max_turns":3,"disallowed_tools":["Bash"],
+                "sandbox":{"excluded_commands":["a_b"],"network":{"allow_local_binding":true}},
+                "hooks":{"PreToolUse":[{"matcher":"a_b","on_failure":"block"}]},
+                "env":{"A_B":"c_d"},"mcp_servers":{"my_server":{"command":"x"}}}"#,
+        );
+        let camel = read(
+            r#"{"maxTurns":3,"blockedTools":["Bash"],
+                "sandbox":{"excludedCommands":["a_b"],"network":{"allowLocalBinding":true}},
+                "hooks":{"PreToolUse":[{"matcher":"a_b","onFailure":"block"}]},
+                "env":{"A_B":"c_d"},"mcpServers":{"my_server":{"command":"x"}}}"#,
+        );
+        assert_eq!(snake, camel);
+        assert!(snake.unwrap().sandbox.unwrap().network.is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let wrong = |text: &str| read(&Json::parse(text).unwrap()).unwrap_err();
+        assert_eq!(wrong(r#"{"modle":"x"}"#), "there is no option `modle`");
+        assert!(wrong(r#"{"max_turns":"x"}"#).starts_with("the option `max_turns` is wrong:"));
+        assert!(wrong(r#"{"maxTurns":1,"max_turns":2}"#).ends_with("is given twice"));
+        assert!(wrong(r#"{"maxTurns":0}"#).contains("1 to 1000"));
+        assert!(wrong("[]").contains("must be an object"));
+    }
+}

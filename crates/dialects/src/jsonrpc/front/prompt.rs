@@ -1,0 +1,146 @@
+//! Prompts: text and images, or a user message of Claude's.
+
+use agentwire_protocol::{Image, Json, Prompt};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct UserMessage {
+    role: Option<String>,
+    content: Option<Json<'static>>,
+    /// The message itself, if this is the line around it.
+    message: Option<Json<'static>>,
+    uuid: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+    source: Option<Source>,
+    content: Option<Json<'static>>,
+}
+
+#[derive(Deserialize)]
+struct Source {
+    #[serde(rename = "type")]
+    kind: String,
+    media_type: Option<String>,
+    data: Option<String>,
+}
+
+/// The prompt that a call gives: by `prompt` and `images`, or by `message`.
+pub(super) fn read(
+    text: Option<String>,
+    images: Vec<Image>,
+    message: Option<Json<'static>>,
+) -> Result<Option<Prompt>, String> {
+    let prompt = match (text, message) {
+        (None, None) if images.is_empty() => return Ok(None),
+        (text, None) => Prompt { images, ..Prompt::text(text.unwrap_or_default()) },
+        (None, Some(message)) if images.is_empty() => user_message(&message)?,
+        (_, Some(_)) => {
+            return Err("give `prompt` and `images`, or `message`, not both".to_owned());
+        }
+    };
+    if prompt.text.is_empty() && prompt.images.is_empty() {
+        return Err("the prompt has neither text nor image".to_owned());
+    }
+    Ok(Some(prompt))
+}
+
+/// `{role, content}`, or a whole `{"type":"user","message":{role, content}}`.
+fn user_message(message: &Json<'static>) -> Result<Prompt, String> {
+    let wrong = |_| "`message` must be a user message: {role, content}".to_owned();
+    let UserMessage { role, content, message, uuid } = message.read().map_err(wrong)?;
+    let (role, content) = match message {
+        Some(message) => {
+            let inner: UserMessage = message.read().map_err(wrong)?;
+            (inner.role, inner.content)
+        }
+        None => (role, content),
+    };
+    if role.is_some_and(|role| role != "user") {
+        return Err("the `role` of a message must be user".to_owned());
+    }
+    let content = content.ok_or_else(|| "the message has no `content`".to_owned())?;
+    let prompt = match content.read::<String>() {
+        Ok(text) => Prompt::text(text),
+        Err(_) => blocks(content)?,
+    };
+    Ok(Prompt { message_id: uuid, ..prompt })
+}
+
+/// Text and images as every agent takes them; the blocks beside them, unless that is all there is.
+fn blocks(content: Json<'static>) -> Result<Prompt, String> {
+    let wrong = |_| "the `content` of a message must be text or content blocks".to_owned();
+    let (mut texts, mut images, mut is_all) = (Vec::new(), Vec::new(), true);
+    for block in content.read::<Vec<Block>>().map_err(wrong)? {
+        let Block { kind, text, source, content } = block;
+        match (kind.as_str(), text, source) {
+            ("text", Some(text), _) => {
+                is_all &= texts.is_empty() && images.is_empty();
+                texts.push(text);
+            }
+            ("image", _, Some(Source { kind, media_type: Some(media_type), data: Some(data) }))
+                if kind == "base64" =>
+            {
+                images.push(Image { media_type, data })
+            }
+            _ => {
+                is_all = false;
+                // What a tool result says is said to agents that know no tool results in prompts.
+                texts.extend(content.and_then(|content| content.read::<String>().ok()));
+            }
+        }
+    }
+    let content = (!is_all).then_some(content);
+    Ok(Prompt { images, content, ..Prompt::text(texts.join("\n\n")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(message: &str) -> Result<Prompt, String> {
+        user_message(&Json::parse(message).unwrap().into_owned())
+    }
+
+    #[test]
+    fn a_user_message_is_a_prompt() {
+        assert_eq!(of(r#"{"role":"user","content":"Hi"}"#), Ok(Prompt::text("Hi")));
+        let whole = of(r#"{"type":"user","message":{"role":"user","content":"Hi"},"uuid":"u"}"#);
+        assert_eq!(whole, Ok(Prompt { message_id: Some("u".to_owned()), ..Prompt::text("Hi") }));
+        let image =
+            r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}"#;
+        let simple =
+            of(&format!(r#"{{"content":[{{"type":"text","text":"see"}},{image}]}}"#)).unwrap();
+        assert_eq!((simple.text.as_str(), simple.images.len(), simple.content), ("see", 1, None));
+    }
+
+    #[test]
+    fn other_blocks_are_kept_as_they_are() {
+        let blocks =
+            r#"[{"type":"tool_result","tool_use_id":"call_123","content":"File contents here"}]"#;
+        let prompt = of(&format!(r#"{{"role":"user","content":{blocks}}}"#)).unwrap();
+        assert_eq!(prompt.text, "File contents here");
+        assert_eq!(prompt.content.unwrap().get(), blocks);
+        let order = r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#;
+        let prompt = of(&format!(r#"{{"content":{order}}}"#)).unwrap();
+        assert_eq!((prompt.text.as_str(), prompt.content.is_some()), ("a\n\nb", true));
+    }
+
+    #[test]
+    fn what_is_no_user_message_is_refused() {
+        for wrong in [
+            "1",
+            "{}",
+            r#"{"role":"assistant","content":"x"}"#,
+            r#"{"content":7}"#,
+            r#"{"content":[7]}"#,
+            r#"{"message":"x"}"#,
+        ] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+}

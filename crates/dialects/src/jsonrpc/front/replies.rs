@@ -1,0 +1,71 @@
+//! Who waits for a reply: every call gets exactly one, a batch gets all of its own at once.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::Json;
+
+use crate::front::Outbox;
+use crate::jsonrpc::wire::{Fault, response};
+
+/// A right to one reply; it is used up by giving it.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    /// A notification has none, and hears nothing.
+    id: Option<Json<'static>>,
+    batch: Option<u64>,
+}
+
+/// All calls that have no reply yet.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    open: usize,
+    batches: BTreeMap<u64, Batch>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Batch {
+    left: usize,
+    replies: Vec<Json<'static>>,
+}
+
+impl Replies {
+    /// How many calls and notifications are under way.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    pub(super) fn ticket(&mut self, id: Option<Json<'static>>, batch: Option<u64>) -> Ticket {
+        self.open += 1;
+        Ticket { id, batch }
+    }
+
+    /// A batch in which so many wait for a reply.
+    pub(super) fn batch(&mut self, left: usize) -> u64 {
+        self.next += 1;
+        if left > 0 {
+            self.batches.insert(self.next, Batch { left, replies: Vec::new() });
+        }
+        self.next
+    }
+
+    pub(super) fn give(
+        &mut self,
+        ticket: Ticket,
+        outcome: Result<Json<'static>, impl Into<Fault>>,
+        out: &mut Outbox,
+    ) {
+        self.open = self.open.saturating_sub(1);
+        let Ticket { id: Some(id), batch } = ticket else { return };
+        let reply = response(&id, &outcome.map_err(Into::into));
+        let Some(batch) = batch else { return out.say(reply.get()) };
+        let Some(waiting) = self.batches.get_mut(&batch) else { return };
+        waiting.replies.push(reply);
+        waiting.left = waiting.left.saturating_sub(1);
+        if waiting.left == 0
+            && let Some(done) = self.batches.remove(&batch)
+        {
+            out.say_json(&done.replies);
+        }
+    }
+}

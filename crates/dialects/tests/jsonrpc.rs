@@ -1,0 +1,720 @@
+//! The JSON-RPC front: lines, replies and events in, lines and asks out.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test reads fixtures and fails by panicking"
+)]
+
+mod common;
+
+use std::collections::VecDeque;
+
+use agentwire_dialects::agent::Exit;
+use agentwire_dialects::claude::render::{Options, Renderer};
+use agentwire_dialects::front::{Ask, Effect, Front as _, Outbox, Reply};
+use agentwire_dialects::jsonrpc::JsonRpc;
+use agentwire_protocol::{
+    AgentType, Call, Command, ErrorCode, Event, GatewayError, Json, SessionId, SessionSummary,
+};
+use serde_json::{Value, json};
+
+const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+
+/// A client and the gateway at its other side.
+struct Wire {
+    front: JsonRpc,
+    out: Outbox,
+    /// What was said and not looked at.
+    said: VecDeque<String>,
+    asks: VecDeque<(Call, Ask)>,
+    follows: Vec<(SessionId, u64)>,
+    seq: u64,
+}
+
+impl Wire {
+    fn new() -> Self {
+        Self {
+            front: JsonRpc::new(AgentType::Demo),
+            out: Outbox::default(),
+            said: VecDeque::new(),
+            asks: VecDeque::new(),
+            follows: Vec::new(),
+            seq: 0,
+        }
+    }
+
+    /// One whose session runs, made by that call.
+    fn running(call: &str) -> Self {
+        let mut wire = Self::new();
+        wire.line(call);
+        wire.start(0);
+        wire
+    }
+
+    fn take(&mut self) {
+        for effect in self.out.take() {
+            match effect {
+                Effect::Say(line) => {
+                    let line = String::from_utf8(line).expect("UTF-8");
+                    assert!(!line.contains(['\n', '\u{2028}', '\u{2029}']), "{line}");
+                    self.said.push_back(line);
+                }
+                Effect::Ask(call, ask) => self.asks.push_back((call, ask)),
+                Effect::Follow(session, after) => self.follows.push((session, after)),
+                Effect::Leave(session) => self.follows.retain(|(id, _)| *id != session),
+                effect @ (Effect::Finish(_) | Effect::Close(_)) => panic!("{effect:?}"),
+            }
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.bytes(line.as_bytes());
+    }
+
+    fn bytes(&mut self, line: &[u8]) {
+        self.front.on_line(line, &mut self.out);
+        self.take();
+    }
+
+    fn ask(&mut self) -> (Call, Ask) {
+        self.asks.pop_front().expect("the gateway is asked")
+    }
+
+    fn command(&mut self) -> (Call, Command) {
+        match self.ask() {
+            (call, Ask::Command(session, command)) => {
+                assert_eq!(session.as_str(), SESSION);
+                (call, command)
+            }
+            (_, ask) => panic!("{ask:?}"),
+        }
+    }
+
+    fn reply(&mut self, call: Call, reply: Result<Reply, GatewayError>) {
+        self.front.on_reply(call, reply, &mut self.out);
+        self.take();
+    }
+
+    fn done(&mut self, call: Call, value: &Value) {
+        self.reply(call, Ok(Reply::Done(Json::of(value))));
+    }
+
+    /// The session that is asked for starts.
+    fn start(&mut self, after: u64) -> Ask {
+        let (call, ask) = self.ask();
+        assert!(matches!(ask, Ask::Start(_)), "{ask:?}");
+        self.seq = after;
+        self.reply(call, Ok(Reply::Started { session: summary("idle", after), after }));
+        ask
+    }
+
+    fn event(&mut self, mut fields: Value) {
+        self.seq += 1;
+        fields["id"] = json!(format!("evt_{}", self.seq));
+        fields["sessionId"] = json!(SESSION);
+        fields["seq"] = json!(self.seq);
+        fields["timestamp"] = json!("2026-01-01T00:00:00.000Z");
+        self.feed(&fields.to_string());
+    }
+
+    fn feed(&mut self, event: &str) {
+        self.front.on_event(&SessionId::from(SESSION), event, &mut self.out);
+        self.take();
+    }
+
+    fn end(&mut self) {
+        self.front.on_end(&SessionId::from(SESSION), &mut self.out);
+        self.take();
+    }
+
+    fn turn(&mut self, prompt: &str, answer: &str) {
+        self.turn_starts(prompt);
+        self.turn_ends(answer);
+    }
+
+    fn turn_starts(&mut self, prompt: &str) {
+        self.event(json!({ "type": "turnStarted", "turnNumber": 1, "prompt": prompt }));
+    }
+
+    fn turn_ends(&mut self, answer: &str) {
+        let usage = json!({ "inputTokens": 1, "outputTokens": 1, "totalTokens": 2 });
+        self.event(json!({
+            "type": "turnCompleted", "turnNumber": 1, "usage": usage, "result": answer,
+        }));
+    }
+
+    /// The next that was said.
+    fn next(&mut self) -> Value {
+        let line = self.said.pop_front().expect("something is said");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    /// The next reply; messages before it are passed over.
+    fn answer(&mut self) -> Value {
+        loop {
+            let said = self.next();
+            if said["method"] != "message" {
+                return said;
+            }
+        }
+    }
+
+    fn error(&mut self) -> (Value, i64, String) {
+        let said = self.answer();
+        let code = said["error"]["code"].as_i64().unwrap_or_else(|| panic!("{said}"));
+        let data = said["error"]["data"]["code"].as_str().expect("a code").to_owned();
+        (said["id"].clone(), code, data)
+    }
+
+    /// Nothing is left unread.
+    fn is_quiet(&self) {
+        assert!(self.said.is_empty(), "{:?}", self.said);
+        assert!(self.asks.is_empty(), "{:?}", self.asks);
+    }
+}
+
+fn summary(state: &str, last_seq: u64) -> Box<SessionSummary> {
+    let usage = json!({ "inputTokens": 0, "outputTokens": 0, "totalTokens": 0 });
+    let summary = json!({
+        "id": SESSION, "agentType": "codex", "state": state, "createdAt": "", "updatedAt": "",
+        "lastSeq": last_seq, "turns": 0, "usage": usage, "openRequests": 0,
+    });
+    Box::new(serde_json::from_value(summary).expect("a summary"))
+}
+
+fn call(id: u64, method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
+
+fn run(id: u64, prompt: &str) -> String {
+    call(id, "run", &json!({ "sessionId": SESSION, "prompt": prompt }))
+}
+
+const FIRST: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"run","params":{"agent":"codex","prompt":"a"}}"#;
+
+#[test]
+fn ids_come_back_byte_for_byte() {
+    for id in ["1", "-0.50", "1e400", "123456789012345678901234567890", r#""\u0061\ud83d""#, "null"]
+    {
+        let mut wire = Wire::new();
+        wire.line(&format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"session/list"}}"#));
+        let (call, ask) = wire.ask();
+        assert_eq!(ask, Ask::Sessions { limit: 100 });
+        wire.reply(call, Ok(Reply::Sessions(Vec::new())));
+        let said = wire.said.pop_front().expect("a reply");
+        assert_eq!(said, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"sessions":[]}}}}"#));
+        wire.is_quiet();
+    }
+}
+
+#[test]
+fn what_is_no_request_is_refused_with_the_id_that_can_be_read() {
+    let cases: &[(&[u8], Value, i64)] = &[
+        (b"{", json!(null), -32700),
+        (b"\xff", json!(null), -32700),
+        (br#"{"jsonrpc":"2.0","method":"foobar, "params":"bar","baz]"#, json!(null), -32700),
+        (b"1", json!(null), -32600),
+        (b"[]", json!(null), -32600),
+        (b"{}", json!(null), -32600),
+        (br#"{"jsonrpc":"2.0","method":1,"params":"bar"}"#, json!(null), -32600),
+        (br#"{"jsonrpc":"1.0","id":7,"method":"run"}"#, json!(7), -32600),
+        (br#"{"id":7,"method":"run"}"#, json!(7), -32600),
+        (br#"{"jsonrpc":"2.0","id":{},"method":"run"}"#, json!(null), -32600),
+        (br#"{"jsonrpc":"2.0","id":true,"method":"run"}"#, json!(null), -32600),
+        (br#"{"jsonrpc":"2.0","id":7,"method":"run","params":"x"}"#, json!(7), -32600),
+        (br#"{"jsonrpc":"2.0","id":7,"method":"run","params":null}"#, json!(7), -32600),
+        (br#"{"jsonrpc":"2.0","id":7,"method":"fly"}"#, json!(7), -32601),
+        (br#"{"jsonrpc":"2.0","id":7,"method":"run","params":["hi"]}"#, json!(7), -32602),
+        (br#"{"jsonrpc":"2.0","id":7,"method":"run"}"#, json!(7), -32602),
+    ];
+    for (line, id, code) in cases {
+        let mut wire = Wire::new();
+        wire.bytes(line);
+        let (said_id, said_code, _) = wire.error();
+        assert_eq!((&said_id, said_code), (id, *code), "{}", String::from_utf8_lossy(line));
+        wire.is_quiet();
+    }
+    let mut wire = Wire::new();
+    wire.front.on_overlong(1 << 30, &mut wire.out);
+    wire.take();
+    assert_eq!(wire.error(), (json!(null), -32600, "invalidMessage".to_owned()));
+}
+
+#[test]
+fn wrong_parameters_are_named() {
+    let cases = [
+        ("run", json!({ "prompt": "x", "promt": "y" }), "promt"),
+        ("run", json!({ "prompt": 7 }), "integer `7`"),
+        ("run", json!({ "prompt": "" }), "neither text nor image"),
+        ("run", json!({ "prompt": "x", "message": { "content": "y" } }), "not both"),
+        ("run", json!({ "prompt": "x", "agent": "bob" }), "bob"),
+        ("run", json!({ "prompt": "x", "options": { "modle": "y" } }), "modle"),
+        ("run", json!({ "prompt": "x", "options": { "agentType": "bob" } }), "agentType"),
+        ("session/send", json!({ "sessionId": SESSION }), "prompt"),
+        ("session/interrupt", json!({}), "sessionId"),
+        ("session/events", json!({ "sessionId": SESSION, "limit": 0 }), "limit"),
+        ("session/configure", json!({ "sessionId": SESSION, "mode": "x" }), "mode"),
+        ("request/settle", json!({ "sessionId": SESSION, "requestId": "r", "allow": 1 }), "allow"),
+        ("request/settle", json!({ "requestId": "r" }), "sessionId"),
+        (
+            "control",
+            json!({ "sessionId": SESSION, "request": { "subtype": "rewind_files" } }),
+            "user_message_id",
+        ),
+    ];
+    for (method, params, named) in cases {
+        let mut wire = Wire::new();
+        wire.line(&call(1, method, &params));
+        let said = wire.next();
+        assert_eq!(said["error"]["code"], -32602, "{said}");
+        let message = said["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(named) && !message.contains(" at line"), "{message}");
+        wire.is_quiet();
+    }
+}
+
+#[test]
+fn a_notification_is_never_answered() {
+    let mut wire = Wire::new();
+    wire.line(r#"{"jsonrpc":"2.0","method":"fly"}"#);
+    wire.line(r#"{"jsonrpc":"2.0","method":"run","params":{}}"#);
+    wire.line("  ");
+    wire.line(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#);
+    wire.line(r#"[{"jsonrpc":"2.0","method":"fly"},{"jsonrpc":"2.0","id":9,"error":{}}]"#);
+    wire.is_quiet();
+    wire.line(r#"{"jsonrpc":"2.0","method":"session/list"}"#);
+    let (call, _) = wire.ask();
+    wire.reply(call, Err(GatewayError::new(ErrorCode::Internal, "no")));
+    wire.is_quiet();
+}
+
+#[test]
+fn a_batch_is_answered_at_once_when_all_is_there() {
+    let mut wire = Wire::new();
+    let list = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "session/list" });
+    let note = json!({ "jsonrpc": "2.0", "method": "session/list" });
+    wire.line(&json!([list(1), note, 7, list(2)]).to_string());
+    let calls: Vec<Call> = (0..3).map(|_| wire.ask().0).collect();
+    for call in [calls[2], calls[1]] {
+        wire.reply(call, Ok(Reply::Sessions(Vec::new())));
+        wire.is_quiet();
+    }
+    wire.reply(calls[0], Ok(Reply::Sessions(Vec::new())));
+    let said = wire.next();
+    let ids: Vec<&Value> = said.as_array().expect("an array").iter().map(|r| &r["id"]).collect();
+    assert_eq!(ids, [&json!(null), &json!(2), &json!(1)]);
+    wire.is_quiet();
+}
+
+#[test]
+fn a_run_is_answered_by_its_turn() {
+    let mut wire = Wire::running(FIRST);
+    assert_eq!(wire.follows, [(SessionId::from(SESSION), 0)]);
+    wire.turn("a", "done");
+    let said: Vec<Value> =
+        std::iter::from_fn(|| (!wire.said.is_empty()).then(|| wire.next())).collect();
+    let (reply, messages) = said.split_last().expect("a reply");
+    let shown: Vec<&str> = messages
+        .iter()
+        .map(|said| said["params"]["message"]["type"].as_str().expect("a message"))
+        .collect();
+    assert_eq!(shown.first(), Some(&"system"));
+    assert_eq!(shown.last(), Some(&"result"));
+    assert!(messages.iter().all(|said| said["params"]["sessionId"] == SESSION));
+    assert_eq!((&reply["id"], &reply["result"]["result"]), (&json!(1), &json!("done")));
+    let mut result = messages[messages.len() - 1]["params"]["message"].clone();
+    result["sessionId"] = json!(SESSION);
+    assert_eq!(reply["result"], result);
+}
+
+#[test]
+fn each_run_gets_the_result_of_its_own_turn() {
+    let mut wire = Wire::running(FIRST);
+    wire.line(&call(2, "session/send", &json!({ "sessionId": SESSION, "prompt": "a" })));
+    wire.line(&run(3, "a"));
+    let (sent, ran) = (wire.command().0, wire.command().0);
+    wire.done(sent, &json!({ "messageId": "m2" }));
+    assert_eq!(wire.answer()["result"], json!({ "messageId": "m2" }));
+    wire.done(ran, &json!({ "messageId": "m3" }));
+    for (id, result) in [(Some(1), "one"), (None, "two"), (Some(3), "three")] {
+        wire.turn("a", result);
+        if let Some(id) = id {
+            let reply = wire.answer();
+            assert_eq!((&reply["id"], &reply["result"]["result"]), (&json!(id), &json!(result)));
+        }
+    }
+    // A prompt of somebody else, and a turn of the agent's own.
+    wire.line(&run(4, "b"));
+    wire.command();
+    wire.turn("other", "five");
+    wire.event(json!({ "type": "turnStarted", "turnNumber": 5, "origin": "agent" }));
+    wire.turn_ends("six");
+    wire.turn("b", "seven");
+    assert_eq!(wire.answer()["result"]["result"], "seven");
+}
+
+#[test]
+fn runs_that_the_agent_folds_share_a_result() {
+    let mut wire = Wire::running(FIRST);
+    for (id, prompt) in [(2, "b"), (3, "c\n\nd"), (4, "e")] {
+        wire.line(&run(id, prompt));
+        wire.command();
+    }
+    wire.turn_starts("a\n\nb\n\nc\n\nd");
+    // Repeated by the agent, it is no further prompt; one that comes while the turn runs is.
+    wire.event(
+        json!({ "type": "statusChanged", "status": "prompted", "message": "a\n\nb\n\nc\n\nd" }),
+    );
+    wire.event(json!({ "type": "statusChanged", "status": "prompted", "message": "e" }));
+    wire.turn_ends("all");
+    for id in [1, 2, 3, 4] {
+        let reply = wire.answer();
+        assert_eq!((&reply["id"], &reply["result"]["result"]), (&json!(id), &json!("all")));
+    }
+    wire.is_quiet();
+}
+
+#[test]
+fn a_run_whose_session_dies_is_told() {
+    let mut wire = Wire::running(FIRST);
+    for id in [2, 3] {
+        wire.line(&run(id, "b"));
+    }
+    wire.command();
+    let refused = wire.command().0;
+    wire.turn_starts("a");
+    wire.event(json!({ "type": "turnFailed", "turnNumber": 1, "error": "gone", "reason": "died" }));
+    assert_eq!(wire.error(), (json!(1), -32000, "agentFailed".to_owned()));
+    wire.reply(refused, Err(GatewayError::new(ErrorCode::Overloaded, "full")));
+    assert_eq!(wire.error(), (json!(3), -32001, "overloaded".to_owned()));
+    wire.event(json!({ "type": "sessionEnded", "reason": "failed", "error": "code 3" }));
+    wire.end();
+    let said = wire.answer();
+    assert_eq!((&said["id"], &said["error"]["message"]), (&json!(2), &json!("code 3")));
+    wire.is_quiet();
+}
+
+#[test]
+fn a_cancelled_prompt_ends_its_run() {
+    let mut wire = Wire::running(FIRST);
+    wire.line(&run(2, "b"));
+    let call = wire.command().0;
+    wire.done(call, &json!({ "messageId": "m" }));
+    let details = json!({ "messageId": "m" });
+    wire.event(json!({
+        "type": "statusChanged", "status": "queue", "message": "cancelled", "details": details,
+    }));
+    assert_eq!(wire.error(), (json!(2), -32000, "conflict".to_owned()));
+}
+
+#[test]
+fn a_session_that_is_over_is_resumed_and_what_follows_waits() {
+    let mut wire = Wire::new();
+    wire.line(&run(1, "a"));
+    wire.line(&run(2, "b"));
+    wire.line(&call(3, "session/interrupt", &json!({ "sessionId": SESSION })));
+    let (found, ask) = wire.ask();
+    assert_eq!(ask, Ask::Session(SessionId::from(SESSION)));
+    wire.is_quiet();
+    wire.reply(found, Ok(Reply::Session(summary("ended", 2))));
+    let Ask::Start(new) = wire.start(2) else { panic!("no start") };
+    assert_eq!((new.agent, new.resume), (AgentType::Codex, Some(SessionId::from(SESSION))));
+    assert!(matches!(wire.command().1, Command::Prompt(_)));
+    assert_eq!(wire.command().1, Command::Interrupt);
+    // What was before is learned from, not shown.
+    wire.seq = 0;
+    wire.turn("a", "old");
+    wire.is_quiet();
+    wire.turn("a", "new");
+    wire.turn("b", "newer");
+    assert_eq!(wire.answer()["result"]["result"], "new");
+    assert_eq!(wire.answer()["result"]["result"], "newer");
+}
+
+#[test]
+fn a_run_on_a_session_that_has_just_died_resumes_it_after_its_end() {
+    let mut wire = Wire::running(FIRST);
+    wire.turn("a", "one");
+    wire.answer();
+    wire.line(&run(2, "b"));
+    let call = wire.command().0;
+    wire.reply(call, Err(GatewayError::new(ErrorCode::Conflict, "it is over")));
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("ended", 3))));
+    wire.is_quiet();
+    wire.event(json!({ "type": "sessionEnded", "reason": "failed" }));
+    wire.end();
+    wire.start(3);
+    wire.turn("b", "two");
+    let reply = wire.answer();
+    assert_eq!((&reply["id"], &reply["result"]["result"]), (&json!(2), &json!("two")));
+    // One that is refused though it runs is told why.
+    wire.line(&run(3, "c"));
+    let call = wire.command().0;
+    wire.reply(call, Err(GatewayError::new(ErrorCode::Conflict, "it is being stopped")));
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("working", 9))));
+    assert_eq!(wire.error(), (json!(3), -32000, "conflict".to_owned()));
+    wire.is_quiet();
+}
+
+#[test]
+fn options_of_a_session_that_runs_are_refused() {
+    let mut wire = Wire::running(FIRST);
+    wire.turn("a", "one");
+    wire.answer();
+    let params = json!({ "sessionId": SESSION, "prompt": "b", "options": { "model": "m" } });
+    wire.line(&call(2, "run", &params));
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("idle", 2))));
+    assert_eq!(wire.error(), (json!(2), -32000, "conflict".to_owned()));
+    wire.is_quiet();
+}
+
+#[test]
+fn a_kill_is_answered_by_the_end() {
+    let mut wire = Wire::running(FIRST);
+    wire.line(&call(2, "session/kill", &json!({ "sessionId": SESSION })));
+    let (stop, command) = wire.command();
+    assert_eq!(command, Command::Stop);
+    wire.done(stop, &json!({}));
+    wire.is_quiet();
+    wire.end();
+    assert_eq!(wire.error().0, 1);
+    assert_eq!(wire.answer(), json!({ "jsonrpc": "2.0", "id": 2, "result": {} }));
+
+    // One that nobody watches: only its end is waited for.
+    wire.line(&call(3, "session/kill", &json!({ "sessionId": SESSION })));
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("idle", 9))));
+    assert_eq!(wire.follows.last(), Some(&(SessionId::from(SESSION), 9)));
+    let (stop, _) = wire.command();
+    wire.reply(stop, Err(GatewayError::new(ErrorCode::SessionNotFound, "it runs elsewhere")));
+    assert_eq!(wire.error(), (json!(3), -32002, "sessionNotFound".to_owned()));
+    assert!(wire.follows.is_empty(), "it is left alone");
+    wire.is_quiet();
+}
+
+#[test]
+fn requests_are_shown_and_settled() {
+    let mut wire = Wire::running(FIRST);
+    wire.turn_starts("a");
+    wire.event(json!({
+        "type": "requestRaised", "requestId": "r1", "kind": "permission", "inputDigest": "d",
+        "toolName": "Bash", "input": { "command": "ls" },
+    }));
+    let shown = wire.answer();
+    assert_eq!(shown["method"], "request");
+    assert_eq!(
+        shown["params"],
+        json!({ "sessionId": SESSION, "request": {
+        "requestId": "r1", "kind": "permission", "inputDigest": "d", "toolName": "Bash",
+        "input": { "command": "ls" },
+    } })
+    );
+    let params = json!({ "sessionId": SESSION, "requestId": "r1", "behavior": "allow" });
+    for (id, code) in [(2, ErrorCode::RequestSettled), (3, ErrorCode::RequestNotFound)] {
+        wire.line(&call(id, "request/settle", &params));
+        let (settle, command) = wire.command();
+        assert!(
+            matches!(command, Command::Settle(settlement) if settlement.request_id.as_str() == "r1")
+        );
+        wire.reply(settle, Err(GatewayError::new(code, "late")));
+    }
+    assert_eq!(wire.error(), (json!(2), -32005, "requestSettled".to_owned()));
+    assert_eq!(wire.error(), (json!(3), -32004, "requestNotFound".to_owned()));
+    wire.event(json!({
+        "type": "requestSettled", "requestId": "r1", "outcome": "denied", "by": "policy", "reason": "no",
+    }));
+    let over = wire.answer();
+    assert_eq!(over["method"], "request/settled");
+    assert_eq!(
+        over["params"],
+        json!({
+            "sessionId": SESSION, "requestId": "r1", "outcome": "denied", "by": "policy", "reason": "no",
+        })
+    );
+    wire.is_quiet();
+}
+
+#[test]
+fn attaching_again_shows_again_and_counts_once() {
+    let mut wire = Wire::running(FIRST);
+    wire.turn_starts("a");
+    wire.said.clear();
+    wire.line(&call(2, "session/attach", &json!({ "sessionId": SESSION, "events": true })));
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("working", 1))));
+    let reply = wire.answer();
+    assert_eq!(
+        (&reply["result"]["sessionId"], &reply["result"]["session"]["state"]),
+        (&json!(SESSION), &json!("working"))
+    );
+    wire.seq = 0;
+    wire.turn("a", "done");
+    let said: Vec<Value> =
+        std::iter::from_fn(|| (!wire.said.is_empty()).then(|| wire.next())).collect();
+    assert_eq!(said.iter().filter(|said| said["method"] == "event").count(), 2);
+    assert_eq!(said.iter().filter(|said| said["id"] == 1).count(), 1);
+}
+
+#[test]
+fn control_requests_are_commands() {
+    let control = |request: Value| {
+        let mut wire = Wire::new();
+        wire.line(&call(1, "control", &json!({ "sessionId": SESSION, "request": request })));
+        wire
+    };
+    let command = |request: Value| control(request).command().1;
+    assert_eq!(command(json!({ "subtype": "interrupt" })), Command::Interrupt);
+    let Command::Configure(change) = command(json!({ "subtype": "set_model", "model": "m" }))
+    else {
+        panic!("no change");
+    };
+    assert_eq!(change.model.as_deref(), Some("m"));
+    assert!(matches!(
+        command(json!({ "subtype": "set_model", "model": null })),
+        Command::Query { .. }
+    ));
+    let Command::Configure(change) =
+        command(json!({ "subtype": "set_permission_mode", "mode": "plan" }))
+    else {
+        panic!("no change");
+    };
+    assert_eq!(change.permission_mode.as_deref(), Some("plan"));
+    assert_eq!(
+        command(json!({ "subtype": "rewind_files", "user_message_id": "u" })),
+        Command::Rewind { message_id: "u".to_owned(), dry_run: false }
+    );
+    for subtype in ["initialize", "mcp_status"] {
+        let mut wire = control(json!({ "subtype": subtype }));
+        assert_eq!(wire.error(), (json!(1), -32000, "unsupported".to_owned()));
+    }
+}
+
+#[test]
+fn too_many_calls_are_refused_but_not_those_that_help() {
+    let mut wire = Wire::new();
+    for id in 0..256 {
+        wire.line(&call(id, "session/list", &json!({})));
+    }
+    assert!(wire.said.is_empty());
+    wire.line(&call(256, "session/list", &json!({})));
+    assert_eq!(wire.error(), (json!(256), -32001, "overloaded".to_owned()));
+    wire.line(&call(257, "session/interrupt", &json!({ "sessionId": SESSION })));
+    assert!(wire.said.is_empty());
+    let (list, _) = wire.ask();
+    wire.reply(list, Ok(Reply::Sessions(Vec::new())));
+    assert_eq!(wire.answer()["id"], 0);
+    wire.asks.clear();
+    wire.line(&call(258, "session/interrupt", &json!({ "sessionId": SESSION })));
+    let (interrupt, _) = wire.ask();
+    wire.done(interrupt, &json!({}));
+    assert_eq!(wire.answer()["id"], 258);
+    wire.line(&call(259, "session/list", &json!({})));
+    assert!(wire.said.is_empty() || wire.error().1 == -32001);
+}
+
+#[test]
+fn a_page_of_events_is_embedded_as_it_is() {
+    let mut wire = Wire::new();
+    wire.line(&call(1, "session/events", &json!({ "sessionId": SESSION, "after": 4, "limit": 2 })));
+    let (call, ask) = wire.ask();
+    assert_eq!(ask, Ask::Events { session: SessionId::from(SESSION), after: 4, limit: 2 });
+    let events = vec![r#"{"seq": 5, "n":1e400}"#.to_owned(), "{}".to_owned()];
+    wire.reply(call, Ok(Reply::Events { events, next: 6 }));
+    assert_eq!(
+        wire.said.pop_front().expect("a reply"),
+        r#"{"jsonrpc":"2.0","id":1,"result":{"events":[{"seq": 5, "n":1e400},{}],"next":6}}"#
+    );
+}
+
+#[test]
+fn every_code_has_its_number() {
+    let number = |code: ErrorCode| {
+        let mut wire = Wire::new();
+        wire.line(r#"{"jsonrpc":"2.0","id":1,"method":"session/list"}"#);
+        let (call, _) = wire.ask();
+        let details = Some(Json::checked(r#"{"a":1}"#));
+        wire.reply(call, Err(GatewayError { details, ..GatewayError::new(code, "no") }));
+        let said = wire.next();
+        assert_eq!(said["error"]["data"], json!({ "code": code.as_str(), "details": { "a": 1 } }));
+        said["error"]["code"].as_i64().expect("a number")
+    };
+    let numbers: Vec<i64> = ErrorCode::ALL.into_iter().map(number).collect();
+    assert_eq!(
+        numbers,
+        [
+            -32700, -32602, -32601, -32000, -32000, -32002, -32003, -32000, -32000, -32004, -32005,
+            -32000, -32000, -32001, -32000, -32000, -32603,
+        ]
+    );
+}
+
+/// Over every recording of every agent: all lines are JSON-RPC, the messages are the renderer's byte for
+/// byte, and the run is answered once.
+#[test]
+fn every_agent_can_be_watched() {
+    for case in common::cases() {
+        let name = format!("{}/{}", case.dialect.name(), case.name);
+        let events = common::events(case.dialect, &[&case.bytes], Some(Exit::Unknown));
+        let mut wire = Wire::running(
+            r#"{"jsonrpc":"2.0","id":1,"method":"run","params":{"prompt":"a","events":true,"options":{"include_partial_messages":true}}}"#,
+        );
+        let mut renderer = Renderer::new(Options { partial: true });
+        let mut replies = 0;
+        for line in &events {
+            let line = line.trim_end();
+            wire.feed(line);
+            let said = wire.said.pop_front().expect("the event");
+            let head = format!(
+                r#"{{"jsonrpc":"2.0","method":"event","params":{{"sessionId":"{SESSION}","event":"#
+            );
+            assert_eq!(said, format!("{head}{line}}}}}"), "{name}");
+            let event = Event::from_json(line).expect("an event");
+            renderer.event(&event, &mut |message| {
+                if !is_promised(message) {
+                    return;
+                }
+                let said = wire.said.pop_front().expect("a message");
+                let head = format!(r#"{{"jsonrpc":"2.0","method":"message","params":{{"sessionId":"{SESSION}","message":"#);
+                assert_eq!(said, format!("{head}{message}}}}}"), "{name}");
+            });
+            while let Some(said) = wire.said.pop_front() {
+                let said = mended(&said);
+                match said["method"].as_str() {
+                    Some(method) => {
+                        let kind =
+                            if method == "request" { "requestRaised" } else { "requestSettled" };
+                        assert_eq!(event.kind.name(), kind, "{name}: {said}");
+                    }
+                    None => {
+                        replies += 1;
+                        assert_eq!(said["id"], 1, "{name}: {said}");
+                        let is_result = said["result"]["type"] == "result";
+                        assert!(is_result || said["error"]["code"] == -32000, "{name}: {said}");
+                    }
+                }
+            }
+        }
+        wire.end();
+        replies += wire.said.len();
+        assert_eq!(replies, 1, "{name}");
+    }
+}
+
+/// The rest of what Claude says is in the events.
+fn is_promised(message: &str) -> bool {
+    let message = mended(message);
+    let promised = ["assistant", "user", "system", "result", "stream_event"];
+    promised.iter().any(|kind| message["type"] == *kind)
+}
+
+/// An agent's own text stands as it is, also where parsers differ on it.
+fn mended(text: &str) -> Value {
+    let text = agentwire_dialects::json::repair(text).expect("JSON");
+    serde_json::from_str(&text).expect("JSON")
+}
