@@ -24,7 +24,7 @@ struct Wire {
 
 fn options(asks_client: bool) -> FrontOptions {
     let new = NewSession::of(AgentType::Demo);
-    FrontOptions { new, asks_client, partial: false, pid: 7 }
+    FrontOptions { new, asks_client, partial: false, replays: false, pid: 7 }
 }
 
 fn summary(state: SessionState) -> Box<SessionSummary> {

@@ -7,8 +7,9 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
+use agentwire_dialects::claude::render::VERSION;
 use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
-use agentwire_protocol::{AgentType, ErrorCode, NewSession, Prompt, SessionId};
+use agentwire_protocol::{AgentType, ErrorCode, Json, NewSession, Prompt, SessionId};
 use agentwire_server::{Closing, Connection, serve};
 use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
@@ -59,7 +60,7 @@ impl<E: Into<Failure>> From<E> for Ended {
 fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8, Ended> {
     let given = match argv::parse(args)? {
         Asked::Version => {
-            print::line(argv::VERSION)?;
+            print::line(&format!("{VERSION} (Claude Code)"))?;
             return Ok(0);
         }
         Asked::Help => None,
@@ -129,6 +130,7 @@ async fn speak(
     let options = FrontOptions {
         asks_client: asked.asks_client,
         partial: asked.include_partial,
+        replays: asked.replay_user_messages,
         pid: std::process::id(),
         new: session(hub, agent, &asked, prompt).await?,
     };
@@ -190,6 +192,9 @@ async fn session(
         config: asked.config.clone(),
         ..NewSession::of(agent)
     };
+    // What subagents say is heard of only by who asks for it; in `initialize` it may be asked for too.
+    let options = new.config.native_options.get_or_insert_default();
+    options.insert("forwardSubagentText".to_owned(), Json::of(&asked.forward_subagent_text));
     match &asked.resume {
         None => {}
         Some(Resume::Continue) => {

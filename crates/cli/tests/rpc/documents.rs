@@ -1,76 +1,30 @@
 //! The examples of docs/protocols/jsonrpc.md, exchanged with the program.
-//!
-//! A section is a connection of its own. A line of the server need only name the fields it is about;
-//! `$name` is whatever stood there first. Messages that are not shown are passed over, nothing else is.
-
-use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use crate::client::Client;
+use crate::examples::{Wire, exchange};
 
-type Names = BTreeMap<String, Value>;
+impl Wire for Client {
+    fn say(&mut self, line: &[u8]) {
+        Client::say(self, line);
+    }
+
+    fn read(&mut self) -> Value {
+        Client::read(self)
+    }
+
+    fn may_pass(&self, said: &Value) -> bool {
+        said["method"] == "message"
+    }
+
+    fn close(self) {
+        Client::close(self);
+    }
+}
 
 #[test]
 fn the_document_says_what_is() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/jsonrpc.md");
-    let text = std::fs::read_to_string(path).expect("the document");
-    let shown: usize = text.split("\n## ").map(section).sum();
+    let shown = exchange("jsonrpc.md", Client::new);
     assert!(shown > 15, "only {shown} lines are shown");
-}
-
-fn section(text: &str) -> usize {
-    let blocks = text.split("```jsonl ").skip(1).filter_map(|block| block.split("```").next());
-    let blocks: Vec<&str> = blocks.collect();
-    if blocks.is_empty() {
-        return 0;
-    }
-    let mut client = Client::new();
-    let mut names = Names::new();
-    let mut shown = 0;
-    for block in blocks {
-        let (side, lines) = block.split_once('\n').expect("lines");
-        for line in lines.lines() {
-            shown += 1;
-            if side == "client" {
-                let named = names.iter().fold(line.to_owned(), |line, (name, value)| {
-                    line.replace(&format!("\"{name}\""), &value.to_string())
-                });
-                assert!(!named.contains("\"$"), "{named}");
-                client.say(named.as_bytes());
-            } else {
-                expect(&mut client, &serde_json::from_str(line).expect(line), &mut names);
-            }
-        }
-    }
-    client.close();
-    shown
-}
-
-fn expect(client: &mut Client, expected: &Value, names: &mut Names) {
-    loop {
-        let said = client.read();
-        let mut found = names.clone();
-        if holds(&said, expected, &mut found) {
-            *names = found;
-            return;
-        }
-        assert_eq!(said["method"], "message", "{said}\nis not\n{expected}");
-    }
-}
-
-fn holds(seen: &Value, expected: &Value, names: &mut Names) -> bool {
-    match (seen, expected) {
-        (Value::Object(seen), Value::Object(expected)) => expected
-            .iter()
-            .all(|(key, value)| seen.get(key).is_some_and(|seen| holds(seen, value, names))),
-        (Value::Array(seen), Value::Array(expected)) => {
-            seen.len() == expected.len()
-                && seen.iter().zip(expected).all(|(seen, value)| holds(seen, value, names))
-        }
-        (seen, Value::String(name)) if name.starts_with('$') => {
-            names.entry(name.clone()).or_insert_with(|| seen.clone()) == seen
-        }
-        _ => seen == expected,
-    }
 }

@@ -9,5 +9,7 @@
 mod bad_input;
 mod client;
 mod documents;
+#[path = "../shared/examples.rs"]
+mod examples;
 mod requests;
 mod runs;

@@ -35,6 +35,8 @@ pub struct Options {
     pub asks_client: bool,
     /// Whether it wants text as it comes.
     pub partial: bool,
+    /// Whether its messages are said back to it once they are taken.
+    pub replays: bool,
     /// The process that it takes for `claude`.
     pub pid: u32,
 }
@@ -70,14 +72,15 @@ enum Stage {
 
 /// What came before the session ran.
 enum Early {
-    Prompt(Prompt),
+    Prompt(Prompt, Option<Json<'static>>),
     Control(Control),
 }
 
 /// What a reply is for.
 enum Then {
     Start,
-    Prompt,
+    /// With what is said back.
+    Prompt(Option<Json<'static>>),
     Control(Control),
     Settle(String),
 }
@@ -121,13 +124,11 @@ impl ClaudeFront {
                 if let Some(id) = &prompt.message_id {
                     self.renderer.name(id);
                 }
-                match &self.stage {
-                    Stage::Running(session) => {
-                        let call = out.command(session, Command::Prompt(prompt));
-                        self.calls.insert(call, Then::Prompt);
-                    }
+                let replay = if self.options.replays { prompt::message(text) } else { None };
+                match self.stage.clone() {
+                    Stage::Running(session) => self.prompt(&session, prompt, replay, out),
                     Stage::Waiting | Stage::Starting | Stage::Over => {
-                        self.early.push_back(Early::Prompt(prompt));
+                        self.early.push_back(Early::Prompt(prompt, replay));
                         self.start(out);
                     }
                 }
@@ -179,6 +180,17 @@ impl ClaudeFront {
         Ok(())
     }
 
+    fn prompt(
+        &mut self,
+        session: &SessionId,
+        prompt: Prompt,
+        replay: Option<Json<'static>>,
+        out: &mut Outbox,
+    ) {
+        let call = out.command(session, Command::Prompt(prompt));
+        self.calls.insert(call, Then::Prompt(replay));
+    }
+
     fn start(&mut self, out: &mut Outbox) {
         if self.stage == Stage::Waiting {
             self.stage = Stage::Starting;
@@ -206,10 +218,7 @@ impl ClaudeFront {
         }
         for early in std::mem::take(&mut self.early) {
             match early {
-                Early::Prompt(prompt) => {
-                    let call = out.command(&session.id, Command::Prompt(prompt));
-                    self.calls.insert(call, Then::Prompt);
-                }
+                Early::Prompt(prompt, replay) => self.prompt(&session.id, prompt, replay, out),
                 Early::Control(control) => self.control(&session.id, control, out),
             }
         }
@@ -335,12 +344,13 @@ impl Front for ClaudeFront {
         match (self.calls.remove(&call), reply) {
             (Some(Then::Start), reply) => self.started(reply, out),
             (Some(Then::Control(control)), reply) => self.replied(control, reply, out),
-            (Some(Then::Prompt), Err(error)) => {
+            (Some(Then::Prompt(Some(message))), Ok(reply)) => self.replay(message, reply, out),
+            (Some(Then::Prompt(_)), Err(error)) => {
                 let Stage::Running(session) = &self.stage else { return };
                 say_failure(session.as_str(), &error.message, out);
             }
             (Some(Then::Settle(id)), Err(error)) => self.not_settled(&id, &error, out),
-            (Some(Then::Prompt | Then::Settle(_)), Ok(_)) | (None, _) => {}
+            (Some(Then::Prompt(None) | Then::Settle(_)), Ok(_)) | (None, _) => {}
         }
     }
 
@@ -372,6 +382,26 @@ impl Front for ClaudeFront {
 }
 
 impl ClaudeFront {
+    /// Says a message back, by the id it was taken under.
+    fn replay(&mut self, message: Json<'static>, reply: Reply, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Taken {
+            message_id: String,
+        }
+        let Stage::Running(session) = &self.stage else { return };
+        let Reply::Done(taken) = reply else { return };
+        let Ok(taken) = taken.read::<Taken>() else { return };
+        out.say_json(&BTreeMap::from([
+            ("type", Json::of(&"user")),
+            ("message", message),
+            ("parent_tool_use_id", Json::checked("null")),
+            ("session_id", Json::of(session)),
+            ("uuid", Json::of(&taken.message_id)),
+            ("isReplay", Json::of(&true)),
+        ]));
+    }
+
     /// An answer that the agent cannot take: it must not wait for ever for another.
     fn not_settled(&mut self, id: &str, error: &GatewayError, out: &mut Outbox) {
         let over = matches!(error.code, ErrorCode::RequestSettled | ErrorCode::RequestNotFound);

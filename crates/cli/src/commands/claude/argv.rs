@@ -24,9 +24,6 @@ pub(crate) use self::config::rules;
 pub(crate) use self::flag::{Fate, Fates, Flag, Group, Takes, flag};
 pub(crate) use self::words::{Words, invalid};
 
-/// What `--version` answers. SDKs ask for `X.Y.Z (Claude Code)`.
-pub(crate) const VERSION: &str = "2.1.325 (Claude Code)";
-
 /// What the arguments ask for.
 #[derive(Debug)]
 pub(crate) enum Asked {

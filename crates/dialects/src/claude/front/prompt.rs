@@ -49,6 +49,15 @@ pub(super) fn read(line: &str) -> Result<Prompt, String> {
     })
 }
 
+/// The message of a `user` line, as it is.
+pub(super) fn message(line: &str) -> Option<Json<'static>> {
+    #[derive(Deserialize)]
+    struct Line {
+        message: Json<'static>,
+    }
+    serde_json::from_str::<Line>(line).ok().map(|line| line.message)
+}
+
 /// A message's content: a string, or blocks.
 pub(super) fn content(content: Json<'static>) -> Result<Prompt, String> {
     if let Ok(text) = content.read::<String>() {

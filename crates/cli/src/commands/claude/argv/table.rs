@@ -86,7 +86,7 @@ pub(crate) static FLAGS: &[Flag] = &[
     flag(&["--output-format"], Choice("format", &["text", "json", "stream-json"]), Wire, Fates::HONOURED, "how the answer goes"),
     flag(&["--verbose"], Nothing, Wire, Fates::HONOURED, "all messages; stream-json needs it"),
     flag(&["--include-partial-messages"], Nothing, Wire, Fates::HONOURED, "text as it is written"),
-    flag(&["--include-hook-events"], Nothing, Wire, Fates::SHARED, "tell of hooks"),
+    flag(&["--include-hook-events"], Nothing, Wire, Fates::TRIFLE, "tell of hooks"),
     flag(&["--forward-subagent-text"], Nothing, Wire, Fates::HONOURED, "tell what subagents say"),
     flag(&["--replay-user-messages"], Nothing, Wire, Fates::HONOURED, "say prompts back when they are taken"),
     flag(&["--enable-auth-status"], Nothing, Wire, Fates::NATIVE, "tell of the login"),

@@ -1,0 +1,165 @@
+//! How the program ends, and what it leaves.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::client::Place;
+
+fn results(said: &[Value]) -> Vec<&str> {
+    let results = said.iter().filter(|said| said["type"] == "result");
+    results.filter_map(|result| result["result"].as_str()).collect()
+}
+
+#[test]
+fn what_was_asked_before_the_end_of_input_is_answered() {
+    let place = Place::new();
+    let mut client = place.client(&[]);
+    for words in ["one", "two", "three"] {
+        client.prompt(&format!("/sleep 50\n/say {words}"));
+    }
+    let (said, code) = client.rest();
+    assert_eq!(results(&said), ["one", "two", "three"]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn an_idle_program_ends_with_its_input() {
+    let place = Place::new();
+    let mut client = place.client(&[]);
+    client.prompt("/say hello");
+    client.until("result");
+    assert_eq!(client.rest(), (Vec::new(), Some(0)));
+    assert_eq!(place.client(&[]).rest(), (Vec::new(), Some(0)), "nothing was asked");
+}
+
+#[test]
+fn an_error_as_the_last_result_is_an_exit_code() {
+    let place = Place::new();
+    let mut client = place.client(&[]);
+    client.prompt("/fail out of luck");
+    let (said, code) = client.rest();
+    assert_eq!(results(&said), ["out of luck"]);
+    assert_eq!(code, Some(1));
+    let mut client = place.client(&[]);
+    client.prompt("/fail out of luck");
+    client.prompt("/say better");
+    assert_eq!(client.rest().1, Some(0), "the last one counts");
+}
+
+#[test]
+fn an_agent_that_dies_is_told_and_ends_the_program() {
+    let place = Place::new();
+    let mut client = place.client(&[]);
+    client.prompt("/say begun\n/exit 3");
+    let (said, code) = client.rest();
+    let result = said.last().expect("a result");
+    assert_eq!((&result["type"], &result["is_error"]), (&"result".into(), &true.into()));
+    assert!(result["errors"].as_array().is_some_and(|errors| !errors.is_empty()), "{result}");
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn what_asks_after_the_end_of_input_is_denied() {
+    let place = Place::new();
+    let mut client = place.client(&["--permission-prompt-tool", "stdio"]);
+    client.prompt("/sleep 100\n/write never.txt x\n/say over");
+    let (said, code) = client.rest();
+    assert_eq!(results(&said), ["over"]);
+    assert_eq!(code, Some(0));
+    assert!(!place.path("work/never.txt").exists());
+}
+
+#[test]
+fn a_signal_ends_it_and_all_below() {
+    let place = Place::new();
+    let mut client = place.client(&["--permission-mode", "bypassPermissions"]);
+    client.prompt("/bash sleep 300 & echo $! > pid; sleep 300");
+    let file = place.path("work/pid");
+    let pid = loop {
+        if let Some(pid) = std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n')) {
+            break pid;
+        }
+        std::thread::yield_now();
+    };
+    let program = rustix::process::Pid::from_raw(client.pid().cast_signed()).expect("a pid");
+    rustix::process::kill_process(program, rustix::process::Signal::TERM).expect("a signal");
+    assert_eq!(client.rest().1, Some(0));
+    assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "the command is left");
+}
+
+#[test]
+fn one_answer_in_each_form() {
+    let place = Place::new();
+    let text = place.output(&["-p", "/say hello"]);
+    assert_eq!((&*text.stdout, text.status.code()), (&b"hello\n"[..], Some(0)));
+    let json = place.output(&["-p", "/say hello", "--output-format=json"]);
+    let result: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(result["result"], "hello");
+    let lines = place.output(&[
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--print",
+        "--",
+        "/say hello",
+    ]);
+    let lines = String::from_utf8(lines.stdout).expect("UTF-8");
+    let kinds: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["type"].clone())
+        .collect();
+    assert_eq!(kinds, ["system", "assistant", "result"]);
+    let failed = place.output(&["-p", "/fail no luck"]);
+    assert_eq!((&*failed.stdout, failed.status.code()), (&b"no luck\n"[..], Some(1)));
+    let unknown = place.output(&["--no-such-flag"]);
+    assert_eq!(unknown.stderr, b"error: unknown option '--no-such-flag'\n");
+    assert_eq!(unknown.status.code(), Some(1));
+    for flag in ["-v", "--version"] {
+        assert_eq!(place.output(&[flag]).stdout, b"2.1.325 (Claude Code)\n");
+    }
+}
+
+#[test]
+fn separators_never_stand_on_the_wire() {
+    let place = Place::new();
+    let output = place.output(&[
+        "-p",
+        "/say a\u{2028}b\u{2029}c",
+        "--output-format=stream-json",
+        "--verbose",
+    ]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(!text.contains(['\u{2028}', '\u{2029}']));
+    assert!(text.contains("a\\u2028b\\u2029c"), "{text}");
+}
+
+#[test]
+fn a_session_is_found_again() {
+    let place = Place::new();
+    let id = "0f0e0d0c-0b0a-4908-8706-050403020100";
+    let chosen = place.output(&["-p", "/say {turns}", "--session-id", id, "--output-format=json"]);
+    let result: Value = serde_json::from_slice(&chosen.stdout).expect("JSON");
+    assert_eq!(result["session_id"], id);
+    assert_eq!(place.output(&["-p", "/say {turns}", "--resume", id]).stdout, b"2\n");
+    assert_eq!(place.output(&["-p", "/say {turns}", "--continue"]).stdout, b"3\n");
+    let copy = place.output(&[
+        "-p",
+        "/say {turns}",
+        "--resume",
+        id,
+        "--fork-session",
+        "--output-format=json",
+    ]);
+    let result: Value = serde_json::from_slice(&copy.stdout).expect("JSON");
+    assert_eq!(result["result"], "4");
+    assert_ne!(result["session_id"], id);
+    let taken = place.output(&["-p", "/say x", "--session-id", id]);
+    assert_eq!(taken.status.code(), Some(1));
+    assert!(!taken.stderr.is_empty());
+    let unknown =
+        place.output(&["-p", "/say x", "--resume", "00000000-0000-4000-8000-000000000000"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(told.contains("No conversation found with session ID"), "{told}");
+}
