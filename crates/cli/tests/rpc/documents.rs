@@ -1,7 +1,8 @@
 //! The examples of docs/protocols/jsonrpc.md, exchanged with the program.
 //!
 //! A section is a connection of its own. A line of the server need only name the fields it is about;
-//! `$name` is whatever stood there first. Messages that are not shown are passed over, nothing else is.
+//! `$name` is whatever stood there first. The lines of a block may come in another order, since a reply
+//! is not held back for what happens later. Messages that are not shown are passed over, nothing else is.
 
 use std::collections::BTreeMap;
 
@@ -30,32 +31,38 @@ fn section(text: &str) -> usize {
     let mut shown = 0;
     for block in blocks {
         let (side, lines) = block.split_once('\n').expect("lines");
+        shown += lines.lines().count();
+        if side == "server" {
+            let lines = lines.lines().map(|line| serde_json::from_str(line).expect(line));
+            expect(&mut client, lines.collect(), &mut names);
+            continue;
+        }
         for line in lines.lines() {
-            shown += 1;
-            if side == "client" {
-                let named = names.iter().fold(line.to_owned(), |line, (name, value)| {
-                    line.replace(&format!("\"{name}\""), &value.to_string())
-                });
-                assert!(!named.contains("\"$"), "{named}");
-                client.say(named.as_bytes());
-            } else {
-                expect(&mut client, &serde_json::from_str(line).expect(line), &mut names);
-            }
+            let named = names.iter().fold(line.to_owned(), |line, (name, value)| {
+                line.replace(&format!("\"{name}\""), &value.to_string())
+            });
+            assert!(!named.contains("\"$"), "{named}");
+            client.say(named.as_bytes());
         }
     }
     client.close();
     shown
 }
 
-fn expect(client: &mut Client, expected: &Value, names: &mut Names) {
-    loop {
+fn expect(client: &mut Client, mut expected: Vec<Value>, names: &mut Names) {
+    while !expected.is_empty() {
         let said = client.read();
-        let mut found = names.clone();
-        if holds(&said, expected, &mut found) {
-            *names = found;
-            return;
+        let fitting = expected.iter().enumerate().find_map(|(at, line)| {
+            let mut found = names.clone();
+            holds(&said, line, &mut found).then_some((at, found))
+        });
+        match fitting {
+            Some((at, found)) => {
+                expected.remove(at);
+                *names = found;
+            }
+            None => assert_eq!(said["method"], "message", "{said}\nis none of\n{expected:?}"),
         }
-        assert_eq!(said["method"], "message", "{said}\nis not\n{expected}");
     }
 }
 
