@@ -106,6 +106,24 @@ impl Client {
         }
     }
 
+    /// Reads up to where each of these has been said, in any order; gives them, and all else.
+    pub(crate) fn all<const N: usize>(
+        &mut self,
+        fits: [&dyn Fn(&Value) -> bool; N],
+    ) -> ([Value; N], Vec<Value>) {
+        let mut found = [const { Value::Null }; N];
+        let mut rest = Vec::new();
+        while found.iter().any(Value::is_null) {
+            let said = self.read();
+            let open = (0..N).find(|at| found[*at].is_null() && fits[*at](&said));
+            match open {
+                Some(at) => found[at] = said,
+                None => rest.push(said),
+            }
+        }
+        (found, rest)
+    }
+
     pub(crate) fn reply(&mut self, id: u64) -> Answer {
         self.until(|said| said["id"] == id)
     }

@@ -23,22 +23,20 @@ fn a_permission_is_asked_for_and_given_once() {
         "sessionId": params["sessionId"], "requestId": params["request"]["requestId"],
         "behavior": "allow", "inputDigest": params["request"]["inputDigest"],
     });
-    let settled = client.call("request/settle", &settle);
-    assert_eq!(settled.reply["result"], json!({}));
-    let over =
-        settled.before.iter().find(|said| said["method"] == "request/settled").expect("told");
+    let first = client.send("request/settle", &settle);
+    let late = client.send("request/settle", &settle);
+    let ([first, late, ran], rest) =
+        client.all([&|said| said["id"] == first, &|said| said["id"] == late, &|said| {
+            said["id"] == run
+        }]);
+    assert_eq!(first["result"], json!({}));
+    assert_eq!(late["error"]["code"], -32005);
+    assert_eq!(ran["result"]["result"], "done");
+    let over = rest.iter().find(|said| said["method"] == "request/settled").expect("told");
     assert_eq!(
         (&over["params"]["outcome"], &over["params"]["by"]),
         (&json!("allowed"), &json!("client"))
     );
-    let late = client.send("request/settle", &settle);
-    let mut answered = Vec::new();
-    while answered.len() < 2 {
-        answered.push(client.until(|said| said["id"].is_u64()).reply);
-    }
-    let of = |id: u64| answered.iter().find(|said| said["id"] == id).expect("a reply");
-    assert_eq!(of(late)["error"]["code"], -32005);
-    assert_eq!(of(run)["result"]["result"], "done");
     assert_eq!(std::fs::read_to_string(client.work().join("a.txt")).expect("written"), "hi");
     let unknown =
         json!({ "sessionId": params["sessionId"], "requestId": "none", "behavior": "deny" });
@@ -50,36 +48,32 @@ fn a_permission_is_asked_for_and_given_once() {
 fn questions_and_hooks_are_answered() {
     let mut client = Client::new();
     let hooks = json!({ "PreToolUse": [{ "matcher": "Bash" }] });
-    let run = client.send(
-        "run",
-        &json!({
-            "agent": "demo", "prompt": "/ask Which? | red | blue\n/say {result}\n/bash touch b",
-            "options": { "hooks": hooks },
-        }),
-    );
+    let prompt = "/ask Which? | red | blue\n/say {result}\n/bash touch b";
+    let options = json!({ "hooks": hooks });
+    let params = json!({ "agent": "demo", "prompt": prompt, "options": options });
+    let run = client.send("run", &params);
     let asked = client.until(is_request).reply["params"].clone();
     assert_eq!(asked["request"]["kind"], "question");
-    client.result(
-        "request/settle",
-        &json!({
-            "sessionId": asked["sessionId"], "requestId": asked["request"]["requestId"],
-            "answers": { "Which?": "blue" },
-        }),
-    );
-    let hook = client.until(is_request).reply["params"].clone();
-    assert_eq!(
-        (&hook["request"]["kind"], &hook["request"]["name"]),
-        (&json!("hook"), &json!("PreToolUse"))
-    );
-    let output = json!({ "hookSpecificOutput": {
-        "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "not now",
-    } });
-    client.result("request/settle", &json!({
-        "sessionId": hook["sessionId"], "requestId": hook["request"]["requestId"], "hookOutput": output,
-    }));
-    let answer = client.reply(run);
-    assert_eq!(answer.reply["result"]["type"], "result");
-    assert!(types(&answer.before).contains(&"user"), "the tool's result is shown");
+    let mut settle = json!({
+        "sessionId": asked["sessionId"], "requestId": asked["request"]["requestId"],
+        "answers": { "Which?": "blue" },
+    });
+    let settled = client.send("request/settle", &settle);
+    let ([_, hook], _) = client.all([&|said| said["id"] == settled, &is_request]);
+    let request = &hook["params"]["request"];
+    assert_eq!((&request["kind"], &request["name"]), (&json!("hook"), &json!("PreToolUse")));
+    let output = json!({
+        "hookEventName": "PreToolUse", "permissionDecision": "deny",
+        "permissionDecisionReason": "not now",
+    });
+    settle = json!({
+        "sessionId": asked["sessionId"], "requestId": request["requestId"],
+        "hookOutput": { "hookSpecificOutput": output },
+    });
+    let settled = client.send("request/settle", &settle);
+    let ([_, ran], rest) = client.all([&|said| said["id"] == settled, &|said| said["id"] == run]);
+    assert_eq!(ran["result"]["type"], "result");
+    assert!(types(&rest).contains(&"user"), "the tool's result is shown");
     assert!(!client.work().join("b").exists());
     client.close();
 }

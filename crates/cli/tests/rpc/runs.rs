@@ -82,10 +82,11 @@ fn a_session_takes_messages_and_says_where_it_stands() {
     let mut client = Client::new();
     let session = client.result("session/create", &json!({ "agent": "demo" }))["sessionId"].clone();
     let user = json!({ "type": "user", "message": { "role": "user", "content": "/say hi" }, "session_id": "default" });
-    let sent = client.result("session/send", &json!({ "sessionId": session, "message": user }));
-    assert!(sent["messageId"].is_string());
-    let turn = client.until(|said| said["params"]["message"]["type"] == "result");
-    assert_eq!(text(&turn.before), "hi");
+    let send = client.send("session/send", &json!({ "sessionId": session, "message": user }));
+    let is_result = |said: &serde_json::Value| said["params"]["message"]["type"] == "result";
+    let ([sent, _], turn) = client.all([&|said| said["id"] == send, &is_result]);
+    assert!(sent["result"]["messageId"].is_string());
+    assert_eq!(text(&turn), "hi");
     let blocks = json!({ "role": "user", "content": [{ "type": "text", "text": "/say blocks" }] });
     let ran = client.result("run", &json!({ "sessionId": session, "message": blocks }));
     assert_eq!(ran["result"], "blocks");
@@ -117,16 +118,8 @@ fn a_turn_is_interrupted_and_a_session_killed() {
     let run = client.send("run", &json!({ "sessionId": session, "prompt": "/say now\n/hang" }));
     client.until(|said| said["params"]["message"]["type"] == "assistant");
     let interrupt = client.send("session/interrupt", &named);
-    let (mut interrupted, mut result) = (None, None);
-    while interrupted.is_none() || result.is_none() {
-        let said = client.until(|said| said["id"].is_u64()).reply;
-        match said["id"].as_u64() {
-            Some(id) if id == run => result = Some(said["result"].clone()),
-            Some(id) if id == interrupt => interrupted = Some(said["result"].clone()),
-            _ => panic!("{said}"),
-        }
-    }
-    assert_eq!(result.expect("a result")["type"], "result");
+    let ([_, ran], _) = client.all([&|said| said["id"] == interrupt, &|said| said["id"] == run]);
+    assert_eq!(ran["result"]["type"], "result");
 
     let run = client.send("run", &json!({ "sessionId": session, "prompt": "/say again\n/hang" }));
     client.until(|said| said["params"]["message"]["type"] == "assistant");
@@ -195,11 +188,15 @@ fn the_specifications_user_messages_are_taken() {
         let session =
             client.result("session/create", &json!({ "agent": "demo" }))["sessionId"].clone();
         let message: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        client.result("session/send", &json!({ "sessionId": session, "message": message }));
+        let send =
+            client.send("session/send", &json!({ "sessionId": session, "message": message }));
         // A result of a tool that was never called begins no turn.
-        if line.contains("Hello") {
-            let spoken =
-                client.until(|said| said["params"]["message"]["type"] == "assistant").reply;
+        if line.contains("tool_result") {
+            client.reply(send);
+        } else {
+            let is_assistant =
+                |said: &serde_json::Value| said["params"]["message"]["type"] == "assistant";
+            let ([_, spoken], _) = client.all([&|said| said["id"] == send, &is_assistant]);
             let assistant = &spoken["params"]["message"]["message"];
             assert_eq!(assistant["role"], "assistant");
             assert!(assistant["content"].is_array() && assistant["model"].is_string());

@@ -85,7 +85,7 @@ fn blocks(content: Json<'static>) -> Result<Prompt, String> {
             ("image", _, Some(Source { kind, media_type: Some(media_type), data: Some(data) }))
                 if kind == "base64" =>
             {
-                images.push(Image { media_type, data })
+                images.push(Image { media_type, data });
             }
             _ => {
                 is_all = false;
