@@ -95,6 +95,8 @@ pub struct Capabilities {
     pub steer: bool,
     /// It takes images.
     pub images: bool,
+    /// It takes content blocks of Claude's other than text and images.
+    pub content_blocks: bool,
     /// A session can be resumed.
     pub resume: bool,
     /// Model and mode can change in a session.

@@ -94,6 +94,7 @@ pub struct Outbox {
 
 /// One thing that a front wants done.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few are held at once, and not for long")]
 pub enum Effect {
     /// Say this line or message; it has no line end in it.
     Say(Vec<u8>),

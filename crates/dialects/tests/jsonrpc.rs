@@ -588,10 +588,12 @@ fn control_requests_are_commands() {
         command(json!({ "subtype": "rewind_files", "user_message_id": "u" })),
         Command::Rewind { message_id: "u".to_owned(), dry_run: false }
     );
-    for subtype in ["initialize", "mcp_status"] {
-        let mut wire = control(json!({ "subtype": subtype }));
-        assert_eq!(wire.error(), (json!(1), -32000, "unsupported".to_owned()));
-    }
+    let Command::Query { method, args } = command(json!({ "subtype": "mcp_status" })) else {
+        panic!("no query");
+    };
+    assert_eq!((method.as_str(), args[0].get()), ("control", r#"{"subtype":"mcp_status"}"#));
+    let mut wire = control(json!({ "subtype": "initialize" }));
+    assert_eq!(wire.error(), (json!(1), -32000, "unsupported".to_owned()));
 }
 
 #[test]

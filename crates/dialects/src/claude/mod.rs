@@ -43,6 +43,7 @@ impl AgentDialect for Claude {
             interrupt: true,
             steer: true,
             images: true,
+            content_blocks: true,
             resume: true,
             configure: true,
             process_per_turn: false,

@@ -92,7 +92,7 @@ impl Unified {
 impl Front for Unified {
     fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
         let Ok(text) = std::str::from_utf8(line) else {
-            return refuse(None, ErrorCode::InvalidJson, "the line is not UTF-8", out);
+            return refuse(ErrorCode::InvalidJson, "the line is not UTF-8", out);
         };
         if text.trim().is_empty() {
             return;
@@ -108,7 +108,7 @@ impl Front for Unified {
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
         let message = format!("a line of {bytes} bytes is too long; nothing of it was taken");
-        refuse(None, ErrorCode::InvalidMessage, &message, out);
+        refuse(ErrorCode::InvalidMessage, &message, out);
     }
 
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
@@ -169,9 +169,9 @@ struct Refused {
     error: GatewayError,
 }
 
-fn refuse(id: Option<Json<'static>>, code: ErrorCode, message: &str, out: &mut Outbox) {
+fn refuse(code: ErrorCode, message: &str, out: &mut Outbox) {
     let error = GatewayError::new(code, message);
-    out.say_json(&ErrorFrame { id: &id, error: &error });
+    out.say_json(&ErrorFrame { id: &None, error: &error });
 }
 
 fn profile(text: &str) -> Result<Profile, GatewayError> {

@@ -106,7 +106,7 @@ impl Door {
             token.len() != said.len() || pairs.fold(0, |all, (a, b)| all | (a ^ b)) != 0
         };
         let found = self.tokens.iter().filter(|(token, _)| !differs(token));
-        found.map(|(_, server)| server.clone()).last()
+        found.fold(None, |_, (_, server)| Some(server.clone()))
     }
 
     /// Hands on what the agent says. Each message holds its room until the client has answered it.

@@ -63,6 +63,10 @@ impl Actor {
             let message = format!("the prompt has {} bytes, that is too many", prompt.text.len());
             return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
+        if prompt.content.is_some() && !self.plan.dialect.capabilities().content_blocks {
+            let what = "content blocks other than text and images in base64";
+            return Err(GatewayError::unsupported(self.plan.agent.as_str(), what));
+        }
         match &prompt.message_id {
             Some(id) if self.has_taken(id)? => {
                 self.core.effects.push(Effect::Reply(call, Ok(taken(id))));

@@ -75,13 +75,13 @@ impl ClaudeFront {
                 kind: "callback.request",
                 id: &id,
                 session_id: session.as_str(),
-                payload: callback(request, tool, input.clone(), native.is_some()),
+                payload: callback(request, &tool, &input, native.is_some()),
             }),
             (_, Some(line)) => Json::checked(line),
             (_, None) => Json::of(&ControlRequest {
                 kind: "control_request",
                 request_id: &id,
-                request: control_request(request, tool, input.clone()),
+                request: control_request(request, &tool, &input),
             }),
         };
         let keys = request.questions.iter().map(|question| {
@@ -143,8 +143,8 @@ fn may_call_back(kind: RequestKind) -> bool {
 
 fn control_request<'r>(
     request: &'r RequestRaised<'_>,
-    tool: String,
-    tool_input: Json<'r>,
+    tool: &str,
+    tool_input: &Json<'r>,
 ) -> BTreeMap<&'static str, Json<'r>> {
     let mut fields = BTreeMap::new();
     let input = request.input.clone();
@@ -154,7 +154,7 @@ fn control_request<'r>(
             fields.insert("display_name", Json::of(&tool));
             fields.insert("tool_name", Json::of(&tool));
             fields.insert("input", tool_input.clone());
-            fields.insert("permission_suggestions", suggestions(&tool, &tool_input, request.kind));
+            fields.insert("permission_suggestions", suggestions(tool, tool_input, request.kind));
             let title = request.title.as_ref().or(request.message.as_ref());
             fields.extend(title.map(|title| ("description", Json::of(title))));
             let path = request.blocked_path.as_ref();
@@ -229,8 +229,8 @@ fn question(question: &Question<'_>) -> serde_json::Value {
 
 fn callback<'r>(
     request: &'r RequestRaised<'_>,
-    tool: String,
-    tool_input: Json<'r>,
+    tool: &str,
+    tool_input: &Json<'r>,
     is_native: bool,
 ) -> BTreeMap<&'static str, Json<'r>> {
     let mut payload = BTreeMap::new();
@@ -244,7 +244,7 @@ fn callback<'r>(
         payload.insert("tool_input", tool_input.clone());
         let suggestions = match &request.suggestions {
             Some(own) if is_native => own.clone(),
-            Some(_) | None => suggestions(&tool, &tool_input, request.kind),
+            Some(_) | None => suggestions(tool, tool_input, request.kind),
         };
         payload.insert("suggestions", suggestions);
         let path = request.blocked_path.as_ref();

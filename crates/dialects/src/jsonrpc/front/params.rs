@@ -145,7 +145,7 @@ struct QueryParams {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ControlParams {
     session_id: SessionId,
-    request: ControlRequest,
+    request: Json<'static>,
 }
 
 /// A control request of Claude's.
@@ -204,7 +204,7 @@ impl Request {
             }
             "control" => {
                 let ControlParams { session_id, request } = read(params)?;
-                control(request).map(|command| Self::Command(session_id, command))
+                control(&request).map(|command| Self::Command(session_id, command))
             }
             unknown => Err(GatewayError::new(
                 ErrorCode::UnknownMethod,
@@ -288,7 +288,8 @@ fn settle(params: &Json<'_>) -> Result<Request, GatewayError> {
     Ok(Request::Command(SessionId::from(session), Command::Settle(settlement)))
 }
 
-fn control(request: ControlRequest) -> Result<Command, GatewayError> {
+fn control(raw: &Json<'static>) -> Result<Command, GatewayError> {
+    let request: ControlRequest = read(raw)?;
     let missing = |what: &str| invalid(format!("the control request has no `{what}`"));
     match request.subtype.as_str() {
         "interrupt" => Ok(Command::Interrupt),
@@ -309,10 +310,8 @@ fn control(request: ControlRequest) -> Result<Command, GatewayError> {
             ErrorCode::Unsupported,
             "a session is initialized when it is created; give `hooks` and the rest in `options`",
         )),
-        other => Err(GatewayError::new(
-            ErrorCode::Unsupported,
-            format!("there is no control request `{other}` here; `query` asks the agent for more"),
-        )),
+        // Whoever speaks Claude's own wire knows what is meant.
+        _ => Ok(Command::Query { method: "control".to_owned(), args: vec![raw.clone()] }),
     }
 }
 
