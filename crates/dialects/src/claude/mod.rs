@@ -10,6 +10,7 @@
 
 mod agent;
 mod launch;
+pub mod render;
 mod wire;
 
 use agentwire_protocol::{AgentType, GatewayError};

@@ -1,0 +1,305 @@
+//! Unified events of any agent as the messages that a client of Claude reads.
+//!
+//! Claude's own lines pass as they are; of every other agent each turn is told as Claude would tell
+//! it: `system/init`, messages block by block, tool results, one `result`. Requests are the front's
+//! matter: of control nothing passes and nothing is rendered.
+
+mod calls;
+mod files;
+mod frames;
+mod native;
+mod plan;
+mod session;
+mod speech;
+mod tools;
+mod turn;
+mod voice;
+
+use agentwire_protocol::event::{Status, StatusChanged, UsageReported};
+use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT};
+use serde::Serialize;
+
+use self::frames::{CompactMetadata, Compacted, RateLimit, Retry, StatusLine, System};
+use self::native::Line;
+use self::session::Session;
+use self::speech::{Piece, Sort, Speakers};
+use self::tools::Tool;
+use self::turn::{Ending, Totals, Turn};
+use self::voice::Voice;
+use crate::json::{Scanner, Value};
+use crate::recent::Recent;
+
+/// The version of Claude Code whose protocol is spoken.
+pub const VERSION: &str = "2.1.325";
+
+/// What a client wants to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// `stream_event` lines.
+    pub partial: bool,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastResult {
+    /// Whether it failed: a program that runs one turn then ends with another exit code than 0.
+    pub is_error: bool,
+    /// The answer, or what went wrong.
+    pub text: String,
+}
+
+/// Renders the events of one session, from its first on. To join later, let it see the earlier ones
+/// and say nothing.
+#[derive(Debug, Default)]
+pub struct Renderer {
+    options: Options,
+    /// The agent is Claude, or speaks as Claude does.
+    is_claude: bool,
+    /// The session's id as Claude's own lines have it.
+    claude_id: Option<String>,
+    session: Session,
+    turn: Turn,
+    totals: Totals,
+    speakers: Speakers,
+    tools: Vec<Tool>,
+    /// Calls that were shown, open or not.
+    called: Recent,
+    /// Of these, those that show what they did to a file.
+    edits: Recent,
+    todos: Option<Json<'static>>,
+    last: Option<LastResult>,
+    scanner: Scanner,
+}
+
+impl Renderer {
+    /// A renderer that has seen nothing.
+    pub fn new(options: Options) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Says the event in Claude's words: each message is one JSON object on one line, without `\n`,
+    /// U+2028 and U+2029 escaped.
+    pub fn event(&mut self, event: &Event<'_>, say: &mut dyn FnMut(&str)) {
+        for line in event.native.iter().filter(|line| native::is_claude(line)) {
+            self.is_claude = true;
+            let (text, line) = native::read(&mut self.scanner, &line.line);
+            self.pass(&text, line, say);
+        }
+        let agent = &*event.agent_id.decode();
+        if agent == MAIN_AGENT {
+            self.session.learn(&event.kind);
+        }
+        self.is_claude |= matches!(self.session.agent, Some(AgentType::Claude | AgentType::Demo));
+        let session_id = self.claude_id.take();
+        let named = session_id.as_deref().unwrap_or(&event.session_id);
+        let voice = &mut Voice::new(named, &event.id, self.options.partial, say);
+        if self.is_claude {
+            self.bound(event, voice);
+        } else {
+            self.render(event, agent, voice);
+        }
+        self.claude_id = session_id;
+    }
+
+    /// How the last turn ended, once one has: for the exit code of a program that runs one turn.
+    pub fn last_result(&self) -> Option<LastResult> {
+        self.last.clone()
+    }
+
+    /// A line of Claude's own.
+    fn pass(&mut self, text: &str, line: Line, say: &mut dyn FnMut(&str)) {
+        match line {
+            Line::Withheld => return,
+            Line::Partial if !self.options.partial => return,
+            Line::Partial | Line::Message => {}
+            Line::Init => {
+                self.turn.is_begun = true;
+                let session_id = native::session_id(&mut self.scanner, text);
+                self.claude_id = session_id.or(self.claude_id.take());
+            }
+            Line::Result => {
+                self.turn.has_result = true;
+                self.last = native::last_result(&mut self.scanner, text);
+            }
+        }
+        say(text);
+    }
+
+    /// Of a turn of Claude's only the bounds are ours, where Claude did not tell them: it died, was
+    /// cut off, or never heard of the turn.
+    fn bound(&mut self, event: &Event<'_>, voice: &mut Voice<'_>) {
+        if let EventKind::TurnStarted(_) = &event.kind {
+            self.turn.started(&event.timestamp);
+        } else if let EventKind::TurnCompleted(turn) = &event.kind {
+            self.end_turn(event, &Ending::completed(turn, ""), voice);
+        } else if let EventKind::TurnFailed(turn) = &event.kind {
+            self.end_turn(event, &Ending::failed(turn), voice);
+        }
+    }
+
+    fn render(&mut self, event: &Event<'_>, agent: &str, voice: &mut Voice<'_>) {
+        match &event.kind {
+            EventKind::TurnStarted(_) => {
+                self.turn = Turn::default();
+                self.turn.started(&event.timestamp);
+                self.speakers.main.messages = 0;
+                self.speakers.main.last_text.clear();
+                self.begin_turn(voice);
+            }
+            EventKind::TurnCompleted(turn) => {
+                self.speakers.main.end_message(voice);
+                let answer = std::mem::take(&mut self.speakers.main.last_text);
+                self.end_turn(event, &Ending::completed(turn, &answer), voice);
+            }
+            EventKind::TurnFailed(turn) => {
+                self.speakers.main.end_message(voice);
+                self.end_turn(event, &Ending::failed(turn), voice);
+            }
+            EventKind::TextChunk(chunk) => {
+                let piece = Piece {
+                    sort: Sort::Text,
+                    content: &chunk.content,
+                    is_complete: chunk.is_complete,
+                    block_id: chunk.block_id.as_ref(),
+                    signature: None,
+                };
+                self.piece(agent, &piece, voice);
+            }
+            EventKind::ThinkingChunk(chunk) => {
+                let piece = Piece {
+                    sort: Sort::Thinking,
+                    content: &chunk.content,
+                    is_complete: chunk.is_complete,
+                    block_id: chunk.block_id.as_ref(),
+                    signature: chunk.signature.as_ref(),
+                };
+                self.piece(agent, &piece, voice);
+            }
+            EventKind::ToolStarted(tool) => self.tool_started(agent, tool, voice),
+            EventKind::ToolProgress(progress) => self.tool_progress(progress),
+            EventKind::ToolCompleted(completed) => self.tool_completed(completed, voice),
+            EventKind::ToolFailed(failed) => self.tool_failed(failed, voice),
+            EventKind::FileChanged(change) => self.file_changed(agent, change, voice),
+            EventKind::PlanUpdated(plan) => self.plan_updated(agent, plan, voice),
+            EventKind::AgentSpawned(spawned) => {
+                let parent = event.parent_agent_id.as_ref().map(|parent| parent.decode());
+                self.agent_spawned(agent, parent.as_deref().unwrap_or(MAIN_AGENT), spawned, voice);
+            }
+            EventKind::AgentFinished(finished) => self.agent_finished(agent, finished, voice),
+            EventKind::StatusChanged(change) => self.status_changed(change, voice),
+            EventKind::UsageReported(report) => self.usage_reported(agent, report, voice),
+            EventKind::SessionStarted(_)
+            | EventKind::SessionEnded(_)
+            | EventKind::Error(_)
+            | EventKind::RequestRaised(_)
+            | EventKind::RequestSettled(_)
+            | EventKind::Other(_)
+            | EventKind::Unknown(_) => {}
+        }
+    }
+
+    fn begin_turn(&mut self, voice: &mut Voice<'_>) {
+        if !self.turn.is_begun {
+            self.turn.is_begun = true;
+            self.session.init(voice);
+        }
+    }
+
+    fn end_turn(&mut self, event: &Event<'_>, ending: &Ending<'_>, voice: &mut Voice<'_>) {
+        if !self.turn.has_result {
+            self.begin_turn(voice);
+            self.cut_tools(voice);
+            let turn = (&self.turn, &*event.timestamp);
+            let messages = self.speakers.main.messages;
+            let last = self.totals.end(turn, ending, messages, &self.session, voice);
+            self.last = Some(last);
+        }
+        self.turn = Turn::default();
+    }
+
+    /// Claude's main agent speaks in turns only; its subagents at any time.
+    fn may_speak(&self, agent: &str) -> bool {
+        self.turn.is_begun || agent != MAIN_AGENT
+    }
+
+    fn piece(&mut self, agent: &str, piece: &Piece<'_>, voice: &mut Voice<'_>) {
+        if !self.may_speak(agent) {
+            return;
+        }
+        self.turn.cut_tool &= agent != MAIN_AGENT;
+        self.speakers.of(agent, voice).piece(piece, self.session.model(), voice);
+    }
+
+    fn usage_reported(&mut self, agent: &str, report: &UsageReported<'_>, voice: &mut Voice<'_>) {
+        if let Some(usage) = &report.usage {
+            self.speakers.of(agent, voice).used(self.session.usage(usage));
+        }
+    }
+
+    fn status_changed(&mut self, change: &StatusChanged<'_>, voice: &mut Voice<'_>) {
+        match change.status {
+            Status::Compacting => system("status", StatusLine { status: "compacting" }, voice),
+            Status::Compacted => {
+                let pre_tokens = self.session.context_used;
+                let compact_metadata = CompactMetadata { trigger: "auto", pre_tokens };
+                system("compact_boundary", Compacted { compact_metadata }, voice);
+            }
+            Status::Retrying => {
+                self.turn.retries += 1;
+                let attempt = self.turn.retries;
+                let retry = Retry {
+                    attempt,
+                    max_retries: attempt,
+                    retry_delay_ms: 0,
+                    error_status: None,
+                    error: "unknown",
+                };
+                system("api_retry", retry, voice);
+            }
+            Status::RateLimit => {
+                if let Some(limits) = &change.details {
+                    self.rate_limit(limits, voice);
+                }
+            }
+            Status::Ready
+            | Status::Working
+            | Status::Idle
+            | Status::Waiting
+            | Status::Prompted
+            | Status::Queue
+            | Status::Model
+            | Status::Mode
+            | Status::Session
+            | Status::Title
+            | Status::Commands
+            | Status::McpServer
+            | Status::Hook
+            | Status::Task
+            | Status::Diff
+            | Status::Account
+            | Status::Suggestion
+            | Status::Notice
+            | Status::Warning => {}
+        }
+    }
+
+    /// Readers need the `status` that Claude's limits have; those of other agents have none.
+    fn rate_limit(&mut self, limits: &Json<'_>, voice: &mut Voice<'_>) {
+        let Ok(document) = self.scanner.scan(limits.get()) else { return };
+        let status = document.root().get("status").and_then(Value::string);
+        if !matches!(status.as_deref(), Some("allowed" | "allowed_warning" | "rejected")) {
+            return;
+        }
+        let uuid = voice.uuid();
+        let session_id = voice.session_id;
+        let r#type = "rate_limit_event";
+        voice.frame(&RateLimit { r#type, rate_limit_info: limits, uuid, session_id });
+    }
+}
+
+/// Says a `system` message.
+fn system<T: Serialize>(subtype: &'static str, fields: T, voice: &mut Voice<'_>) {
+    let uuid = voice.uuid();
+    let session_id = voice.session_id;
+    voice.frame(&System { r#type: "system", subtype, fields, session_id, uuid });
+}

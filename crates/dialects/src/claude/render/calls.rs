@@ -1,0 +1,211 @@
+//! What agents do: tool calls, changed files, plans, subagents. All of it is told as tool calls.
+
+use agentwire_protocol::event::{
+    AgentFinished, AgentOutcome, AgentSpawned, FileChanged, PlanUpdated, ToolCompleted, ToolFailed,
+    ToolFailure, ToolProgress, ToolStarted,
+};
+use agentwire_protocol::{Json, MAIN_AGENT, Text};
+use serde::Serialize;
+
+use super::speech::{Piece, Sort};
+use super::tools::{Given, Tool, completed, failed, shown, tool_result};
+use super::voice::Voice;
+use super::{Renderer, files, plan};
+
+/// How many tool calls may be open at once; more are not shown.
+const OPEN_LIMIT: usize = 4096;
+
+impl Renderer {
+    pub(super) fn tool_started(
+        &mut self,
+        agent: &str,
+        tool: &ToolStarted<'_>,
+        voice: &mut Voice<'_>,
+    ) {
+        let (name, input) = shown(&mut self.scanner, tool);
+        self.call(Tool::new(&tool.tool_id.decode(), agent, name, input), voice);
+    }
+
+    pub(super) fn tool_progress(&mut self, progress: &ToolProgress<'_>) {
+        let id = progress.tool_id.decode();
+        if let Some(output) = &progress.output
+            && let Some(tool) = self.tools.iter_mut().find(|tool| tool.id == id)
+        {
+            tool.wrote(&output.decode());
+        }
+    }
+
+    pub(super) fn tool_completed(&mut self, ended: &ToolCompleted<'_>, voice: &mut Voice<'_>) {
+        let Some(tool) = self.close(&ended.tool_id.decode()) else { return };
+        self.turn.cut_tool &= tool.agent != MAIN_AGENT;
+        let given = completed(&mut self.scanner, &tool, ended);
+        self.give(&tool, &given, voice);
+    }
+
+    pub(super) fn tool_failed(&mut self, ended: &ToolFailed<'_>, voice: &mut Voice<'_>) {
+        let Some(tool) = self.close(&ended.tool_id.decode()) else { return };
+        match ended.reason {
+            ToolFailure::Denied => self.turn.denied(&tool),
+            ToolFailure::Interrupted => self.turn.cut_tool |= tool.agent == MAIN_AGENT,
+            ToolFailure::Invalid => {}
+        }
+        let given = failed(&tool, &ended.error.decode(), ended.result.as_ref());
+        self.give(&tool, &given, voice);
+    }
+
+    /// The turn ends: what the main agent still does is cut off.
+    pub(super) fn cut_tools(&mut self, voice: &mut Voice<'_>) {
+        let is_cut = |tool: &mut Tool| tool.agent == MAIN_AGENT;
+        let cut: Vec<Tool> = self.tools.extract_if(.., is_cut).collect();
+        for tool in cut {
+            self.turn.cut_tool = true;
+            let given = failed(&tool, "the turn ended without its result", None);
+            self.give(&tool, &given, voice);
+        }
+    }
+
+    /// A change that no call has shown is told as the call of Claude's that makes it.
+    pub(super) fn file_changed(
+        &mut self,
+        agent: &str,
+        change: &FileChanged<'_>,
+        voice: &mut Voice<'_>,
+    ) {
+        if change.tool_id.as_ref().is_some_and(|id| self.edits.has(&id.decode())) {
+            return;
+        }
+        for edit in files::edits(change) {
+            let given = Given {
+                content: Json::of(&edit.content),
+                is_error: false,
+                structured: Some(edit.structured),
+            };
+            self.call_and_give(agent, edit.name, edit.input, &given, voice);
+        }
+    }
+
+    pub(super) fn plan_updated(
+        &mut self,
+        agent: &str,
+        plan: &PlanUpdated<'_>,
+        voice: &mut Voice<'_>,
+    ) {
+        if let Some(words) = plan.explanation.as_ref().filter(|_| plan.entries.is_empty()) {
+            let piece = Piece {
+                sort: Sort::Text,
+                content: words,
+                is_complete: true,
+                block_id: Some(&Text::fixed("plan")),
+                signature: None,
+            };
+            self.piece(agent, &piece, voice);
+            return;
+        }
+        let todos = plan::todos(plan);
+        if self.todos.as_ref() == Some(&todos) {
+            return;
+        }
+        let old = self.todos.replace(todos.clone()).unwrap_or_else(|| Json::checked("[]"));
+        let given = Given {
+            structured: Some(plan::structured(&old, &todos)),
+            ..Given::words("Todos have been modified successfully.", false)
+        };
+        self.call_and_give(agent, "TodoWrite", plan::input(&todos), &given, voice);
+    }
+
+    /// A subagent is the call that spawned it; where there was none, it is told as one.
+    pub(super) fn agent_spawned(
+        &mut self,
+        agent: &str,
+        parent: &str,
+        spawned: &AgentSpawned<'_>,
+        voice: &mut Voice<'_>,
+    ) {
+        if agent == MAIN_AGENT || self.called.has(agent) {
+            return;
+        }
+        let words = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
+        let name = words(&spawned.name).unwrap_or_else(|| "general-purpose".to_owned());
+        let input = Json::of(&Task {
+            description: words(&spawned.description).unwrap_or_else(|| name.clone()),
+            prompt: words(&spawned.prompt).unwrap_or_default(),
+            subagent_type: name,
+        });
+        self.call(Tool::new(agent, parent, "Task".to_owned(), input), voice);
+        if spawned.background == Some(true)
+            && let Some(tool) = self.close(agent)
+        {
+            self.give(&tool, &Given::words("The agent works in the background.", false), voice);
+        }
+    }
+
+    pub(super) fn agent_finished(
+        &mut self,
+        agent: &str,
+        finished: &AgentFinished<'_>,
+        voice: &mut Voice<'_>,
+    ) {
+        self.speakers.leave(agent, voice);
+        // Where another call spawned it, that call has its own result.
+        let Some(tool) = self.close(agent) else { return };
+        let (is_error, otherwise) = match finished.outcome {
+            AgentOutcome::Completed => (false, ""),
+            AgentOutcome::Failed => (true, "the agent failed"),
+            AgentOutcome::Cancelled => (true, "the agent was stopped"),
+        };
+        let words = finished.result.as_ref().map_or(otherwise.into(), |result| result.decode());
+        self.give(&tool, &Given::words(&words, is_error), voice);
+    }
+
+    /// Shows a call.
+    fn call(&mut self, tool: Tool, voice: &mut Voice<'_>) {
+        let is_open = self.tools.iter().any(|open| open.id == tool.id);
+        if is_open || self.tools.len() >= OPEN_LIMIT || !self.may_speak(&tool.agent) {
+            return;
+        }
+        self.turn.cut_tool &= tool.agent != MAIN_AGENT;
+        self.called.add(&tool.id);
+        if tool.shows_edit() {
+            self.edits.add(&tool.id);
+        }
+        let speaker = self.speakers.of(&tool.agent, voice);
+        speaker.tool_use((&tool.id, &tool.name, &tool.input), self.session.model(), voice);
+        self.tools.push(tool);
+    }
+
+    fn close(&mut self, id: &str) -> Option<Tool> {
+        let at = self.tools.iter().position(|tool| tool.id == id)?;
+        Some(self.tools.remove(at))
+    }
+
+    /// Shows the result of a call. Only then is the model's message known to be over.
+    fn give(&mut self, tool: &Tool, given: &Given<'_>, voice: &mut Voice<'_>) {
+        self.speakers.of(&tool.agent, voice).end_message(voice);
+        tool_result(&tool.id, &tool.agent, given, voice);
+    }
+
+    /// Shows a call of ours and its result.
+    fn call_and_give(
+        &mut self,
+        agent: &str,
+        name: &str,
+        input: Json<'static>,
+        given: &Given<'_>,
+        voice: &mut Voice<'_>,
+    ) {
+        let tool = Tool::new(&voice.id("toolu_"), agent, name.to_owned(), input);
+        let id = tool.id.clone();
+        self.call(tool, voice);
+        if let Some(tool) = self.close(&id) {
+            self.give(&tool, given, voice);
+        }
+    }
+}
+
+/// What a subagent is called with.
+#[derive(Serialize)]
+struct Task {
+    description: String,
+    prompt: String,
+    subagent_type: String,
+}

@@ -1,0 +1,265 @@
+//! The messages as they stand on the wire.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{Json, Text};
+use serde::Serialize;
+
+/// `system/init`
+#[derive(Serialize)]
+pub(super) struct Init<'a> {
+    pub(super) r#type: &'static str,
+    pub(super) subtype: &'static str,
+    pub(super) cwd: &'a str,
+    pub(super) session_id: &'a str,
+    pub(super) tools: &'a [String],
+    pub(super) mcp_servers: Vec<Server<'a>>,
+    pub(super) model: &'a str,
+    #[serde(rename = "permissionMode")]
+    pub(super) permission_mode: &'a str,
+    pub(super) slash_commands: &'a [String],
+    #[serde(rename = "apiKeySource")]
+    pub(super) api_key_source: &'static str,
+    pub(super) claude_code_version: &'static str,
+    pub(super) output_style: &'static str,
+    pub(super) agents: &'a [String],
+    pub(super) skills: [&'static str; 0],
+    pub(super) plugins: [&'static str; 0],
+    pub(super) uuid: String,
+}
+
+/// An MCP server in `system/init`.
+#[derive(Serialize)]
+pub(super) struct Server<'a> {
+    pub(super) name: &'a str,
+    pub(super) status: &'a str,
+}
+
+/// `system` with another subtype.
+#[derive(Serialize)]
+pub(super) struct System<'a, T> {
+    pub(super) r#type: &'static str,
+    pub(super) subtype: &'static str,
+    #[serde(flatten)]
+    pub(super) fields: T,
+    pub(super) session_id: &'a str,
+    pub(super) uuid: String,
+}
+
+/// `system/compact_boundary`
+#[derive(Serialize)]
+pub(super) struct Compacted {
+    pub(super) compact_metadata: CompactMetadata,
+}
+
+/// What is known of a compaction.
+#[derive(Serialize)]
+pub(super) struct CompactMetadata {
+    pub(super) trigger: &'static str,
+    pub(super) pre_tokens: u64,
+}
+
+/// `system/status`
+#[derive(Serialize)]
+pub(super) struct StatusLine {
+    pub(super) status: &'static str,
+}
+
+/// `system/api_retry`
+#[derive(Serialize)]
+pub(super) struct Retry {
+    pub(super) attempt: u64,
+    pub(super) max_retries: u64,
+    pub(super) retry_delay_ms: u64,
+    pub(super) error_status: Option<u64>,
+    pub(super) error: &'static str,
+}
+
+/// `rate_limit_event`
+#[derive(Serialize)]
+pub(super) struct RateLimit<'a> {
+    pub(super) r#type: &'static str,
+    pub(super) rate_limit_info: &'a Json<'a>,
+    pub(super) uuid: String,
+    pub(super) session_id: &'a str,
+}
+
+/// `assistant`
+#[derive(Serialize)]
+pub(super) struct Assistant<'a> {
+    pub(super) r#type: &'static str,
+    pub(super) message: Message<'a>,
+    pub(super) parent_tool_use_id: Option<&'a str>,
+    pub(super) session_id: &'a str,
+    pub(super) uuid: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<&'static str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_api_error_message: bool,
+}
+
+/// A message of the model.
+#[derive(Serialize)]
+pub(super) struct Message<'a> {
+    pub(super) id: &'a str,
+    pub(super) r#type: &'static str,
+    pub(super) role: &'static str,
+    pub(super) model: &'a str,
+    pub(super) content: &'a [Block<'a>],
+    pub(super) stop_reason: Option<&'a str>,
+    pub(super) stop_sequence: Option<&'a str>,
+    pub(super) usage: Usage,
+}
+
+impl<'a> Message<'a> {
+    /// A message that is not over.
+    pub(super) fn new(id: &'a str, model: &'a str, content: &'a [Block<'a>]) -> Self {
+        Self {
+            id,
+            r#type: "message",
+            role: "assistant",
+            model,
+            content,
+            stop_reason: None,
+            stop_sequence: None,
+            usage: Usage::default(),
+        }
+    }
+}
+
+/// A content block of the model.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block<'a> {
+    Text { text: &'a str },
+    Thinking { thinking: &'a str, signature: &'a str },
+    ToolUse { id: &'a str, name: &'a str, input: &'a Json<'a> },
+}
+
+/// Tokens, counted as Claude counts: what came from a cache stands beside the rest of the input.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Usage {
+    pub(super) input_tokens: u64,
+    pub(super) cache_creation_input_tokens: u64,
+    pub(super) cache_read_input_tokens: u64,
+    pub(super) output_tokens: u64,
+}
+
+/// `user`
+#[derive(Serialize)]
+pub(super) struct User<'a> {
+    pub(super) r#type: &'static str,
+    pub(super) message: UserMessage<'a>,
+    pub(super) parent_tool_use_id: Option<&'a str>,
+    pub(super) session_id: &'a str,
+    pub(super) uuid: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_use_result: Option<&'a Json<'a>>,
+}
+
+/// What a `user` line says.
+#[derive(Serialize)]
+pub(super) struct UserMessage<'a> {
+    pub(super) role: &'static str,
+    pub(super) content: [UserBlock<'a>; 1],
+}
+
+/// A content block of a `user` line.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum UserBlock<'a> {
+    Text { text: &'a str },
+    ToolResult { tool_use_id: &'a str, content: &'a Json<'a>, is_error: bool },
+}
+
+/// `stream_event`
+#[derive(Serialize)]
+pub(super) struct StreamEvent<'a> {
+    pub(super) r#type: &'static str,
+    pub(super) event: Streamed<'a>,
+    pub(super) session_id: &'a str,
+    pub(super) parent_tool_use_id: Option<&'a str>,
+    pub(super) uuid: String,
+}
+
+/// An event of the model's service.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Streamed<'a> {
+    MessageStart { message: Message<'a> },
+    ContentBlockStart { index: u64, content_block: Block<'a> },
+    ContentBlockDelta { index: u64, delta: Delta<'a> },
+    ContentBlockStop { index: u64 },
+    MessageDelta { delta: Stop, usage: Usage },
+    MessageStop {},
+}
+
+/// A piece of a block.
+#[derive(Serialize)]
+#[serde(tag = "type")]
+pub(super) enum Delta<'a> {
+    #[serde(rename = "text_delta")]
+    Text { text: &'a Text<'a> },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: &'a Text<'a> },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: &'a Text<'a> },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: &'a str },
+}
+
+/// How a message ended.
+#[derive(Serialize)]
+pub(super) struct Stop {
+    pub(super) stop_reason: &'static str,
+    pub(super) stop_sequence: Option<&'static str>,
+}
+
+/// `result`
+#[derive(Serialize)]
+pub(super) struct Outcome<'a> {
+    pub(super) r#type: &'static str,
+    pub(super) subtype: &'static str,
+    pub(super) is_error: bool,
+    pub(super) duration_ms: u64,
+    pub(super) duration_api_ms: u64,
+    pub(super) num_turns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) errors: Option<[&'a str; 1]>,
+    pub(super) stop_reason: Option<&'a str>,
+    pub(super) session_id: &'a str,
+    pub(super) total_cost_usd: f64,
+    pub(super) usage: Usage,
+    #[serde(rename = "modelUsage")]
+    pub(super) model_usage: &'a BTreeMap<String, ModelTotals>,
+    pub(super) permission_denials: &'a Json<'a>,
+    pub(super) terminal_reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) structured_output: Option<&'a Json<'a>>,
+    pub(super) uuid: String,
+}
+
+/// What one model used in all turns.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModelTotals {
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+    pub(super) cache_read_input_tokens: u64,
+    pub(super) cache_creation_input_tokens: u64,
+    pub(super) web_search_requests: u64,
+    #[serde(rename = "costUSD")]
+    pub(super) cost_usd: f64,
+    pub(super) context_window: u64,
+    pub(super) max_output_tokens: u64,
+}
+
+/// A tool call that was refused.
+#[derive(Serialize)]
+pub(super) struct Denial<'a> {
+    pub(super) tool_name: &'a str,
+    pub(super) tool_use_id: &'a str,
+    pub(super) tool_input: &'a Json<'a>,
+}

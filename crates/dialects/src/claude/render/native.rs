@@ -1,0 +1,102 @@
+//! Claude's own lines: which of them pass.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::json::on_one_line;
+use agentwire_protocol::{Native, NativeLine, Stream};
+
+use super::LastResult;
+use crate::claude::agent::NAME;
+use crate::json::{Scanner, Value};
+use crate::tape::bare;
+
+/// What a line is to the renderer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Control, or nothing a client reads as a message: the front's matter.
+    Withheld,
+    /// `stream_event`
+    Partial,
+    /// `system/init`
+    Init,
+    /// `result`
+    Result,
+    /// Any other message.
+    Message,
+}
+
+/// Whether Claude wrote it for whoever drives it.
+pub(super) fn is_claude(native: &Native<'_>) -> bool {
+    native.dialect == NAME && native.stream == Stream::Stdout
+}
+
+/// The line as it may stand among others, and what it is. One that parsers differ on is JSON to most
+/// readers and passes too.
+pub(super) fn read<'n>(scanner: &mut Scanner, line: &'n NativeLine<'_>) -> (Cow<'n, str>, Line) {
+    match line {
+        NativeLine::Json(json) => {
+            let text = json.get();
+            (Cow::Borrowed(text), known(text).unwrap_or_else(|| sort(scanner, text)))
+        }
+        NativeLine::Text(text) => {
+            let text = on_one_line(bare(text));
+            let line = sort(scanner, &text);
+            (text, line)
+        }
+        NativeLine::Bytes(_) => (Cow::Borrowed(""), Line::Withheld),
+    }
+}
+
+/// Most lines are checked JSON that begins with its type, which then is all that is looked at.
+fn known(text: &str) -> Option<Line> {
+    let (name, _) = text.strip_prefix("{\"type\":\"")?.split_once('"')?;
+    match name {
+        "stream_event" => Some(Line::Partial),
+        "assistant" | "user" => Some(Line::Message),
+        _ => None,
+    }
+}
+
+fn sort(scanner: &mut Scanner, text: &str) -> Line {
+    let Ok(document) = scanner.scan_tolerant(text) else { return Line::Withheld };
+    let message = document.root();
+    if !message.is_object() {
+        return Line::Withheld;
+    }
+    let word = |name| message.get(name).and_then(Value::string);
+    match word("type").as_deref() {
+        Some("stream_event") => Line::Partial,
+        Some("result") => Line::Result,
+        Some("system") => match word("subtype").as_deref() {
+            Some("init") => Line::Init,
+            Some("session_state_changed") => Line::Withheld,
+            _ => Line::Message,
+        },
+        Some("keep_alive") => Line::Withheld,
+        Some(name) if name.starts_with("control_") || name.starts_with("callback.") => {
+            Line::Withheld
+        }
+        _ => Line::Message,
+    }
+}
+
+/// The session's id as a line of Claude has it.
+pub(super) fn session_id(scanner: &mut Scanner, text: &str) -> Option<String> {
+    let document = scanner.scan_tolerant(text).ok()?;
+    document.root().get("session_id").and_then(Value::string).map(Cow::into_owned)
+}
+
+/// What a `result` line says.
+pub(super) fn last_result(scanner: &mut Scanner, text: &str) -> Option<LastResult> {
+    let document = scanner.scan_tolerant(text).ok()?;
+    let result = document.root();
+    let failed = result.get("subtype").and_then(Value::string).is_some_and(|s| s != "success");
+    let words = result.read::<Cow<'_, str>>("result").unwrap_or_else(|| {
+        let errors = result.read::<Vec<Cow<'_, str>>>("errors").unwrap_or_default();
+        Cow::Owned(errors.join("\n"))
+    });
+    Some(LastResult {
+        is_error: result.read("is_error").unwrap_or(failed),
+        text: words.into_owned(),
+    })
+}

@@ -1,0 +1,247 @@
+//! What is known of the session: all that `system/init` tells.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use agentwire_protocol::event::{AgentInfo, SessionStarted, Status, StatusChanged};
+use agentwire_protocol::{AgentType, ApprovalMode, EventKind, Json, SessionConfig, TokenUsage};
+
+use super::VERSION;
+use super::frames::{Init, Server, Usage};
+use super::voice::Voice;
+use crate::json::{Scanner, Value};
+
+/// The model of an agent that does not tell: Claude's word for "whatever is set".
+const UNKNOWN_MODEL: &str = "default";
+
+/// How many MCP servers are remembered.
+const SERVER_LIMIT: usize = 256;
+
+/// What is known of the session.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    /// Which agent, if the beginning was seen.
+    pub(super) agent: Option<AgentType>,
+    model: Option<String>,
+    mode: Option<&'static str>,
+    cwd: Option<String>,
+    tools: Vec<String>,
+    commands: Vec<String>,
+    agents: Vec<String>,
+    servers: BTreeMap<String, &'static str>,
+    /// How many tokens were in the context when last told, and how many it can hold.
+    pub(super) context_used: u64,
+    pub(super) context_size: u64,
+    scanner: Scanner,
+}
+
+impl Session {
+    /// Learns what the event tells of the session as a whole.
+    pub(super) fn learn(&mut self, kind: &EventKind<'_>) {
+        match kind {
+            EventKind::SessionStarted(started) => self.started(started),
+            EventKind::StatusChanged(change) => self.changed(change),
+            EventKind::UsageReported(report) => {
+                self.context_used = report.context_used.unwrap_or(self.context_used);
+                self.context_size = report.context_size.unwrap_or(self.context_size);
+            }
+            EventKind::SessionEnded(_)
+            | EventKind::TurnStarted(_)
+            | EventKind::TurnCompleted(_)
+            | EventKind::TurnFailed(_)
+            | EventKind::TextChunk(_)
+            | EventKind::ToolStarted(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::ToolCompleted(_)
+            | EventKind::ToolFailed(_)
+            | EventKind::FileChanged(_)
+            | EventKind::Error(_)
+            | EventKind::ThinkingChunk(_)
+            | EventKind::PlanUpdated(_)
+            | EventKind::AgentSpawned(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::RequestRaised(_)
+            | EventKind::RequestSettled(_)
+            | EventKind::Other(_)
+            | EventKind::Unknown(_) => {}
+        }
+    }
+
+    fn started(&mut self, started: &SessionStarted<'_>) {
+        self.agent = Some(started.agent_type);
+        self.model.clone_from(&started.config.model);
+        self.cwd.clone_from(&started.config.working_directory);
+        self.mode = configured_mode(&started.config);
+        for name in started.config.mcp_servers.iter().flat_map(BTreeMap::keys) {
+            self.server(name, "pending");
+        }
+        started.info.iter().for_each(|info| self.info(info));
+    }
+
+    fn changed(&mut self, change: &StatusChanged<'_>) {
+        change.info.iter().for_each(|info| self.info(info));
+        let message = change.message.as_ref().map(|message| message.decode());
+        match (change.status, message) {
+            (Status::Model, Some(model)) => self.model = Some(model.into_owned()),
+            (Status::Mode, Some(mode)) => self.mode = claude_mode(&mode).or(self.mode),
+            (Status::McpServer, Some(name)) => {
+                let details = change.details.as_ref();
+                let status = details.and_then(|details| word(&mut self.scanner, details, "status"));
+                if let Some(status) = status.as_deref().and_then(server_status) {
+                    self.server(&name, status);
+                }
+            }
+            (Status::Commands, _) => {
+                if let Some(details) = change.details.as_ref().filter(is_list) {
+                    self.commands = names(&mut self.scanner, details);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn info(&mut self, info: &AgentInfo<'_>) {
+        if let Some(model) = &info.model {
+            self.model = Some(model.to_string());
+        }
+        if let Some(cwd) = &info.working_directory {
+            self.cwd = Some(cwd.to_string());
+        }
+        // What the client asked for is what it knows; the agent may be driven in another mode.
+        if self.mode.is_none() {
+            self.mode = info.mode.as_ref().and_then(|mode| claude_mode(&mode.decode()));
+        }
+        for (known, told) in [
+            (&mut self.tools, &info.tools),
+            (&mut self.commands, &info.commands),
+            (&mut self.agents, &info.agents),
+        ] {
+            if let Some(told) = told.as_ref().filter(|told| is_list(told)) {
+                *known = names(&mut self.scanner, told);
+            }
+        }
+        if let Some(told) = &info.mcp_servers {
+            let Ok(document) = self.scanner.scan(told.get()) else { return };
+            let servers: Vec<(String, &'static str)> = document
+                .root()
+                .items()
+                .filter_map(|server| {
+                    let status = server.get("status").and_then(Value::string);
+                    Some((name(server)?, status.as_deref().and_then(server_status)?))
+                })
+                .collect();
+            servers.iter().for_each(|(name, status)| self.server(name, status));
+        }
+    }
+
+    fn server(&mut self, name: &str, status: &'static str) {
+        if self.servers.len() < SERVER_LIMIT || self.servers.contains_key(name) {
+            self.servers.insert(name.to_owned(), status);
+        }
+    }
+
+    /// The model now in use.
+    pub(super) fn model(&self) -> &str {
+        self.model.as_deref().unwrap_or(UNKNOWN_MODEL)
+    }
+
+    /// Tokens as Claude counts them.
+    pub(super) fn usage(&self, usage: &TokenUsage) -> Usage {
+        let cached = usage.cached_tokens.unwrap_or(0);
+        let created = usage.cache_creation_tokens.unwrap_or(0);
+        let within = match self.agent {
+            Some(AgentType::Codex | AgentType::Gemini) => true,
+            Some(AgentType::Claude | AgentType::Demo) => false,
+            // Whoever counts it beside the input counts it in the total as well.
+            Some(AgentType::Acp) | None => {
+                usage.total_tokens
+                    < usage.input_tokens.saturating_add(usage.output_tokens).saturating_add(cached)
+            }
+        };
+        let less = if within { cached.saturating_add(created) } else { 0 };
+        Usage {
+            input_tokens: usage.input_tokens.saturating_sub(less),
+            cache_creation_input_tokens: created,
+            cache_read_input_tokens: cached,
+            output_tokens: usage.output_tokens,
+        }
+    }
+
+    /// Says `system/init`.
+    pub(super) fn init(&self, voice: &mut Voice<'_>) {
+        let servers = self.servers.iter().map(|(name, status)| Server { name, status });
+        let uuid = voice.uuid();
+        let session_id = voice.session_id;
+        voice.frame(&Init {
+            r#type: "system",
+            subtype: "init",
+            cwd: self.cwd.as_deref().unwrap_or_default(),
+            session_id,
+            tools: &self.tools,
+            mcp_servers: servers.collect(),
+            model: self.model(),
+            permission_mode: self.mode.unwrap_or("default"),
+            slash_commands: &self.commands,
+            api_key_source: "none",
+            claude_code_version: VERSION,
+            output_style: "default",
+            agents: &self.agents,
+            skills: [],
+            plugins: [],
+            uuid,
+        });
+    }
+}
+
+fn configured_mode(config: &SessionConfig) -> Option<&'static str> {
+    config.permission_mode.as_deref().and_then(claude_mode).or(config.approval_mode.map(|mode| {
+        match mode {
+            ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
+            ApprovalMode::AutoEdit => "acceptEdits",
+            ApprovalMode::AutoAll => "bypassPermissions",
+        }
+    }))
+}
+
+/// Claude's name of a mode, whoever named it; nothing if the word is of another sort.
+fn claude_mode(word: &str) -> Option<&'static str> {
+    match word {
+        "default" | "ask" | "untrusted" | "on-request" | "on-failure" => Some("default"),
+        "acceptEdits" | "autoEdit" | "auto_edit" => Some("acceptEdits"),
+        "bypassPermissions" | "autoAll" | "yolo" | "never" => Some("bypassPermissions"),
+        "plan" => Some("plan"),
+        "dontAsk" => Some("dontAsk"),
+        _ => None,
+    }
+}
+
+/// Claude's name of a server's state.
+fn server_status(word: &str) -> Option<&'static str> {
+    match word {
+        "connected" | "ready" => Some("connected"),
+        "pending" | "starting" => Some("pending"),
+        "failed" | "error" | "cancelled" => Some("failed"),
+        "needs-auth" => Some("needs-auth"),
+        "disabled" => Some("disabled"),
+        _ => None,
+    }
+}
+
+fn is_list(json: &&Json<'_>) -> bool {
+    json.get().starts_with('[')
+}
+
+/// The names in a list of names, or of things that have one.
+fn names(scanner: &mut Scanner, list: &Json<'_>) -> Vec<String> {
+    let Ok(document) = scanner.scan(list.get()) else { return Vec::new() };
+    document.root().items().filter_map(name).collect()
+}
+
+fn name(item: Value<'_>) -> Option<String> {
+    item.string().or_else(|| item.get("name")?.string()).map(Cow::into_owned)
+}
+
+fn word(scanner: &mut Scanner, object: &Json<'_>, field: &str) -> Option<String> {
+    let document = scanner.scan(object.get()).ok()?;
+    document.root().get(field)?.string().map(Cow::into_owned)
+}

@@ -1,0 +1,80 @@
+//! How a message leaves: one line of JSON, with ids that are the same whenever the event is rendered.
+
+use agentwire_protocol::json::write_value;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+/// Speaks for the event that is being rendered.
+pub(super) struct Voice<'v> {
+    say: &'v mut dyn FnMut(&str),
+    /// Whether `stream_event` lines are wanted.
+    pub(super) partial: bool,
+    /// The session, as every message names it.
+    pub(super) session_id: &'v str,
+    event_id: &'v str,
+    /// How many ids were given. Pieces are counted by themselves: what a message is called does not
+    /// depend on whether its pieces are shown.
+    messages: u64,
+    pieces: u64,
+}
+
+impl<'v> Voice<'v> {
+    pub(super) fn new(
+        session_id: &'v str,
+        event_id: &'v str,
+        partial: bool,
+        say: &'v mut dyn FnMut(&str),
+    ) -> Self {
+        Self { say, partial, session_id, event_id, messages: 0, pieces: 0 }
+    }
+
+    /// Says one message. The writer escapes what a reader might split a line at.
+    pub(super) fn frame(&mut self, frame: &impl Serialize) {
+        let mut line = Vec::with_capacity(512);
+        if write_value(frame, &mut line).is_ok()
+            && let Ok(line) = std::str::from_utf8(&line)
+        {
+            (self.say)(line);
+        }
+    }
+
+    /// The UUID of the next message.
+    pub(super) fn uuid(&mut self) -> String {
+        self.messages += 1;
+        uuid(self.digest("message", self.messages))
+    }
+
+    /// The UUID of the next `stream_event`.
+    pub(super) fn piece_uuid(&mut self) -> String {
+        self.pieces += 1;
+        uuid(self.digest("piece", self.pieces))
+    }
+
+    /// Another id with that beginning, such as `msg_`.
+    pub(super) fn id(&mut self, prefix: &str) -> String {
+        self.messages += 1;
+        let mut hex = self.digest("message", self.messages);
+        hex.truncate(24);
+        format!("{prefix}{hex}")
+    }
+
+    fn digest(&self, of: &str, number: u64) -> String {
+        let digest = Sha256::digest(format!("{}\n{}\n{of}\n{number}", self.session_id, self.event_id));
+        digest.iter().take(16).fold(String::with_capacity(36), |mut hex, byte| {
+            for nibble in [byte >> 4, byte & 15] {
+                hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+            }
+            hex
+        })
+    }
+}
+
+/// A digest as a UUID of version 8, which is for such.
+fn uuid(mut hex: String) -> String {
+    hex.replace_range(12..13, "8");
+    hex.replace_range(16..17, "a");
+    for dash in [8, 13, 18, 23] {
+        hex.insert(dash, '-');
+    }
+    hex
+}

@@ -1,0 +1,244 @@
+//! Turns that no recording shows, told event by event.
+
+use agentwire_dialects::claude::render::{LastResult, Options, Renderer, VERSION};
+use agentwire_protocol::Event;
+use serde_json::{Value, json};
+
+use crate::check::Checker;
+
+/// Renders events given by their own fields; each comes a second after the one before.
+fn render(renderer: &mut Renderer, events: &[Value]) -> Vec<Value> {
+    let mut lines = Vec::new();
+    for (at, event) in events.iter().enumerate() {
+        let mut event = event.clone();
+        event["id"] = json!(format!("e-{at}"));
+        event["sessionId"] = json!("s-1");
+        event["seq"] = json!(at + 1);
+        event["timestamp"] = json!(format!("2026-01-01T00:00:{at:02}.000Z"));
+        let event = Event::from_json(&event.to_string()).expect("an event");
+        assert_ne!(event.kind.name(), "unknown");
+        renderer.event(&event, &mut |line| lines.push(line.to_owned()));
+    }
+    lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn started(agent: &str) -> Value {
+    json!({"type":"sessionStarted","agentType":agent,"config":{
+        "model":"m-1","workingDirectory":"/p","approvalMode":"autoEdit","mcpServers":{"db":{}}}})
+}
+
+fn native(json: Value) -> Value {
+    json!([{"dialect":"claude","stream":"stdout","json":json}])
+}
+
+fn kinds(lines: &[Value]) -> Vec<String> {
+    let kind = |line: &Value| match line["type"].as_str() {
+        Some("system" | "result") => format!("{}/{}", line["type"], line["subtype"]),
+        _ => line["type"].to_string(),
+    };
+    lines.iter().map(|line| kind(line).replace('"', "")).collect()
+}
+
+#[test]
+fn the_version_is_the_measured_one() {
+    assert_eq!(VERSION, "2.1.325");
+}
+
+/// A limit keeps a prompt from the agent: Claude says nothing of the turn, so we do.
+#[test]
+fn a_turn_that_claude_never_heard_of_has_both_bounds() {
+    let mut renderer = Renderer::new(Options::default());
+    let lines = render(&mut renderer, &[
+        started("claude"),
+        json!({"type":"turnStarted","turnNumber":1}),
+        json!({"type":"turnFailed","turnNumber":1,"error":"the session has spent $2 of $1","reason":"budget"}),
+    ]);
+    assert_eq!(kinds(&lines), ["system/init", "result/error_max_budget_usd"]);
+    assert_eq!(lines[0]["model"], "m-1");
+    assert_eq!(lines[0]["cwd"], "/p");
+    assert_eq!(lines[0]["permissionMode"], "acceptEdits");
+    assert_eq!(lines[0]["mcp_servers"], json!([{"name":"db","status":"pending"}]));
+    assert_eq!(lines[1]["errors"], json!(["the session has spent $2 of $1"]));
+    assert_eq!(lines[1]["duration_ms"], 1000);
+    let last = LastResult { is_error: true, text: "the session has spent $2 of $1".to_owned() };
+    assert_eq!(renderer.last_result(), Some(last));
+}
+
+/// Claude dies in mid-turn: its lines pass, the result is ours and names the session as Claude did.
+#[test]
+fn a_turn_that_claude_did_not_end_gets_its_result() {
+    let init = json!({"type":"system","subtype":"init","session_id":"c-1","model":"m"});
+    let said = json!({"type":"assistant","session_id":"c-1","message":{"content":[]}});
+    let mut renderer = Renderer::new(Options::default());
+    let lines = render(&mut renderer, &[
+        started("demo"),
+        json!({"type":"turnStarted","turnNumber":1,"native":native(init.clone())}),
+        json!({"type":"textChunk","content":"hi","isComplete":true,"native":native(said.clone())}),
+        json!({"type":"toolFailed","toolId":"t","error":"gone","reason":"interrupted"}),
+        json!({"type":"turnFailed","turnNumber":1,"error":"the agent died","reason":"died"}),
+    ]);
+    assert_eq!(lines[..2], [init, said]);
+    assert_eq!(kinds(&lines[2..]), ["result/error_during_execution"]);
+    assert_eq!(lines[2]["session_id"], "c-1");
+    assert_eq!(lines[2]["duration_ms"], 3000);
+}
+
+/// A `result` may ride on an event before the turn's end, as when it closes a tool call.
+#[test]
+fn a_result_of_claudes_is_not_said_twice() {
+    let result = json!({"is_error":true,"subtype":"error_max_turns","errors":["a","b"],"type":"result"});
+    let turn = [
+        json!({"type":"turnStarted","turnNumber":1}),
+        json!({"type":"toolFailed","toolId":"t","error":"x","reason":"interrupted","native":native(result.clone())}),
+        json!({"type":"turnFailed","turnNumber":1,"error":"a","reason":"maxTurns"}),
+    ];
+    let mut renderer = Renderer::new(Options::default());
+    let lines = render(&mut renderer, &turn);
+    assert_eq!(lines, [result]);
+    let last = LastResult { is_error: true, text: "a\nb".to_owned() };
+    assert_eq!(renderer.last_result(), Some(last));
+    // The next turn is bounded anew.
+    assert_eq!(kinds(&render(&mut renderer, &[
+        json!({"type":"turnStarted","turnNumber":2}),
+        json!({"type":"turnCompleted","turnNumber":2,"usage":{},"result":"done"}),
+    ])), ["system/init", "result/success"]);
+}
+
+#[test]
+fn only_stdout_of_claude_passes() {
+    let message = json!({"type":"assistant"});
+    let carried = json!([
+        {"dialect":"claude","stream":"stderr","json":message},
+        {"dialect":"claude","stream":"stdin","json":message},
+        {"dialect":"acp","stream":"stdout","json":message},
+        {"dialect":"claude","stream":"stdout","text":"{\"type\":\"assistant\""},
+        {"dialect":"claude","stream":"stdout","json":["assistant"]},
+        {"dialect":"claude","stream":"stdout","base64":"/w=="},
+        {"dialect":"claude","stream":"stdout","json":{"type":"system","subtype":"session_state_changed"}},
+        {"dialect":"claude","stream":"stdout","text":"{\"type\":\"user\",\"a\":1,\"a\":\"\u{2028}\"}\r"},
+    ]);
+    let mut lines = Vec::new();
+    let event = json!({"id":"e","sessionId":"s","timestamp":"","type":"other","native":carried});
+    let event = Event::from_json(&event.to_string()).expect("an event");
+    Renderer::new(Options::default()).event(&event, &mut |line| lines.push(line.to_owned()));
+    assert_eq!(lines, [r#"{"type":"user","a":1,"a":"\u2028"}"#]);
+}
+
+/// Interrupted in mid-tool: the call's error, the words of the interruption, the result.
+#[test]
+fn an_interruption_is_told_as_claude_tells_it() {
+    let lines = render(&mut Renderer::new(Options { partial: true }), &[
+        started("codex"),
+        json!({"type":"turnStarted","turnNumber":1}),
+        json!({"type":"textChunk","content":"I r\u{2028}un","isComplete":false}),
+        json!({"type":"toolStarted","toolId":"t1","toolName":"command_execution","kind":"execute","arguments":{"command":"sleep 9"}}),
+        json!({"type":"toolProgress","toolId":"t1","output":"so far"}),
+        json!({"type":"toolFailed","toolId":"t1","error":"cut off","reason":"interrupted"}),
+        json!({"type":"turnFailed","turnNumber":1,"error":"interrupted","reason":"interrupted"}),
+    ]);
+    let mut checker = Checker::default();
+    lines.iter().for_each(|line| checker.line(&line.to_string().replace('\u{2028}', "\\u2028")));
+    checker.end(1, "interrupted");
+    let whole: Vec<Value> =
+        lines.into_iter().filter(|line| line["type"] != "stream_event").collect();
+    assert_eq!(kinds(&whole), [
+        "system/init",
+        "assistant",
+        "assistant",
+        "user",
+        "user",
+        "result/error_during_execution",
+    ]);
+    assert_eq!(whole[1]["message"]["id"], whole[2]["message"]["id"]);
+    assert_eq!(whole[2]["message"]["content"][0]["name"], "Bash");
+    assert_eq!(whole[3]["message"]["content"][0]["content"], "cut off\nso far");
+    let words = "[Request interrupted by user for tool use]";
+    assert_eq!(whole[4]["message"]["content"][0]["text"], words);
+    assert_eq!(whole[5]["terminal_reason"], "aborted_tools");
+}
+
+/// A failed call of the model is a success that is an error, after a message of nobody's.
+#[test]
+fn a_failed_model_is_told_as_claude_tells_it() {
+    let mut renderer = Renderer::new(Options::default());
+    let lines = render(&mut renderer, &[
+        started("gemini"),
+        json!({"type":"turnStarted","turnNumber":1}),
+        json!({"type":"turnFailed","turnNumber":1,"error":"slow down","errorType":"RATE_LIMITED","reason":"error"}),
+    ]);
+    assert_eq!(kinds(&lines), ["system/init", "assistant", "result/success"]);
+    assert_eq!(lines[1]["message"]["model"], "<synthetic>");
+    assert_eq!(lines[1]["error"], "rate_limit");
+    assert_eq!(lines[2]["is_error"], true);
+    assert_eq!(lines[2]["result"], "slow down");
+    assert_eq!(lines[2]["terminal_reason"], "api_error");
+    assert!(renderer.last_result().is_some_and(|last| last.is_error));
+}
+
+/// A subagent that no call spawned is told as a `Task`, and all it says names that call.
+#[test]
+fn a_subagent_is_a_call_of_its_parent() {
+    let of = |mut event: Value| {
+        event["agentId"] = json!("sub-1");
+        event["parentAgentId"] = json!("main");
+        event
+    };
+    let lines = render(&mut Renderer::new(Options::default()), &[
+        started("acp"),
+        json!({"type":"turnStarted","turnNumber":1}),
+        of(json!({"type":"agentSpawned","name":"Explore","prompt":"look"})),
+        of(json!({"type":"textChunk","content":"found","isComplete":true})),
+        of(json!({"type":"agentFinished","outcome":"completed","result":"it is there"})),
+        json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
+    ]);
+    assert_eq!(kinds(&lines), ["system/init", "assistant", "assistant", "user", "result/success"]);
+    let call = &lines[1]["message"]["content"][0];
+    assert_eq!(call["name"], "Task");
+    assert_eq!(call["input"]["subagent_type"], "Explore");
+    assert_eq!(lines[1]["parent_tool_use_id"], Value::Null);
+    assert_eq!(lines[2]["parent_tool_use_id"], "sub-1");
+    assert_eq!(lines[3]["parent_tool_use_id"], Value::Null);
+    assert_eq!(lines[3]["message"]["content"][0]["tool_use_id"], "sub-1");
+    assert_eq!(lines[3]["message"]["content"][0]["content"], "it is there");
+}
+
+/// Totals run over the session as Claude's do, and cached input is counted beside the rest.
+#[test]
+fn totals_run_over_the_session() {
+    let turn = |number: u64| {
+        [
+            json!({"type":"turnStarted","turnNumber":number}),
+            json!({"type":"turnCompleted","turnNumber":number,"costUsd":0.25,
+                "usage":{"inputTokens":100,"cachedTokens":40,"outputTokens":20,"totalTokens":120}}),
+        ]
+    };
+    let events = [vec![started("codex")], turn(1).to_vec(), turn(2).to_vec()].concat();
+    let lines = render(&mut Renderer::new(Options::default()), &events);
+    let result = &lines[3];
+    assert_eq!(result["usage"]["input_tokens"], 60);
+    assert_eq!(result["usage"]["cache_read_input_tokens"], 40);
+    assert_eq!(result["total_cost_usd"], 0.5);
+    assert_eq!(result["modelUsage"]["m-1"]["inputTokens"], 120);
+    assert_eq!(result["modelUsage"]["m-1"]["costUSD"], 0.5);
+}
+
+/// The turn that follows a change of model or mode begins with what is then valid.
+#[test]
+fn init_tells_what_is_then_valid() {
+    let turn = [
+        json!({"type":"turnStarted","turnNumber":1}),
+        json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
+    ];
+    let changes = [
+        json!({"type":"statusChanged","status":"model","message":"m-2"}),
+        json!({"type":"statusChanged","status":"mode","message":"plan"}),
+        json!({"type":"statusChanged","status":"mcpServer","message":"db","details":{"status":"ready"}}),
+        json!({"type":"statusChanged","status":"commands","details":[{"name":"help"},"init"]}),
+    ];
+    let events = [vec![started("codex")], changes.to_vec(), turn.to_vec()].concat();
+    let init = &render(&mut Renderer::new(Options::default()), &events)[0];
+    assert_eq!(init["model"], "m-2");
+    assert_eq!(init["permissionMode"], "plan");
+    assert_eq!(init["mcp_servers"], json!([{"name":"db","status":"connected"}]));
+    assert_eq!(init["slash_commands"], json!(["help", "init"]));
+}
