@@ -24,6 +24,10 @@ pub trait Front: Send {
     /// An event of a session that is followed: its JSON, as it stands in the log.
     fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox);
 
+    /// The events that became durable together have been shown: what was raised among them and is not
+    /// settled waits for somebody.
+    fn on_shown(&mut self, _session: &SessionId, _out: &mut Outbox) {}
+
     /// A session that is followed is over: there are no more events.
     fn on_end(&mut self, _session: &SessionId, _out: &mut Outbox) {}
 

@@ -264,6 +264,7 @@ impl Pump<'_> {
                         return;
                     }
                 }
+                self.front.on_shown(&session, &mut self.out);
             }
             Seen::End(session) => {
                 self.release(&session, u64::MAX);

@@ -101,6 +101,13 @@ impl Renderer {
         self.claude_id = session_id;
     }
 
+    /// The name and input under which a call that is open was shown. Claude's own are not kept: they
+    /// are shown as they are.
+    pub fn shown_call(&self, id: &str) -> Option<(String, Json<'static>)> {
+        let tool = self.tools.iter().find(|tool| tool.id == id)?;
+        Some((tool.name.clone(), tool.input.clone()))
+    }
+
     /// How the last turn ended, once one has: for the exit code of a program that runs one turn.
     pub fn last_result(&self) -> Option<LastResult> {
         self.last.clone()

@@ -3,7 +3,7 @@
 
 use agentwire_protocol::event::{
     RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnFailure, TurnOrigin,
-    TurnStarted, input_digest,
+    TurnStarted, UNANSWERED, input_digest,
 };
 use agentwire_protocol::{
     Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, Settlement, Text,
@@ -159,7 +159,7 @@ impl Actor {
         let seconds = self.plan.settings.timing.request.unwrap_or_default().as_secs();
         for id in late {
             self.deadlines.remove(&id);
-            self.deny(&id, &format!("nobody answered within {seconds} s"), false);
+            self.deny(&id, &format!("{UNANSWERED} {seconds} s"), false);
         }
     }
 
