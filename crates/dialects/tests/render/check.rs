@@ -251,12 +251,9 @@ impl Checker {
 }
 
 fn check_usage(usage: &Value, line: &str) {
-    for name in [
-        "input_tokens",
-        "output_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-    ] {
+    for name in
+        ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
+    {
         assert!(usage[name].is_u64(), "{name}: {line}");
     }
 }

@@ -48,11 +48,14 @@ fn the_version_is_the_measured_one() {
 #[test]
 fn a_turn_that_claude_never_heard_of_has_both_bounds() {
     let mut renderer = Renderer::new(Options::default());
-    let lines = render(&mut renderer, &[
-        started("claude"),
-        json!({"type":"turnStarted","turnNumber":1}),
-        json!({"type":"turnFailed","turnNumber":1,"error":"the session has spent $2 of $1","reason":"budget"}),
-    ]);
+    let lines = render(
+        &mut renderer,
+        &[
+            started("claude"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            json!({"type":"turnFailed","turnNumber":1,"error":"the session has spent $2 of $1","reason":"budget"}),
+        ],
+    );
     assert_eq!(kinds(&lines), ["system/init", "result/error_max_budget_usd"]);
     assert_eq!(lines[0]["model"], "m-1");
     assert_eq!(lines[0]["cwd"], "/p");
@@ -70,13 +73,16 @@ fn a_turn_that_claude_did_not_end_gets_its_result() {
     let init = json!({"type":"system","subtype":"init","session_id":"c-1","model":"m"});
     let said = json!({"type":"assistant","session_id":"c-1","message":{"content":[]}});
     let mut renderer = Renderer::new(Options::default());
-    let lines = render(&mut renderer, &[
-        started("demo"),
-        json!({"type":"turnStarted","turnNumber":1,"native":native(init.clone())}),
-        json!({"type":"textChunk","content":"hi","isComplete":true,"native":native(said.clone())}),
-        json!({"type":"toolFailed","toolId":"t","error":"gone","reason":"interrupted"}),
-        json!({"type":"turnFailed","turnNumber":1,"error":"the agent died","reason":"died"}),
-    ]);
+    let lines = render(
+        &mut renderer,
+        &[
+            started("demo"),
+            json!({"type":"turnStarted","turnNumber":1,"native":native(init.clone())}),
+            json!({"type":"textChunk","content":"hi","isComplete":true,"native":native(said.clone())}),
+            json!({"type":"toolFailed","toolId":"t","error":"gone","reason":"interrupted"}),
+            json!({"type":"turnFailed","turnNumber":1,"error":"the agent died","reason":"died"}),
+        ],
+    );
     assert_eq!(lines[..2], [init, said]);
     assert_eq!(kinds(&lines[2..]), ["result/error_during_execution"]);
     assert_eq!(lines[2]["session_id"], "c-1");
@@ -86,8 +92,10 @@ fn a_turn_that_claude_did_not_end_gets_its_result() {
 /// A `result` may ride on an event before the turn's end, as when it closes a tool call.
 #[test]
 fn a_result_of_claudes_is_not_said_twice() {
-    let result = json!({"is_error":true,"subtype":"error_max_turns","errors":["a","b"],"type":"result"});
+    let result =
+        json!({"is_error":true,"subtype":"error_max_turns","errors":["a","b"],"type":"result"});
     let turn = [
+        started("claude"),
         json!({"type":"turnStarted","turnNumber":1}),
         json!({"type":"toolFailed","toolId":"t","error":"x","reason":"interrupted","native":native(result.clone())}),
         json!({"type":"turnFailed","turnNumber":1,"error":"a","reason":"maxTurns"}),
@@ -98,10 +106,16 @@ fn a_result_of_claudes_is_not_said_twice() {
     let last = LastResult { is_error: true, text: "a\nb".to_owned() };
     assert_eq!(renderer.last_result(), Some(last));
     // The next turn is bounded anew.
-    assert_eq!(kinds(&render(&mut renderer, &[
-        json!({"type":"turnStarted","turnNumber":2}),
-        json!({"type":"turnCompleted","turnNumber":2,"usage":{},"result":"done"}),
-    ])), ["system/init", "result/success"]);
+    assert_eq!(
+        kinds(&render(
+            &mut renderer,
+            &[
+                json!({"type":"turnStarted","turnNumber":2}),
+                json!({"type":"turnCompleted","turnNumber":2,"usage":{},"result":"done"}),
+            ]
+        )),
+        ["system/init", "result/success"]
+    );
 }
 
 #[test]
@@ -127,28 +141,27 @@ fn only_stdout_of_claude_passes() {
 /// Interrupted in mid-tool: the call's error, the words of the interruption, the result.
 #[test]
 fn an_interruption_is_told_as_claude_tells_it() {
-    let lines = render(&mut Renderer::new(Options { partial: true }), &[
-        started("codex"),
-        json!({"type":"turnStarted","turnNumber":1}),
-        json!({"type":"textChunk","content":"I r\u{2028}un","isComplete":false}),
-        json!({"type":"toolStarted","toolId":"t1","toolName":"command_execution","kind":"execute","arguments":{"command":"sleep 9"}}),
-        json!({"type":"toolProgress","toolId":"t1","output":"so far"}),
-        json!({"type":"toolFailed","toolId":"t1","error":"cut off","reason":"interrupted"}),
-        json!({"type":"turnFailed","turnNumber":1,"error":"interrupted","reason":"interrupted"}),
-    ]);
+    let lines = render(
+        &mut Renderer::new(Options { partial: true }),
+        &[
+            started("codex"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            json!({"type":"textChunk","content":"I r\u{2028}un","isComplete":false}),
+            json!({"type":"toolStarted","toolId":"t1","toolName":"command_execution","kind":"execute","arguments":{"command":"sleep 9"}}),
+            json!({"type":"toolProgress","toolId":"t1","output":"so far"}),
+            json!({"type":"toolFailed","toolId":"t1","error":"cut off","reason":"interrupted"}),
+            json!({"type":"turnFailed","turnNumber":1,"error":"interrupted","reason":"interrupted"}),
+        ],
+    );
     let mut checker = Checker::default();
     lines.iter().for_each(|line| checker.line(&line.to_string().replace('\u{2028}', "\\u2028")));
     checker.end(1, "interrupted");
     let whole: Vec<Value> =
         lines.into_iter().filter(|line| line["type"] != "stream_event").collect();
-    assert_eq!(kinds(&whole), [
-        "system/init",
-        "assistant",
-        "assistant",
-        "user",
-        "user",
-        "result/error_during_execution",
-    ]);
+    assert_eq!(
+        kinds(&whole),
+        ["system/init", "assistant", "assistant", "user", "user", "result/error_during_execution",]
+    );
     assert_eq!(whole[1]["message"]["id"], whole[2]["message"]["id"]);
     assert_eq!(whole[2]["message"]["content"][0]["name"], "Bash");
     assert_eq!(whole[3]["message"]["content"][0]["content"], "cut off\nso far");
@@ -161,11 +174,14 @@ fn an_interruption_is_told_as_claude_tells_it() {
 #[test]
 fn a_failed_model_is_told_as_claude_tells_it() {
     let mut renderer = Renderer::new(Options::default());
-    let lines = render(&mut renderer, &[
-        started("gemini"),
-        json!({"type":"turnStarted","turnNumber":1}),
-        json!({"type":"turnFailed","turnNumber":1,"error":"slow down","errorType":"RATE_LIMITED","reason":"error"}),
-    ]);
+    let lines = render(
+        &mut renderer,
+        &[
+            started("gemini"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            json!({"type":"turnFailed","turnNumber":1,"error":"slow down","errorType":"RATE_LIMITED","reason":"error"}),
+        ],
+    );
     assert_eq!(kinds(&lines), ["system/init", "assistant", "result/success"]);
     assert_eq!(lines[1]["message"]["model"], "<synthetic>");
     assert_eq!(lines[1]["error"], "rate_limit");
@@ -183,14 +199,17 @@ fn a_subagent_is_a_call_of_its_parent() {
         event["parentAgentId"] = json!("main");
         event
     };
-    let lines = render(&mut Renderer::new(Options::default()), &[
-        started("acp"),
-        json!({"type":"turnStarted","turnNumber":1}),
-        of(json!({"type":"agentSpawned","name":"Explore","prompt":"look"})),
-        of(json!({"type":"textChunk","content":"found","isComplete":true})),
-        of(json!({"type":"agentFinished","outcome":"completed","result":"it is there"})),
-        json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
-    ]);
+    let lines = render(
+        &mut Renderer::new(Options::default()),
+        &[
+            started("acp"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            of(json!({"type":"agentSpawned","name":"Explore","prompt":"look"})),
+            of(json!({"type":"textChunk","content":"found","isComplete":true})),
+            of(json!({"type":"agentFinished","outcome":"completed","result":"it is there"})),
+            json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
+        ],
+    );
     assert_eq!(kinds(&lines), ["system/init", "assistant", "assistant", "user", "result/success"]);
     let call = &lines[1]["message"]["content"][0];
     assert_eq!(call["name"], "Task");

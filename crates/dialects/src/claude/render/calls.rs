@@ -193,12 +193,14 @@ impl Renderer {
         given: &Given<'_>,
         voice: &mut Voice<'_>,
     ) {
-        let tool = Tool::new(&voice.id("toolu_"), agent, name.to_owned(), input);
-        let id = tool.id.clone();
-        self.call(tool, voice);
+        let id = voice.id("toolu_");
+        let messages = self.speakers.main.messages;
+        self.call(Tool::new(&id, agent, name.to_owned(), input), voice);
         if let Some(tool) = self.close(&id) {
             self.give(&tool, given, voice);
         }
+        // The model did not say it.
+        self.speakers.main.messages = messages;
     }
 }
 

@@ -39,9 +39,8 @@ pub(super) fn read<'n>(scanner: &mut Scanner, line: &'n NativeLine<'_>) -> (Cow<
             (Cow::Borrowed(text), known(text).unwrap_or_else(|| sort(scanner, text)))
         }
         NativeLine::Text(text) => {
-            let text = on_one_line(bare(text));
-            let line = sort(scanner, &text);
-            (text, line)
+            let text = bare(text);
+            (on_one_line(text), sort(scanner, text))
         }
         NativeLine::Bytes(_) => (Cow::Borrowed(""), Line::Withheld),
     }
@@ -63,7 +62,8 @@ fn sort(scanner: &mut Scanner, text: &str) -> Line {
     if !message.is_object() {
         return Line::Withheld;
     }
-    let word = |name| message.get(name).and_then(Value::string);
+    // Of a doubled name most readers take the last.
+    let word = |name| message.fields().filter(|(key, _)| key == name).last()?.1.string();
     match word("type").as_deref() {
         Some("stream_event") => Line::Partial,
         Some("result") => Line::Result,

@@ -102,9 +102,9 @@ impl Speaker {
     /// of another block closes the one that is open.
     pub(super) fn piece(&mut self, piece: &Piece<'_>, model: &str, voice: &mut Voice<'_>) {
         let id = piece.block_id.map(|id| id.decode());
-        let continues = self.open_block().is_some_and(|block| {
-            block.sort == piece.sort && block.id.as_deref() == id.as_deref()
-        });
+        let continues = self
+            .open_block()
+            .is_some_and(|block| block.sort == piece.sort && block.id.as_deref() == id.as_deref());
         let signature = piece.signature.filter(|signature| !signature.is_empty());
         if !continues {
             if piece.content.is_empty() && signature.is_none() {

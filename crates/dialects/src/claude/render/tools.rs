@@ -28,13 +28,7 @@ pub(super) struct Tool {
 
 impl Tool {
     pub(super) fn new(id: &str, agent: &str, name: String, input: Json<'static>) -> Self {
-        Self {
-            id: id.to_owned(),
-            agent: agent.to_owned(),
-            name,
-            input,
-            output: String::new(),
-        }
+        Self { id: id.to_owned(), agent: agent.to_owned(), name, input, output: String::new() }
     }
 
     /// It wrote this.
@@ -173,7 +167,11 @@ pub(super) fn completed<'g>(
         let blocks: Vec<ResultBlock<'_>> = root.items().map(block).collect();
         return Given { content: Json::of(&blocks), is_error, structured };
     }
-    Given { content: Json::of(&result.get()), is_error, structured: structured.or(Some(result.clone())) }
+    Given {
+        content: Json::of(&result.get()),
+        is_error,
+        structured: structured.or(Some(result.clone())),
+    }
 }
 
 /// What a call that did not run to its end gave.

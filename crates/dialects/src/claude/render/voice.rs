@@ -59,7 +59,8 @@ impl<'v> Voice<'v> {
     }
 
     fn digest(&self, of: &str, number: u64) -> String {
-        let digest = Sha256::digest(format!("{}\n{}\n{of}\n{number}", self.session_id, self.event_id));
+        let digest =
+            Sha256::digest(format!("{}\n{}\n{of}\n{number}", self.session_id, self.event_id));
         digest.iter().take(16).fold(String::with_capacity(36), |mut hex, byte| {
             for nibble in [byte >> 4, byte & 15] {
                 hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
