@@ -131,6 +131,12 @@ pub(crate) enum Verb {
     /// Command frames in, one JSON object a line; events and replies out. Any number of sessions.
     #[command(after_long_help = UNIFIED_HELP)]
     Unified,
+    /// Speak the NDJSON backend's protocol on stdin and stdout
+    ///
+    /// What a program expects that was written for Claude's SDK behind a pipe: sessions, messages and
+    /// callbacks, one JSON object a line. Any agent, any number of sessions.
+    #[command(after_long_help = BACKEND_HELP)]
+    Backend,
     /// The demo agent: Claude's protocol and flags, real tools, no model
     ///
     /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see
@@ -297,6 +303,15 @@ const UNIFIED_HELP: &str = r#"Try it:
 Frames: {"id","command":"start|attach|prompt|interrupt|stop|finish|settle|configure|query|rewind","sessionId",…}
 give {"id","reply":…} or {"id","error":{"code","message"}}. Events are bare: they have a "type".
 docs/protocols/unified.md has it all."#;
+
+const BACKEND_HELP: &str = r#"Try it:
+  echo '{"type":"session.create","id":"1","payload":{"prompt":"/say hello","cwd":".","agent":"demo"}}' | agentwire backend
+
+In: session.create, session.send, session.interrupt, session.kill, callback.response, query.call.
+Out: session.created, sdk.message, callback.request, query.result, session.interrupted, session.killed,
+error. A session that names no agent has the one of AGENTWIRE_AGENT or of the settings, else the first
+of claude, codex, gemini that is installed, else the demo agent.
+docs/protocols/backend.md has it all."#;
 
 const TRANSLATE_HELP: &str = "\
 Examples:

@@ -1,8 +1,9 @@
 //! Opens the engine for a verb.
 
 use std::io;
+use std::path::Path;
 
-use agentwire_protocol::GatewayError;
+use agentwire_protocol::{AgentType, GatewayError};
 use agentwire_sessions::{Hub, process};
 use tokio::runtime::{Builder, Runtime};
 
@@ -23,6 +24,19 @@ pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
         let _ = process::hide_memory();
     }
     Hub::open(loaded.engine).await
+}
+
+/// The first agent that is installed.
+pub(crate) fn installed(hub: &Hub) -> Option<AgentType> {
+    let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf());
+    let path = std::env::var_os("PATH");
+    let is_installed = |agent: &AgentType| {
+        let program = hub.settings().agent(*agent).program;
+        let program = program.as_deref().unwrap_or(agent.as_str());
+        process::resolve(program, path.as_deref(), &here).is_ok()
+    };
+    let known = [AgentType::Claude, AgentType::Codex, AgentType::Gemini];
+    known.into_iter().find(is_installed)
 }
 
 /// Does something with sessions that starts no agent.

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Verb::Agents(args) => done(commands::agents::run(global, &args)),
         Verb::Doctor(args) => done(commands::doctor::run(global, &args)),
         Verb::Unified => done(commands::front::unified(global)),
+        Verb::Backend => done(commands::front::backend(global)),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
     };

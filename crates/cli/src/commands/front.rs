@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use agentwire_dialects::backend::Backend;
 use agentwire_dialects::front::Front;
 use agentwire_dialects::unified::Unified;
+use agentwire_protocol::AgentType;
 use agentwire_server::{Closing, Connection, serve};
 
 use crate::args::Global;
@@ -16,18 +18,26 @@ const LINGER: Duration = Duration::from_secs(3);
 
 /// `agentwire unified`
 pub(crate) fn unified(global: &Global) -> Result<(), Failure> {
-    speak(global, &mut Unified::default())
+    speak(global, |_| Unified::default())
 }
 
-fn speak(global: &Global, front: &mut dyn Front) -> Result<(), Failure> {
+/// `agentwire backend`
+pub(crate) fn backend(global: &Global) -> Result<(), Failure> {
+    speak(global, Backend::new)
+}
+
+/// Serves one client on stdin and stdout. The front is given the agent of sessions that name none.
+fn speak<F: Front>(global: &Global, front: impl FnOnce(AgentType) -> F) -> Result<(), Failure> {
     let loaded = settings::load(global)?;
     let runtime = engine::runtime()?;
     let result = runtime.block_on(async {
+        let named = loaded.agent;
         let hub = engine::hub(loaded).await?;
+        let mut front = front(named.or_else(|| engine::installed(&hub)).unwrap_or(AgentType::Demo));
         let mut signals = Signals::new()?;
         let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout());
         let closing = Closing { linger: Some(LINGER) };
-        serve(&hub, connection, front, closing, signals.end()).await;
+        serve(&hub, connection, &mut front, closing, signals.end()).await;
         hub.shutdown().await;
         Ok(())
     });

@@ -2,11 +2,8 @@
 
 mod prompt;
 
-use std::path::Path;
-
 use agentwire_protocol::session::{OnLimit, SystemPrompt};
 use agentwire_protocol::{AgentType, GatewayError, Prompt, SessionConfig, SessionId};
-use agentwire_sessions::process::resolve;
 use agentwire_sessions::{Hub, NewSession};
 
 use crate::args::{Format, Global, Run};
@@ -89,15 +86,7 @@ fn config(args: &Run, can_ask: bool) -> SessionConfig {
 
 /// The first agent that is installed; there is always the demo agent.
 fn installed(hub: &Hub) -> AgentType {
-    let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf());
-    let path = std::env::var_os("PATH");
-    let is_installed = |agent: &AgentType| {
-        let program = hub.settings().agent(*agent).program;
-        let program = program.as_deref().unwrap_or(agent.as_str());
-        resolve(program, path.as_deref(), &here).is_ok()
-    };
-    let known = [AgentType::Claude, AgentType::Codex, AgentType::Gemini];
-    known.into_iter().find(is_installed).unwrap_or_else(|| {
+    engine::installed(hub).unwrap_or_else(|| {
         print::note(
             "agentwire: neither claude nor codex nor gemini is installed: this is the built-in \
              demo agent; `-a` names another",

@@ -113,14 +113,14 @@ impl Backend {
             "query.call" => {
                 let QueryCall { method, args } = message.payload()?;
                 let session = named(message)?;
-                self.known(&session)?;
+                self.find(&session)?;
                 let method = Method::named(&method)
                     .map_err(|text| Failure::new(Code::QueryMethodFailed, text))?;
                 self.perform(&session, message.id.clone(), Op::Query(method, args), out)?;
             }
             "callback.response" => {
                 if let Some(session) = &message.session_id {
-                    self.known(&SessionId::from(session.as_str()))?;
+                    self.find(&SessionId::from(session.as_str()))?;
                 }
                 let id = message.id.as_deref();
                 let id =
@@ -139,7 +139,7 @@ impl Backend {
         Ok(())
     }
 
-    fn known(&mut self, session: &SessionId) -> Result<&mut Session, Failure> {
+    fn find(&mut self, session: &SessionId) -> Result<&mut Session, Failure> {
         let known = self.sessions.get_mut(session);
         known.ok_or_else(|| {
             let text = format!("there is no session {session}");

@@ -136,7 +136,10 @@ fn first(object: &Value, names: &[&str]) -> Option<Value> {
 }
 
 /// Gives each entry the fields that clients of Claude read, where it has others; its own stay.
-fn each(list: Json<'static>, fill: impl Fn(&Value) -> Vec<(&'static str, Option<Value>)>) -> Json<'static> {
+fn each(
+    list: Json<'static>,
+    fill: impl Fn(&Value) -> Vec<(&'static str, Option<Value>)>,
+) -> Json<'static> {
     let Ok(mut entries) = list.read::<Vec<Value>>() else { return list };
     for entry in &mut entries {
         let missing: Vec<_> =

@@ -118,7 +118,7 @@ impl Backend {
         op: Op,
         out: &mut Outbox,
     ) -> Result<(), Failure> {
-        let state = self.known(session)?;
+        let state = self.find(session)?;
         match (state.life, op) {
             (Life::Running, op) => {
                 let command = match op.command() {
