@@ -145,6 +145,12 @@ pub(crate) enum Verb {
     /// out. Any number of sessions, of any agent.
     #[command(after_long_help = RPC_HELP)]
     Rpc,
+    /// Speak the NDJSON backend's protocol on stdin and stdout
+    ///
+    /// What a program expects that was written for Claude's SDK behind a pipe: sessions, messages and
+    /// callbacks, one JSON object a line. Any agent, any number of sessions.
+    #[command(after_long_help = BACKEND_HELP)]
+    Backend,
     /// The demo agent: Claude's protocol and flags, real tools, no model
     ///
     /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see
@@ -333,6 +339,15 @@ system, result), "request" (answer it with request/settle), "event" if "events":
 Methods: run, session/create, session/send, session/interrupt, session/kill, session/list,
 session/events, session/attach, session/configure, request/settle, query, control.
 Sessions last until they are killed or stdin ends. docs/protocols/jsonrpc.md has it all."#;
+
+const BACKEND_HELP: &str = r#"Try it:
+  echo '{"type":"session.create","id":"1","payload":{"prompt":"/say hello","cwd":".","agent":"demo"}}' | agentwire backend
+
+In: session.create, session.send, session.interrupt, session.kill, callback.response, query.call.
+Out: session.created, sdk.message, callback.request, query.result, session.interrupted, session.killed,
+error. A session that names no agent has the one of AGENTWIRE_AGENT or of the settings, else the first
+of claude, codex, gemini that is installed, else the demo agent.
+docs/protocols/backend.md has it all."#;
 
 const TRANSLATE_HELP: &str = "\
 Examples:

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Claude(args) => commands::claude::run(global, args.args.into_iter()),
         Verb::Unified => done(commands::front::unified(global)),
         Verb::Rpc => done(commands::front::rpc(global)),
+        Verb::Backend => done(commands::front::backend(global)),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
     };

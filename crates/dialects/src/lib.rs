@@ -4,6 +4,7 @@
 
 pub mod acp;
 pub mod agent;
+pub mod backend;
 pub mod claude;
 pub mod codex;
 mod diff;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agentwire_dialects::backend::Backend;
 use agentwire_dialects::front::Front;
 use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_dialects::unified::Unified;
@@ -24,6 +25,11 @@ pub(crate) fn unified(global: &Global) -> Result<(), Failure> {
 /// `agentwire rpc`
 pub(crate) fn rpc(global: &Global) -> Result<(), Failure> {
     speak(global, JsonRpc::new)
+}
+
+/// `agentwire backend`
+pub(crate) fn backend(global: &Global) -> Result<(), Failure> {
+    speak(global, Backend::new)
 }
 
 /// Serves one client. Where it names no agent, it gets the one that the front is made with.

@@ -23,6 +23,7 @@ use self::answers::Answer;
 use self::control::Control;
 use self::initialize::Flavour;
 use self::requests::Shown;
+pub(crate) use self::requests::suggestions;
 use super::render::{Options as Rendering, Renderer};
 use crate::front::{Ask, Front, Outbox, Reply};
 

@@ -14,6 +14,7 @@ mod launch;
 pub mod render;
 mod wire;
 
+pub(crate) use front::suggestions;
 pub use front::{ClaudeFront, Options as FrontOptions};
 
 use agentwire_protocol::{AgentType, GatewayError};

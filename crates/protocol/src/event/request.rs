@@ -6,6 +6,9 @@ use sha2::{Digest, Sha256};
 
 use crate::json::{Json, Text};
 
+/// How the reason begins of a request that the gateway denied because nobody answered in time.
+pub const UNANSWERED: &str = "nobody answered within";
+
 /// The agent asks and waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -3,7 +3,7 @@
 
 use agentwire_protocol::event::{
     RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnFailure, TurnOrigin,
-    TurnStarted, input_digest,
+    TurnStarted, UNANSWERED, input_digest,
 };
 use agentwire_protocol::{
     Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, Settlement, Text,
@@ -184,7 +184,7 @@ impl Actor {
             self.deadlines.remove(&id);
             let patience = self.core.hooks.patience(&id).or(self.plan.settings.timing.request);
             let seconds = patience.unwrap_or_default().as_secs();
-            self.deny(&id, &format!("nobody answered within {seconds} s"), false);
+            self.deny(&id, &format!("{UNANSWERED} {seconds} s"), false);
         }
     }
 

@@ -205,21 +205,18 @@ impl Agent {
     }
 
     fn change_model(&mut self, id: Option<Value>, request: &Value) -> Result<(), Halt> {
-        if let Some(model) = request.get("model") {
-            let named = model.as_str().filter(|model| !matches!(*model, "" | "default"));
-            let named = named.map(str::to_owned).or_else(|| self.flags.model.clone());
-            self.model = named.unwrap_or_else(|| "demo".to_owned());
-            let text = format!(
-                "<local-command-stdout>Set model to `{}`</local-command-stdout>",
-                self.model
-            );
-            self.emit(json!({
-                "type": "user",
-                "message": { "role": "user", "content": text },
-                "parent_tool_use_id": null,
-                "isReplay": true,
-            }))?;
-        }
+        // `null`, `default` or nothing goes back to the model of the start.
+        let named = request.at("model").as_str().filter(|model| !matches!(*model, "" | "default"));
+        let named = named.map(str::to_owned).or_else(|| self.flags.model.clone());
+        self.model = named.unwrap_or_else(|| "demo".to_owned());
+        let text =
+            format!("<local-command-stdout>Set model to `{}`</local-command-stdout>", self.model);
+        self.emit(json!({
+            "type": "user",
+            "message": { "role": "user", "content": text },
+            "parent_tool_use_id": null,
+            "isReplay": true,
+        }))?;
         let model = self.model.clone();
         self.reply(id, Reply::With(json!({ "model": model })))
     }

@@ -154,7 +154,7 @@ fn control_request<'r>(
             fields.insert("display_name", Json::of(&tool));
             fields.insert("tool_name", Json::of(&tool));
             fields.insert("input", tool_input.clone());
-            fields.insert("permission_suggestions", suggestions(tool, tool_input, request.kind));
+            fields.insert("permission_suggestions", rules(tool, tool_input, request.kind));
             let title = request.title.as_ref().or(request.message.as_ref());
             fields.extend(title.map(|title| ("description", Json::of(title))));
             let path = request.blocked_path.as_ref();
@@ -191,14 +191,20 @@ fn control_request<'r>(
     fields
 }
 
+fn rules(tool: &str, input: &Json<'_>, kind: RequestKind) -> Json<'static> {
+    match kind {
+        RequestKind::Permission => suggestions(tool, input),
+        RequestKind::Question | RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
+            Json::checked("[]")
+        }
+    }
+}
+
 /// What "from now on" would mean, as a rule of Claude's: clients read no other words for it.
-pub(crate) fn suggestions(tool: &str, input: &Json<'_>, kind: RequestKind) -> Json<'static> {
+pub(crate) fn suggestions(tool: &str, input: &Json<'_>) -> Json<'static> {
     #[derive(Deserialize)]
     struct Command {
         command: String,
-    }
-    if kind != RequestKind::Permission {
-        return Json::checked("[]");
     }
     let mut rule = json!({ "toolName": tool });
     if let (Ok(Command { command }), Some(fields)) = (input.read(), rule.as_object_mut()) {
@@ -244,7 +250,7 @@ fn callback<'r>(
         payload.insert("tool_input", tool_input.clone());
         let suggestions = match &request.suggestions {
             Some(own) if is_native => own.clone(),
-            Some(_) | None => suggestions(tool, tool_input, request.kind),
+            Some(_) | None => rules(tool, tool_input, request.kind),
         };
         payload.insert("suggestions", suggestions);
         let path = request.blocked_path.as_ref();

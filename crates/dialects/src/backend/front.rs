@@ -1,0 +1,317 @@
+//! We serve it: many sessions on one wire, each over any agent.
+
+mod callbacks;
+mod names;
+mod options;
+mod queries;
+mod session;
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::event::SessionEndReason;
+use agentwire_protocol::session::McpServer;
+use agentwire_protocol::{
+    AgentType, Call, Command, Event, EventKind, GatewayError, Json, SessionId, Settlement,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use self::callbacks::Callbacks;
+use self::options::Create;
+use self::queries::{Method, say_result};
+use self::session::{Op, Session};
+use super::wire::{Code, Empty, Failure, Message, Wanted, message, refuse, say};
+use crate::front::{Ask, Front, Outbox, Reply};
+
+/// One client of the backend. It sees the sessions that it created, and no others.
+#[derive(Debug)]
+pub struct Backend {
+    /// The agent of a session that names none.
+    agent: AgentType,
+    sessions: BTreeMap<SessionId, Session>,
+    calls: BTreeMap<Call, Asked>,
+    callbacks: Callbacks,
+}
+
+/// A call that waits for its reply.
+#[derive(Debug)]
+enum Asked {
+    Create {
+        id: Option<String>,
+        /// What the log does not keep whole, and a resumed session needs again.
+        servers: Option<BTreeMap<String, McpServer>>,
+        partial: bool,
+    },
+    /// A session goes on with what was sent to it.
+    Resume {
+        session: SessionId,
+        id: Option<String>,
+    },
+    Op {
+        session: SessionId,
+        id: Option<String>,
+        op: Op,
+    },
+    Answer {
+        session: SessionId,
+        number: u64,
+    },
+    /// Something is denied that no client can be asked.
+    Denial,
+}
+
+#[derive(Deserialize)]
+struct Send {
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct QueryCall {
+    method: String,
+    #[serde(default)]
+    args: Vec<Json<'static>>,
+}
+
+impl Backend {
+    /// A client whose sessions are of that agent, unless they name another.
+    pub fn new(agent: AgentType) -> Self {
+        Self {
+            agent,
+            sessions: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            callbacks: Callbacks::default(),
+        }
+    }
+
+    fn message(&mut self, message: &Message, out: &mut Outbox) -> Result<(), Failure> {
+        match message.kind.as_str() {
+            "session.create" => {
+                let new = message.payload::<Create>()?.session(self.agent)?;
+                let asked = Asked::Create {
+                    id: message.id.clone(),
+                    servers: new.config.mcp_servers.clone(),
+                    partial: new.config.include_partial_messages == Some(true),
+                };
+                let call = out.ask(Ask::Start(Box::new(new)));
+                self.calls.insert(call, asked);
+            }
+            "session.send" => {
+                let Send { message: text } = message.payload()?;
+                if text.is_empty() {
+                    return Err(Failure::invalid("payload.message is empty"));
+                }
+                self.perform(&named(message)?, message.id.clone(), Op::Send(text), out)?;
+            }
+            "session.interrupt" => {
+                message.payload::<BTreeMap<String, Json<'_>>>()?;
+                self.perform(&named(message)?, message.id.clone(), Op::Interrupt, out)?;
+            }
+            "session.kill" => {
+                message.payload::<BTreeMap<String, Json<'_>>>()?;
+                self.perform(&named(message)?, message.id.clone(), Op::Kill, out)?;
+            }
+            "query.call" => {
+                let QueryCall { method, args } = message.payload()?;
+                let session = named(message)?;
+                self.find(&session)?;
+                let method = Method::named(&method)
+                    .map_err(|text| Failure::new(Code::QueryMethodFailed, text))?;
+                self.perform(&session, message.id.clone(), Op::Query(method, args), out)?;
+            }
+            "callback.response" => {
+                if let Some(session) = &message.session_id {
+                    self.find(&SessionId::from(session.as_str()))?;
+                }
+                let id = message.id.as_deref();
+                let id =
+                    id.ok_or_else(|| Failure::invalid("the answer needs the callback's id"))?;
+                let payload = message.payload()?;
+                let answered = self.callbacks.answer(id, message.session_id.as_deref(), payload)?;
+                let command = Command::Settle(answered.settlement);
+                let call = out.command(&answered.session, command);
+                let (session, number) = (answered.session, answered.number);
+                self.calls.insert(call, Asked::Answer { session, number });
+            }
+            other => {
+                return Err(Failure::invalid(format!("there is no message of the type {other}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, session: &SessionId) -> Result<&mut Session, Failure> {
+        let known = self.sessions.get_mut(session);
+        known.ok_or_else(|| {
+            let text = format!("there is no session {session}");
+            Failure::new(Code::SessionNotFound, text)
+        })
+    }
+
+    fn created(
+        &mut self,
+        id: Option<&str>,
+        session: &SessionId,
+        after: u64,
+        state: Session,
+        out: &mut Outbox,
+    ) {
+        self.sessions.insert(session.clone(), state);
+        let payload = json!({ "sdk_session_id": session });
+        say("session.created", id, Some(session.as_str()), payload, out);
+        out.follow(session, after);
+    }
+
+    /// What the events of a session say beside the messages.
+    fn happened(&mut self, session: &SessionId, kind: EventKind<'static>, out: &mut Outbox) {
+        let Some(state) = self.sessions.get_mut(session) else { return };
+        match kind {
+            EventKind::SessionStarted(started) => {
+                started.info.into_iter().for_each(|info| state.known.learn(info));
+            }
+            EventKind::StatusChanged(change) => {
+                change.info.into_iter().for_each(|info| state.known.learn(info));
+            }
+            EventKind::SessionEnded(ended) if ended.reason == SessionEndReason::Failed => {
+                let words = ended.error.map_or("the agent failed".to_owned(), |e| e.to_string());
+                let failure = Failure::new(Code::SdkError, words);
+                refuse(None, Some(session.as_str()), &failure, out);
+            }
+            EventKind::RequestRaised(request) => {
+                let id = request.request_id.to_string();
+                let tool = request.tool_use_id.as_ref().map(|id| id.to_string());
+                let shown = tool.as_ref().and_then(|tool| state.renderer.tool(tool));
+                let shown = shown.map(|(name, input)| (name.to_owned(), input.clone()));
+                if !self.callbacks.raise(session, *request, shown) {
+                    let denial = Settlement::error(id, "no client of this wire can answer that");
+                    let call = out.command(session, Command::Settle(denial));
+                    self.calls.insert(call, Asked::Denial);
+                }
+            }
+            EventKind::RequestSettled(settled) => self.callbacks.settled(session, &settled, out),
+            EventKind::SessionEnded(_)
+            | EventKind::TurnStarted(_)
+            | EventKind::TurnCompleted(_)
+            | EventKind::TurnFailed(_)
+            | EventKind::TextChunk(_)
+            | EventKind::ToolStarted(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::ToolCompleted(_)
+            | EventKind::ToolFailed(_)
+            | EventKind::FileChanged(_)
+            | EventKind::Error(_)
+            | EventKind::ThinkingChunk(_)
+            | EventKind::PlanUpdated(_)
+            | EventKind::AgentSpawned(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::UsageReported(_)
+            | EventKind::Other(_)
+            | EventKind::Unknown(_) => {}
+        }
+    }
+}
+
+impl Front for Backend {
+    fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
+        let Ok(text) = std::str::from_utf8(line) else {
+            return refuse(None, None, &Failure::invalid("the line is not UTF-8"), out);
+        };
+        if text.trim().is_empty() {
+            return;
+        }
+        match message(text) {
+            Ok(message) => {
+                if let Err(failure) = self.message(&message, out) {
+                    refuse(message.id.as_deref(), message.session_id.as_deref(), &failure, out);
+                }
+            }
+            Err((sender, failure)) => {
+                refuse(sender.id.as_deref(), sender.session_id.as_deref(), &failure, out);
+            }
+        }
+    }
+
+    fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
+        let text = format!("a line of {bytes} bytes is too long; nothing of it was taken");
+        refuse(None, None, &Failure::invalid(text), out);
+    }
+
+    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+        match (self.calls.remove(&call), reply) {
+            (
+                Some(Asked::Create { id, servers, partial }),
+                Ok(Reply::Started { session, after }),
+            ) => {
+                let state = Session::new(&session.id, session.agent_type, servers, partial);
+                self.created(id.as_deref(), &session.id, after, state, out);
+            }
+            (Some(Asked::Create { id, .. }), Err(error)) => {
+                refuse(id.as_deref(), None, &Failure::of(Wanted::Session, error), out);
+            }
+            (Some(Asked::Resume { session, .. }), Ok(Reply::Started { after, .. })) => {
+                out.follow(&session, after);
+                self.resumed(&session, out);
+            }
+            (Some(Asked::Resume { session, id }), Err(error)) => {
+                let failure = Failure::of(Wanted::Turn, error);
+                refuse(id.as_deref(), Some(session.as_str()), &failure, out);
+                self.ended(&session, out);
+            }
+            (Some(Asked::Op { session, id, op }), Ok(Reply::Done(answer))) => match op {
+                // The messages tell what becomes of it; a session that is killed still has its last.
+                Op::Send(_) | Op::Kill => {}
+                Op::Interrupt => {
+                    say(
+                        "session.interrupted",
+                        id.as_deref(),
+                        Some(session.as_str()),
+                        Empty {},
+                        out,
+                    );
+                }
+                Op::Query(method, _) => {
+                    let result = Ok(method.result(answer));
+                    say_result(id.as_deref(), session.as_str(), result, out);
+                }
+            },
+            (Some(Asked::Op { session, id, op }), Err(error)) => {
+                self.refused(&session, id, op, error, out);
+            }
+            (Some(Asked::Answer { session, number }), Err(error)) => {
+                self.callbacks.reopen(number);
+                let failure = Failure::of(Wanted::Answer, error);
+                let id = callbacks::name(number);
+                refuse(Some(&id), Some(session.as_str()), &failure, out);
+            }
+            // A reply that fits no question cannot be; an answer that is taken says so by its event.
+            (Some(_) | None, _) => {}
+        }
+    }
+
+    fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox) {
+        let Some(state) = self.sessions.get_mut(session) else { return };
+        let Ok(event) = Event::from_json(event) else { return };
+        let head = &state.head;
+        state.renderer.event(&event, &mut |line| {
+            let mut frame = Vec::with_capacity(head.len() + line.len() + 1);
+            frame.extend_from_slice(head.as_bytes());
+            frame.extend_from_slice(line.as_bytes());
+            frame.push(b'}');
+            out.say(frame);
+        });
+        self.happened(session, event.kind, out);
+    }
+
+    fn on_pause(&mut self, session: &SessionId, out: &mut Outbox) {
+        self.callbacks.tell(session, out);
+    }
+
+    fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
+        self.ended(session, out);
+    }
+}
+
+/// The session that a message is for.
+fn named(message: &Message) -> Result<SessionId, Failure> {
+    let session = message.session_id.as_deref().map(SessionId::from);
+    session.ok_or_else(|| Failure::invalid(format!("{} needs a session_id", message.kind)))
+}

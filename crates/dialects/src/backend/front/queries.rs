@@ -1,0 +1,203 @@
+//! `query.call`: eight methods, over any agent.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::event::AgentInfo;
+use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::backend::wire::say;
+use crate::front::Outbox;
+
+/// What a client may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Method {
+    SupportedModels,
+    SupportedCommands,
+    McpServerStatus,
+    AccountInfo,
+    SetModel,
+    SetPermissionMode,
+    SetMaxThinkingTokens,
+    RewindFiles,
+}
+
+impl Method {
+    const ALL: [Self; 8] = [
+        Self::SupportedModels,
+        Self::SupportedCommands,
+        Self::McpServerStatus,
+        Self::AccountInfo,
+        Self::SetModel,
+        Self::SetPermissionMode,
+        Self::SetMaxThinkingTokens,
+        Self::RewindFiles,
+    ];
+
+    /// The method of that name, or what to say of it.
+    pub(super) fn named(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|method| method.name() == name).ok_or_else(|| {
+            let known = Self::ALL.map(Self::name).join(", ");
+            format!("there is no method {name}; there are {known}")
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::SupportedModels => "supportedModels",
+            Self::SupportedCommands => "supportedCommands",
+            Self::McpServerStatus => "mcpServerStatus",
+            Self::AccountInfo => "accountInfo",
+            Self::SetModel => "setModel",
+            Self::SetPermissionMode => "setPermissionMode",
+            Self::SetMaxThinkingTokens => "setMaxThinkingTokens",
+            Self::RewindFiles => "rewindFiles",
+        }
+    }
+
+    /// What the session is asked, or what is wrong with the arguments.
+    pub(super) fn command(self, args: &[Json<'static>]) -> Result<Command, String> {
+        let first = args.first().filter(|value| value.get() != "null");
+        let ask = || Command::Query { method: self.name().to_owned(), args: args.to_vec() };
+        let text = |what: &str| match first.map(Json::read::<String>) {
+            Some(Ok(text)) => Ok(Some(text)),
+            Some(Err(_)) => Err(format!("{} takes {what}", self.name())),
+            None => Ok(None),
+        };
+        let nothing = Configure::default();
+        Ok(match self {
+            Self::SupportedModels
+            | Self::SupportedCommands
+            | Self::McpServerStatus
+            | Self::AccountInfo => ask(),
+            // To set nothing is to go back to the agent's own; only the agent knows what that is.
+            Self::SetModel => match text("the name of a model, or null")? {
+                Some(model) => Command::Configure(Configure { model: Some(model), ..nothing }),
+                None => ask(),
+            },
+            Self::SetPermissionMode => match text("the name of a mode")? {
+                permission_mode @ Some(_) => {
+                    Command::Configure(Configure { permission_mode, ..nothing })
+                }
+                None => return Err("setPermissionMode needs the name of a mode".to_owned()),
+            },
+            Self::SetMaxThinkingTokens => match first.map(Json::read::<u32>) {
+                Some(Ok(tokens)) => {
+                    let max_thinking_tokens = Some(tokens);
+                    Command::Configure(Configure { max_thinking_tokens, ..nothing })
+                }
+                Some(Err(_)) => {
+                    return Err("setMaxThinkingTokens takes a whole number, or null".to_owned());
+                }
+                None => Command::Query {
+                    method: self.name().to_owned(),
+                    args: vec![Json::checked("null")],
+                },
+            },
+            Self::RewindFiles => match text("the uuid of a user message")? {
+                Some(message_id) => Command::Rewind { message_id, dry_run: is_dry(args.get(1)) },
+                None => return Err("rewindFiles needs the uuid of a user message".to_owned()),
+            },
+        })
+    }
+
+    /// What the client is told of the agent's answer.
+    pub(super) fn result(self, answer: Json<'static>) -> Json<'static> {
+        match self {
+            Self::SetModel | Self::SetPermissionMode | Self::SetMaxThinkingTokens => {
+                Json::checked("null")
+            }
+            Self::SupportedModels => each(answer, |model| {
+                let value = first(model, &["value", "modelId", "model", "id"]);
+                let name = first(model, &["displayName", "name"]).or_else(|| value.clone());
+                vec![("value", value), ("displayName", name), ("description", Some(json!("")))]
+            }),
+            Self::SupportedCommands => each(answer, |command| {
+                let hint = command.get("input").and_then(|input| input.get("hint"));
+                let hint = hint.cloned().unwrap_or_else(|| json!(""));
+                vec![("description", Some(json!(""))), ("argumentHint", Some(hint))]
+            }),
+            Self::McpServerStatus | Self::AccountInfo | Self::RewindFiles => answer,
+        }
+    }
+}
+
+/// `{"dryRun": true}` or `true`
+fn is_dry(options: Option<&Json<'_>>) -> bool {
+    let options: Value = options.and_then(|options| options.read().ok()).unwrap_or_default();
+    let field = first(&options, &["dryRun", "dry_run"]);
+    field.unwrap_or(options) == json!(true)
+}
+
+fn first(object: &Value, names: &[&str]) -> Option<Value> {
+    names.iter().find_map(|name| object.get(name)).cloned()
+}
+
+/// Gives each entry the fields that clients of Claude read, where it has others; its own stay.
+fn each(
+    list: Json<'static>,
+    fill: impl Fn(&Value) -> Vec<(&'static str, Option<Value>)>,
+) -> Json<'static> {
+    let Ok(mut entries) = list.read::<Vec<Value>>() else { return list };
+    for entry in &mut entries {
+        let missing: Vec<_> =
+            fill(entry).into_iter().filter(|(name, _)| entry.get(name).is_none()).collect();
+        if let Some(fields) = entry.as_object_mut() {
+            fields.extend(
+                missing.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))),
+            );
+        }
+    }
+    Json::of(&entries)
+}
+
+/// What a session's agent has told of itself.
+#[derive(Debug, Default)]
+pub(super) struct Known(BTreeMap<&'static str, Json<'static>>);
+
+impl Known {
+    pub(super) fn learn(&mut self, info: AgentInfo<'static>) {
+        let told = [
+            (Method::SupportedModels, info.models),
+            (Method::SupportedCommands, info.commands),
+            (Method::McpServerStatus, info.mcp_servers),
+            (Method::AccountInfo, info.account),
+        ];
+        self.0.extend(told.into_iter().filter_map(|(method, told)| Some((method.name(), told?))));
+    }
+
+    /// What the agent told before, where it cannot be asked.
+    pub(super) fn answer(&self, method: Method, error: &GatewayError) -> Option<Json<'static>> {
+        let cannot_be_asked = matches!(
+            error.code,
+            ErrorCode::Unsupported | ErrorCode::Conflict | ErrorCode::SessionNotFound
+        );
+        self.0.get(method.name()).filter(|_| cannot_be_asked).cloned()
+    }
+}
+
+#[derive(Serialize)]
+struct QueryResult<'r> {
+    success: bool,
+    result: Json<'r>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'r str>,
+}
+
+/// Says what a method gave, or why it failed.
+pub(super) fn say_result(
+    id: Option<&str>,
+    session: &str,
+    result: Result<Json<'static>, &str>,
+    out: &mut Outbox,
+) {
+    let payload = match result {
+        Ok(result) => QueryResult { success: true, result, error: None },
+        Err(error) => {
+            QueryResult { success: false, result: Json::checked("null"), error: Some(error) }
+        }
+    };
+    say("query.result", id, Some(session), payload, out);
+}

@@ -1,0 +1,250 @@
+//! One session of a client: it runs, it is over and goes on with the next prompt, or it is killed.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use agentwire_protocol::session::McpServer;
+use agentwire_protocol::{
+    AgentType, Command, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionConfig, SessionId,
+};
+
+use super::queries::{Known, Method, say_result};
+use super::{Asked, Backend};
+use crate::backend::wire::{Code, Empty, Failure, Wanted, refuse, say};
+use crate::claude::render::{Options, Renderer};
+use crate::front::{Ask, Outbox};
+
+/// How much may wait for a session that is being resumed.
+const WAITING_LIMIT: usize = 1024;
+
+/// One session of a client.
+#[derive(Debug)]
+pub(super) struct Session {
+    agent: AgentType,
+    servers: Option<BTreeMap<String, McpServer>>,
+    life: Life,
+    /// What came while it could not be done.
+    waiting: VecDeque<(Option<String>, Op)>,
+    /// Who wants it killed.
+    killers: Vec<Option<String>>,
+    /// What stands before each of its messages.
+    pub(super) head: String,
+    pub(super) renderer: Renderer,
+    pub(super) known: Known,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Running,
+    /// It takes no more prompts; its last events are still to come.
+    Ending,
+    Over,
+    Resuming,
+    Killed,
+}
+
+/// What a client wants of a session.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    Send(String),
+    Interrupt,
+    Kill,
+    Query(Method, Vec<Json<'static>>),
+}
+
+impl Op {
+    fn command(&self) -> Result<Command, String> {
+        match self {
+            Self::Send(text) => Ok(Command::Prompt(Prompt::text(text.clone()))),
+            Self::Interrupt => Ok(Command::Interrupt),
+            Self::Kill => Ok(Command::Stop),
+            Self::Query(method, args) => method.command(args),
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn new(
+        id: &SessionId,
+        agent: AgentType,
+        servers: Option<BTreeMap<String, McpServer>>,
+        partial: bool,
+    ) -> Self {
+        Self {
+            agent,
+            servers,
+            life: Life::Running,
+            waiting: VecDeque::new(),
+            killers: Vec::new(),
+            head: format!(
+                r#"{{"type":"sdk.message","session_id":{},"payload":"#,
+                Json::of(id).get()
+            ),
+            renderer: Renderer::new(Options { partial }),
+            known: Known::default(),
+        }
+    }
+
+    /// Says what the agent told before, where it cannot be asked; else why it failed.
+    fn say_known(
+        &self,
+        session: &SessionId,
+        id: Option<&str>,
+        method: Method,
+        error: &GatewayError,
+        out: &mut Outbox,
+    ) {
+        let known = self.known.answer(method, error).map(|known| method.result(known));
+        say_result(id, session.as_str(), known.ok_or(error.message.as_str()), out);
+    }
+
+    /// What goes on: the log keeps the rest of what it was created with.
+    fn resumed(&self, id: &SessionId, text: String) -> NewSession {
+        let mcp_servers = self.servers.clone();
+        NewSession {
+            prompt: Some(Prompt::text(text)),
+            resume: Some(id.clone()),
+            config: SessionConfig { mcp_servers, ..SessionConfig::default() },
+            ..NewSession::of(self.agent)
+        }
+    }
+}
+
+impl Backend {
+    /// Does what a client wants of a session, now or once it runs again.
+    pub(super) fn perform(
+        &mut self,
+        session: &SessionId,
+        id: Option<String>,
+        op: Op,
+        out: &mut Outbox,
+    ) -> Result<(), Failure> {
+        let state = self.find(session)?;
+        match (state.life, op) {
+            (Life::Running, op) => {
+                let command = match op.command() {
+                    Ok(command) => command,
+                    Err(text) => {
+                        say_result(id.as_deref(), session.as_str(), Err(&text), out);
+                        return Ok(());
+                    }
+                };
+                if let Op::Kill = op {
+                    state.life = Life::Killed;
+                    state.killers.push(id.clone());
+                }
+                let call = out.command(session, command);
+                self.calls.insert(call, Asked::Op { session: session.clone(), id, op });
+            }
+            (Life::Ending | Life::Resuming, _) if state.waiting.len() >= WAITING_LIMIT => {
+                let text = "too much waits for the session; try again later";
+                return Err(Failure::new(Code::SdkError, text));
+            }
+            (Life::Ending | Life::Resuming, op) => state.waiting.push_back((id, op)),
+            (Life::Killed, Op::Kill) => state.killers.push(id),
+            (Life::Killed, Op::Send(_) | Op::Interrupt | Op::Query(..)) => {
+                let text = format!("session {session} is being killed");
+                return Err(Failure::new(Code::SessionNotFound, text));
+            }
+            (Life::Over, Op::Send(text)) => {
+                state.life = Life::Resuming;
+                let new = state.resumed(session, text);
+                let call = out.ask(Ask::Start(Box::new(new)));
+                self.calls.insert(call, Asked::Resume { session: session.clone(), id });
+            }
+            (Life::Over, Op::Interrupt) => {
+                say("session.interrupted", id.as_deref(), Some(session.as_str()), Empty {}, out);
+            }
+            (Life::Over, Op::Kill) => {
+                self.sessions.remove(session);
+                say("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
+            }
+            (Life::Over, Op::Query(method, _)) => {
+                let text = "the session is over; session.send goes on with it";
+                let error = GatewayError::new(ErrorCode::Conflict, text);
+                state.say_known(session, id.as_deref(), method, &error, out);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Backend {
+    /// The session runs again.
+    pub(super) fn resumed(&mut self, session: &SessionId, out: &mut Outbox) {
+        let Some(state) = self.sessions.get_mut(session) else { return };
+        state.life = Life::Running;
+        self.catch_up(session, out);
+    }
+
+    /// The session is over, or could not be resumed.
+    pub(super) fn ended(&mut self, session: &SessionId, out: &mut Outbox) {
+        let Some(state) = self.sessions.get_mut(session) else { return };
+        if state.life != Life::Killed {
+            state.life = Life::Over;
+            return self.catch_up(session, out);
+        }
+        let killers = std::mem::take(&mut state.killers);
+        self.sessions.remove(session);
+        for id in killers {
+            say("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
+        }
+    }
+
+    fn catch_up(&mut self, session: &SessionId, out: &mut Outbox) {
+        let waiting =
+            self.sessions.get_mut(session).map(|state| std::mem::take(&mut state.waiting));
+        for (id, op) in waiting.into_iter().flatten() {
+            self.try_to(session, id, op, out);
+        }
+    }
+
+    fn try_to(&mut self, session: &SessionId, id: Option<String>, op: Op, out: &mut Outbox) {
+        if let Err(failure) = self.perform(session, id.clone(), op, out) {
+            refuse(id.as_deref(), Some(session.as_str()), &failure, out);
+        }
+    }
+
+    /// The session did not do what was wanted of it.
+    pub(super) fn refused(
+        &mut self,
+        session: &SessionId,
+        id: Option<String>,
+        op: Op,
+        error: GatewayError,
+        out: &mut Outbox,
+    ) {
+        // It ended before it heard of it; its last events may still be to come.
+        let is_over = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
+        let state = self.sessions.get_mut(session);
+        let name = Some(session.as_str());
+        match op {
+            Op::Send(_) if is_over => {
+                if let Some(state) = state.filter(|state| state.life == Life::Running) {
+                    state.life = Life::Ending;
+                }
+                self.try_to(session, id, op, out);
+            }
+            Op::Interrupt if is_over => {
+                say("session.interrupted", id.as_deref(), name, Empty {}, out);
+            }
+            Op::Kill if is_over => {}
+            Op::Kill => {
+                let killers = state.map(|state| {
+                    state.life = Life::Running;
+                    std::mem::take(&mut state.killers)
+                });
+                let failure = Failure::of(Wanted::Turn, error);
+                for id in killers.into_iter().flatten() {
+                    refuse(id.as_deref(), name, &failure, out);
+                }
+            }
+            Op::Query(method, _) => match state {
+                Some(state) => state.say_known(session, id.as_deref(), method, &error, out),
+                None => say_result(id.as_deref(), session.as_str(), Err(&error.message), out),
+            },
+            Op::Send(_) | Op::Interrupt => {
+                refuse(id.as_deref(), name, &Failure::of(Wanted::Turn, error), out);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Every recorded run of every agent, through the backend.
+
+use agentwire_dialects::agent::Exit;
+use agentwire_dialects::claude::render::{Options, Renderer};
+use agentwire_protocol::event::RequestKind;
+use agentwire_protocol::{Event, EventKind};
+use serde_json::Value;
+
+use crate::client::{Client, SESSION};
+use crate::common::{cases, events};
+
+/// Each message is the rendered one, byte for byte, and each request that a client can answer is asked
+/// once, in place.
+#[test]
+fn every_agent_speaks_through_it() {
+    let mut asked = 0;
+    for case in cases() {
+        for partial in [false, true] {
+            let mut client =
+                Client::with_options(&format!(r#"{{"include_partial_messages":{partial}}}"#));
+            let mut renderer = Renderer::new(Options { partial });
+            for line in events(case.dialect, &[&case.bytes], Some(Exit::Unknown)) {
+                let event = Event::from_json(&line).expect("an event");
+                let mut expected = Vec::new();
+                renderer.event(&event, &mut |message| {
+                    expected.push(format!(
+                        r#"{{"type":"sdk.message","session_id":"{SESSION}","payload":{message}}}"#
+                    ));
+                });
+                client.raw_event(&line);
+                client.shown();
+                let mut said = client.said();
+                let rest = said.split_off(expected.len().min(said.len()));
+                assert_eq!(said, expected, "{}: {line}", case.name);
+                asked += check(&mut client, &event, &rest, &case.name);
+            }
+        }
+    }
+    assert!(asked > 40, "only {asked} requests were asked");
+}
+
+fn check(client: &mut Client, event: &Event<'_>, rest: &[String], name: &str) -> usize {
+    let frames: Vec<Value> =
+        rest.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let kinds: Vec<&str> = frames.iter().filter_map(|frame| frame["type"].as_str()).collect();
+    match &event.kind {
+        EventKind::RequestRaised(request) => {
+            let can_be_asked = match request.kind {
+                RequestKind::Permission | RequestKind::Hook => true,
+                RequestKind::Question => {
+                    request.tool_name.is_some() || !request.questions.is_empty()
+                }
+                RequestKind::Mcp | RequestKind::Other => false,
+            };
+            if !can_be_asked {
+                assert!(kinds.is_empty(), "{name}: {rest:?}");
+                client.done("{}");
+                return 0;
+            }
+            assert_eq!(kinds, ["callback.request"], "{name}");
+            let payload = &frames[0]["payload"];
+            let (text, object) = match request.kind {
+                RequestKind::Hook => ("hook_event", "hook_input"),
+                _ => ("tool_name", "tool_input"),
+            };
+            assert!(payload[text].is_string() && payload[object].is_object(), "{name}: {payload}");
+            1
+        }
+        EventKind::SessionEnded(_) => {
+            assert!(kinds.iter().all(|kind| *kind == "error"), "{name}: {rest:?}");
+            0
+        }
+        _ => {
+            assert!(kinds.is_empty(), "{name}: {rest:?}");
+            0
+        }
+    }
+}

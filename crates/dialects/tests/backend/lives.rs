@@ -1,0 +1,165 @@
+//! Prompts, interrupts and ends of sessions.
+
+use agentwire_protocol::event::{SessionEndReason, SessionEnded};
+use agentwire_protocol::{Command, ErrorCode, Prompt, Text};
+use serde_json::{Value, json};
+
+use crate::client::{Client, SESSION};
+
+fn send(client: &mut Client, id: &str, message: &str) {
+    client.say("session.send", id, &json!({ "message": message }).to_string());
+}
+
+fn is(frame: &Value, kind: &str, id: &str) {
+    assert_eq!(*frame, json!({ "type": kind, "id": id, "session_id": SESSION, "payload": {} }));
+}
+
+fn over(client: &mut Client) {
+    client.event(SessionEnded { reason: SessionEndReason::Completed, error: None });
+    client.end();
+}
+
+#[test]
+fn a_prompt_is_answered_by_messages_alone() {
+    let mut client = Client::with_session();
+    send(&mut client, "s", "more");
+    assert_eq!(client.command(), Command::Prompt(Prompt::text("more")));
+    client.done("{}");
+    send(&mut client, "s", "more");
+    client.failed(ErrorCode::Overloaded, "the agent does not read");
+    let error = client.error("SDK_ERROR");
+    assert_eq!((&error["id"], &error["session_id"]), (&"s".into(), &SESSION.into()));
+}
+
+#[test]
+fn an_interrupt_is_told() {
+    let mut client = Client::with_session();
+    client.say("session.interrupt", "i", "{}");
+    assert_eq!(client.command(), Command::Interrupt);
+    client.done("{}");
+    is(&client.frame(), "session.interrupted", "i");
+    // Nothing is left to interrupt.
+    client.line(&format!(r#"{{"type":"session.interrupt","id":"i","session_id":"{SESSION}"}}"#));
+    client.failed(ErrorCode::SessionNotFound, "it does not run");
+    is(&client.frame(), "session.interrupted", "i");
+    over(&mut client);
+    client.say("session.interrupt", "i", "{}");
+    is(&client.frame(), "session.interrupted", "i");
+}
+
+#[test]
+fn a_session_is_killed_once_it_is_over() {
+    let mut client = Client::with_session();
+    client.say("session.kill", "k1", "{}");
+    assert_eq!(client.command(), Command::Stop);
+    client.done("{}");
+    client.say("session.kill", "k2", "{}");
+    send(&mut client, "s", "too late");
+    client.error("SESSION_NOT_FOUND");
+    client.silent();
+    over(&mut client);
+    is(&client.frame(), "session.killed", "k1");
+    is(&client.frame(), "session.killed", "k2");
+    client.say("session.kill", "k3", "{}");
+    client.error("SESSION_NOT_FOUND");
+}
+
+#[test]
+fn a_session_that_is_over_can_be_killed() {
+    let mut client = Client::with_session();
+    over(&mut client);
+    client.say("session.kill", "k", "{}");
+    is(&client.frame(), "session.killed", "k");
+    send(&mut client, "s", "hi");
+    client.error("SESSION_NOT_FOUND");
+}
+
+#[test]
+fn a_session_that_cannot_be_killed_goes_on() {
+    let mut client = Client::with_session();
+    client.say("session.kill", "k", "{}");
+    client.failed(ErrorCode::Overloaded, "busy");
+    assert_eq!(client.error("SDK_ERROR")["id"], "k");
+    client.say("session.interrupt", "i", "{}");
+    client.done("{}");
+    client.frame();
+}
+
+#[test]
+fn an_agent_that_dies_is_an_error_of_its_session() {
+    let mut client = Client::with_session();
+    let error = Some(Text::from("the agent exited with code 3"));
+    client.event(SessionEnded { reason: SessionEndReason::Failed, error });
+    client.end();
+    assert_eq!(
+        client.frame(),
+        json!({ "type": "error", "session_id": SESSION, "payload": {
+            "code": "SDK_ERROR", "message": "the agent exited with code 3",
+        } })
+    );
+}
+
+#[test]
+fn a_session_that_is_over_goes_on_with_the_next_prompt() {
+    let servers = r#"{"s":{"command":"a","env":{"KEY":"secret"}}}"#;
+    let mut client = Client::with_options(&format!(r#"{{"model":"m","mcp_servers":{servers}}}"#));
+    over(&mut client);
+    send(&mut client, "s1", "again");
+    let new = client.start_of();
+    assert_eq!(new.prompt, Some(Prompt::text("again")));
+    assert_eq!(new.resume.as_ref().map(|id| id.as_str()), Some(SESSION));
+    // Only what the log does not keep is said again: what was set since stays.
+    let config = serde_json::to_value(&new.config).expect("JSON");
+    assert_eq!(
+        config,
+        json!({ "mcpServers": { "s": { "command": "a", "env": { "KEY": "secret" } } } })
+    );
+    // What comes meanwhile waits.
+    send(&mut client, "s2", "and again");
+    client.say("session.interrupt", "i", "{}");
+    assert_eq!(client.asks(), 1);
+    client.started(9);
+    assert_eq!(client.command(), Command::Prompt(Prompt::text("and again")));
+    client.done("{}");
+    assert_eq!(client.command(), Command::Interrupt);
+    client.done("{}");
+    is(&client.frame(), "session.interrupted", "i");
+}
+
+#[test]
+fn a_prompt_that_meets_the_end_waits_for_it() {
+    let mut client = Client::with_session();
+    send(&mut client, "s1", "one");
+    send(&mut client, "s2", "two");
+    client.failed(ErrorCode::Conflict, "the session is over");
+    client.failed(ErrorCode::SessionNotFound, "it does not run here");
+    client.silent();
+    assert_eq!(client.asks(), 0);
+    over(&mut client);
+    assert_eq!(client.start_of().prompt, Some(Prompt::text("one")));
+    client.started(4);
+    assert_eq!(client.command(), Command::Prompt(Prompt::text("two")));
+    client.done("{}");
+}
+
+#[test]
+fn a_session_that_cannot_go_on_says_so_to_each() {
+    let mut client = Client::with_session();
+    over(&mut client);
+    send(&mut client, "s1", "one");
+    send(&mut client, "s2", "two");
+    client.failed(ErrorCode::Conflict, "its agent never told its own id of it");
+    assert_eq!(client.error("SDK_ERROR")["id"], "s1");
+    client.failed(ErrorCode::Conflict, "its agent never told its own id of it");
+    assert_eq!(client.error("SDK_ERROR")["id"], "s2");
+}
+
+#[test]
+fn a_method_of_a_session_that_is_over_fails() {
+    let mut client = Client::with_session();
+    over(&mut client);
+    client.say("query.call", "q", r#"{"method":"setModel","args":["m"]}"#);
+    let payload = client.frame()["payload"].clone();
+    assert_eq!(payload["success"], false);
+    assert!(payload["error"].as_str().expect("words").contains("session.send"), "{payload}");
+}
