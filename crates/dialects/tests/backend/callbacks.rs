@@ -1,7 +1,8 @@
 //! `callback.request` and `callback.response`.
 
 use agentwire_protocol::event::{
-    RequestOutcome, RequestSettled, SettledBy, ToolKind, ToolStarted, UNANSWERED,
+    RequestOutcome, RequestSettled, SettledBy, ToolKind, ToolStarted, TurnOrigin, TurnStarted,
+    UNANSWERED,
 };
 use agentwire_protocol::{Command, ErrorCode, EventKind, Json, Settlement, Text};
 use serde_json::{Value, json};
@@ -122,6 +123,8 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
         title: None,
         server: None,
     };
+    let turn = TurnStarted { turn_number: 1, prompt: None, origin: TurnOrigin::Prompt };
+    client.event(turn);
     client.event(tool);
     client.said();
     client.event(request(json!({

@@ -121,7 +121,7 @@ fn what_no_session_can_take_is_refused_by_name() {
         (r#"{"setting_sources":["global"]}"#, "global"),
         (r#"{"output_format":{"type":"xml","schema":{}}}"#, "json_schema"),
         (r#"{"agent":"nobody"}"#, "nobody"),
-        ("[]", "options"),
+        ("[]", "a map"),
     ];
     let mut client = Client::new();
     for (options, names) in cases {
