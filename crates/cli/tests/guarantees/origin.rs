@@ -17,8 +17,11 @@ async fn said(reader: &mut Reader) -> String {
 
 /// Starts it, hears its first answer, ends it.
 async fn one_turn(gateway: &Gateway, new: NewSession) -> (SessionHandle, String) {
+    let after = match &new.resume {
+        Some(id) if !new.fork => gateway.hub.summary(id).await.expect("a summary").last_seq,
+        _ => 0,
+    };
     let session = gateway.hub.start(new).await.expect("a session");
-    let after = session.summary().last_seq.saturating_sub(1);
     let mut reader = gateway.reader(&session).await;
     reader.cursor = gateway.hub.events(session.id(), after).await.expect("a cursor");
     let said = said(&mut reader).await;
