@@ -1,11 +1,14 @@
 // The official TypeScript SDK drives `agentwire claude`: `scenarios.mjs NAME PATH_OF_CLI`.
 
 import assert from "node:assert/strict";
-import { createSdkMcpServer, query, tool } from "@anthropic-ai/claude-agent-sdk";
+import { AbortError, createSdkMcpServer, query, tool } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 
 const [, , scenario, cli] = process.argv;
 const SEPARATORS = "a\u2028b\u2029c";
+// One transparent point.
+const IMAGE =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 function options(more = {}) {
   return {
@@ -28,6 +31,8 @@ const text = (messages) =>
   content(messages, "assistant").filter((b) => b.type === "text").map((b) => b.text).join("");
 const results = (messages) =>
   content(messages, "user").filter((b) => b.type === "tool_result");
+const calls = (messages) =>
+  content(messages, "assistant").filter((b) => b.type === "tool_use");
 
 function last(messages) {
   const result = messages.at(-1);
@@ -68,7 +73,7 @@ function talk(more) {
     give?.();
     await all(session);
   };
-  return { session, turn, close };
+  return { session, say, turn, close };
 }
 
 const scenarios = {
@@ -193,6 +198,7 @@ const scenarios = {
     const result = last(await turn("/bash echo one\n/bash echo two"));
     assert.equal(result.subtype, "error_max_turns");
     await close().catch(() => {});
+    await assert.rejects(one("/usage 9000000 9 9 9\n/bash echo", { maxBudgetUsd: 0.01 }), /maximum budget/);
   },
 
   async large() {
@@ -221,6 +227,124 @@ const scenarios = {
       outputFormat: { type: "json_schema", schema },
     });
     assert.deepEqual(last(messages).structured_output, { n: 7 });
+  },
+
+  async commands_first() {
+    const { session, turn, close } = talk();
+    const commands = await session.supportedCommands();
+    assert.ok(commands.every((command) => command.name && typeof command.description === "string"));
+    const names = commands.map((command) => command.name);
+    assert.ok(names.includes("say"), names.join());
+    assert.equal(text(await turn("/say now")), "now");
+    await close();
+  },
+
+  async suggestions() {
+    const asked = [];
+    const canUseTool = async (name, input, { suggestions, toolUseID }) => {
+      asked.push(input.command);
+      assert.ok(suggestions.length && toolUseID);
+      return { behavior: "allow", updatedPermissions: suggestions };
+    };
+    const { turn, close } = talk({ canUseTool });
+    for (let time = 0; time < 2; time++) {
+      const [result] = results(await turn("/bash touch one"));
+      assert.ok(!result.is_error);
+    }
+    assert.deepEqual(asked, ["touch one"]);
+    await close();
+  },
+
+  async queued() {
+    const { session, say, close } = talk();
+    say("/say one\n/sleep 300");
+    say("/say two {turns}");
+    const turns = [[]];
+    for await (const message of session) {
+      turns.at(-1).push(message);
+      if (message.type !== "result") continue;
+      if (turns.length === 2) break;
+      turns.push([]);
+    }
+    assert.deepEqual(turns.map(text), ["one", "two 2"]);
+    await close();
+  },
+
+  /** What is aborted in its turn leaves nothing behind. */
+  async abort() {
+    const abortController = new AbortController();
+    const messages = query({ prompt: "/say running\n/hang", options: options({ abortController }) });
+    await assert.rejects(async () => {
+      for await (const message of messages) if (message.type === "assistant") abortController.abort();
+    }, AbortError);
+  },
+
+  /** An agent that dies in its turn is an error, not silence. */
+  async agent_dies() {
+    await assert.rejects(one("/say before\n/exit 3"), /returned an error result/);
+  },
+
+  async subagent() {
+    const messages = await one("/task look\n/say inside\n/end\n/say outside");
+    const task = calls(messages).find((call) => call.name === "Task");
+    const said = messages
+      .filter((m) => m.type === "assistant" && text([m]))
+      .map((m) => [m.parent_tool_use_id, text([m])]);
+    assert.deepEqual(said, [[task.id, "inside"], [null, "outside"]]);
+  },
+
+  async todo() {
+    const messages = await one("/plan first | second");
+    const [call] = calls(messages);
+    assert.deepEqual(call.input.todos.map((item) => item.content), ["first", "second"]);
+    assert.equal(results(messages)[0].tool_use_id, call.id);
+  },
+
+  async image() {
+    const { turn, close } = talk();
+    const source = { type: "base64", media_type: "image/png", data: IMAGE };
+    const messages = await turn([{ type: "text", text: "/say seen" }, { type: "image", source }]);
+    assert.equal(text(messages), "seen");
+    await close();
+  },
+
+  async system_prompt() {
+    assert.equal(text(await one("/say {system}", { systemPrompt: "be brief" })), "be brief");
+  },
+
+  async codex_text() {
+    const messages = await one("Say hello.", { includePartialMessages: true });
+    assert.equal(text(messages), "Hello from the fake model.");
+    const events = messages.filter((m) => m.type === "stream_event").map((m) => m.event);
+    assert.equal(events.map((e) => e.delta?.text ?? "").join(""), text(messages));
+    assert.equal(last(messages).result, text(messages));
+  },
+
+  async codex_allow() {
+    const asked = [];
+    const canUseTool = async (name, input, { toolUseID }) => {
+      asked.push(toolUseID);
+      return { behavior: "allow" };
+    };
+    const { turn, close } = talk({ canUseTool });
+    const messages = await turn("Escalate.");
+    const [call] = calls(messages);
+    const [result] = results(messages);
+    assert.deepEqual(asked, [call.id]);
+    assert.equal(result.tool_use_id, call.id);
+    assert.match(JSON.stringify(result.content), /data/);
+    assert.equal(text(messages), "Escalated command handled.");
+    await close();
+  },
+
+  async acp_allow() {
+    const canUseTool = async () => ({ behavior: "allow" });
+    const { turn, close } = talk({ canUseTool });
+    const messages = await turn("Run it.");
+    assert.equal(results(messages)[0].tool_use_id, calls(messages)[0].id);
+    assert.match(text(messages), /The command ran\.$/);
+    assert.equal(last(messages).subtype, "success");
+    await close();
   },
 };
 

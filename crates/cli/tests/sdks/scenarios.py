@@ -5,69 +5,34 @@ import sys
 
 from claude_agent_sdk import (
     AssistantMessage,
-    ClaudeAgentOptions,
     ClaudeSDKClient,
     HookMatcher,
     PermissionResultAllow,
     PermissionResultDeny,
-    ResultMessage,
+    ProcessError,
+    ResultError,
     StreamEvent,
     SystemMessage,
-    TextBlock,
     ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    UserMessage,
     create_sdk_mcp_server,
     query,
     tool,
 )
 
-CLI = sys.argv[2]
+import agents
+import program
+from conversation import blocks, calls, last, one, options, raised, results, text, turn
+
 SEPARATORS = "a\u2028b\u2029c"
-
-
-def options(**more):
-    # What the program says on stderr in a clean run is shown to users: there must be nothing.
-    return ClaudeAgentOptions(cli_path=CLI, stderr=complain, **more)
-
-
-def complain(line):
-    raise SystemExit(f"stderr: {line}")
-
-
-async def one(prompt, **more):
-    return [message async for message in query(prompt=prompt, options=options(**more))]
-
-
-async def turn(client, prompt):
-    await client.query(prompt)
-    return [message async for message in client.receive_response()]
-
-
-def text(messages):
-    blocks = (b for m in messages if isinstance(m, AssistantMessage) for b in m.content)
-    return "".join(b.text for b in blocks if isinstance(b, TextBlock))
-
-
-def results(messages):
-    users = (m for m in messages if isinstance(m, UserMessage) and isinstance(m.content, list))
-    return [b for m in users for b in m.content if isinstance(b, ToolResultBlock)]
-
-
-def last(messages):
-    assert isinstance(messages[-1], ResultMessage), messages[-1]
-    assert sum(isinstance(m, ResultMessage) for m in messages) == 1
-    return messages[-1]
+# One transparent point.
+IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 async def simple():
     messages = await one("/think Hm.\n/say hello there")
     assert isinstance(messages[0], SystemMessage) and messages[0].subtype == "init", messages[0]
     assert messages[0].data["cwd"], messages[0]
-    blocks = [b for m in messages if isinstance(m, AssistantMessage) for b in m.content]
-    thinking = [b for b in blocks if isinstance(b, ThinkingBlock)]
-    assert thinking[0].thinking == "Hm.", blocks
+    assert [block.thinking for block in blocks(messages, ThinkingBlock)] == ["Hm."], messages
     assert text(messages) == "hello there"
     result = last(messages)
     assert not result.is_error and result.result == "hello there" and result.num_turns >= 1
@@ -226,15 +191,13 @@ async def partial():
 
 
 async def errors():
-    try:
-        messages = await one("/fail out of luck")
-    except Exception as error:  # The SDK raises what the last result said.
-        assert "out of luck" in str(error), error
-    else:
-        raise AssertionError(f"no exception: {messages}")
+    error = await raised(one("/fail out of luck"))
+    assert isinstance(error, ResultError) and "out of luck" in str(error), error
     async with ClaudeSDKClient(options(max_turns=1)) as session:
         result = last(await turn(session, "/bash echo one\n/bash echo two"))
         assert result.subtype == "error_max_turns" and result.is_error, result
+    error = await raised(one("/usage 9000000 9 9 9\n/bash echo", max_budget_usd=0.01))
+    assert error.subtype == "error_max_budget_usd" and error.exit_code == 1, error
 
 
 async def large():
@@ -257,12 +220,8 @@ async def resume():
     assert text(forked) == "turn 3" and last(forked).session_id != first.session_id, forked
     more = await one("/say turn {turns}", continue_conversation=True)
     assert text(more).startswith("turn "), more
-    try:
-        await one("/say never", resume="00000000-0000-4000-8000-000000000000")
-    except Exception as error:
-        assert "No conversation found" in str(error), error
-    else:
-        raise AssertionError("an unknown session was resumed")
+    error = await raised(one("/say never", resume="00000000-0000-4000-8000-000000000000"))
+    assert "No conversation found" in str(error), error
 
 
 async def structured():
@@ -272,6 +231,125 @@ async def structured():
     assert last(messages).structured_output == {"n": 7}, last(messages)
 
 
+async def suggestions():
+    """What the program suggests can be given back, and is then no more asked about."""
+    asked = []
+
+    async def decide(name, given, context):
+        asked.append(given["command"])
+        assert context.tool_use_id and context.suggestions, context
+        return PermissionResultAllow(updated_permissions=context.suggestions)
+
+    async with ClaudeSDKClient(options(can_use_tool=decide)) as session:
+        for _ in range(2):
+            messages = await turn(session, "/bash touch one")
+            assert not results(messages)[0].is_error, messages
+    assert asked == ["touch one"], asked
+
+
+async def deny_and_stop():
+    async def decide(name, given, context):
+        return PermissionResultDeny(message="stop here", interrupt=True)
+
+    async with ClaudeSDKClient(options(can_use_tool=decide)) as session:
+        messages = await turn(session, "/bash touch one\n/say never")
+        assert last(messages).subtype == "error_during_execution", messages[-1]
+        assert results(messages)[0].is_error and not text(messages), messages
+        assert text(await turn(session, "/say after")) == "after"
+
+
+async def context_usage():
+    async with ClaudeSDKClient(options()) as session:
+        usage = await session.get_context_usage()
+        assert usage["maxTokens"] > 0 and isinstance(usage["categories"], list), usage
+
+
+async def refused_control():
+    """A request that fails raises, and the conversation goes on."""
+    async with ClaudeSDKClient(options()) as session:
+        for refused in (
+            session.toggle_mcp_server("none", True),
+            session.rewind_files("00000000-0000-4000-8000-000000000000"),
+            session.reconnect_mcp_server("none"),
+        ):
+            assert str(await raised(refused))
+        assert text(await turn(session, "/say on")) == "on"
+
+
+async def queued():
+    """A prompt that comes while a turn runs is the next turn."""
+    async with ClaudeSDKClient(options()) as session:
+        await session.query("/say one\n/sleep 300")
+        await session.query("/say two {turns}")
+        turns = [text([m async for m in session.receive_response()]) for _ in range(2)]
+    assert turns == ["one", "two 2"], turns
+
+
+async def agent_dies():
+    """An agent that dies in its turn is an error, not silence."""
+    error = await raised(one("/say before\n/exit 3"))
+    assert isinstance(error, ResultError) and error.exit_code == 1, error
+    assert error.subtype == "error_during_execution", error
+    async with ClaudeSDKClient(options()) as session:
+        assert last(await turn(session, "/exit 3")).is_error
+
+
+async def subagent():
+    messages = await one("/task look\n/say inside\n/read gone.txt\n/end\n/say outside")
+    task = next(call for call in calls(messages) if call.name == "Task")
+    said = {
+        m.parent_tool_use_id: text([m])
+        for m in messages
+        if isinstance(m, AssistantMessage) and text([m])
+    }
+    assert said == {task.id: "inside", None: "outside"}, said
+    inner = [m for m in messages if isinstance(m, AssistantMessage) and m.parent_tool_use_id]
+    assert [call.name for call in calls(inner)] == ["Read"], inner
+    kinds = [m.subtype for m in messages if isinstance(m, SystemMessage)]
+    assert "task_started" in kinds and "task_notification" in kinds, kinds
+
+
+async def todo():
+    messages = await one("/plan first | second")
+    (call,) = calls(messages)
+    assert call.name == "TodoWrite"
+    assert [item["content"] for item in call.input["todos"]] == ["first", "second"], call
+    assert results(messages)[0].tool_use_id == call.id
+
+
+async def image():
+    source = {"type": "base64", "media_type": "image/png", "data": IMAGE}
+    content = [{"type": "text", "text": "/say seen"}, {"type": "image", "source": source}]
+
+    async def prompts():
+        yield {"type": "user", "message": {"role": "user", "content": content}}
+
+    assert text(await one(prompts())) == "seen"
+
+
+async def system_prompt():
+    assert text(await one("/say {system}", system_prompt="be brief")) == "be brief"
+
+
+async def left_in_turn():
+    """Who leaves in the middle of a turn leaves nothing behind."""
+    async with ClaudeSDKClient(options()) as session:
+        await session.query("/say running\n/hang")
+        async for message in session.receive_messages():
+            if text([message]):
+                break
+
+
+async def start_fails():
+    """A program that cannot begin says why, and the SDK raises it."""
+    said = []
+    error = await raised(one("/say x", extra_args={"no-such-flag": None}, stderr=said.append))
+    assert isinstance(error, ProcessError) and error.exit_code == 1, error
+    assert "unknown option '--no-such-flag'" in "".join(said), said
+
+
+SCENARIOS = {**globals(), **vars(program), **vars(agents)}
+
 if __name__ == "__main__":
-    asyncio.run(globals()[sys.argv[1]]())
+    asyncio.run(SCENARIOS[sys.argv[1]]())
     print("ok", sys.argv[1])

@@ -1,0 +1,73 @@
+//! A program that must come to its end in time, and whoever it left.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::timeout;
+
+/// How long what was started may outlive its client. Long, for a loaded machine.
+const SURVIVAL: Duration = Duration::from_secs(10);
+
+/// What is told of who was not done in time.
+pub(crate) const KILLED: &str = "killed at the deadline";
+
+/// Runs it to its end, or kills it at the deadline: whether it went well, and all that it said.
+/// What it says goes to a file, so that nobody who holds its pipes keeps us waiting.
+pub(crate) async fn run(
+    mut command: Command,
+    deadline: Duration,
+    log: &Path,
+) -> Result<(), String> {
+    let output = File::create(log).unwrap();
+    command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+    let mut command = tokio::process::Command::from(command);
+    let mut child = command
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("failed to start {command:?}: {error}"))?;
+    let ended = match timeout(deadline, child.wait()).await {
+        Ok(status) => status.unwrap().to_string(),
+        Err(_) => {
+            child.kill().await.unwrap();
+            KILLED.to_owned()
+        }
+    };
+    let said = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
+    if ended == "exit status: 0" { Ok(()) } else { Err(format!("{ended}\n{said}")) }
+}
+
+/// Waits until nobody who knows the mark is left. Whoever stays is killed and told of.
+pub(crate) async fn assert_none_left(mark: &str) {
+    let begun = Instant::now();
+    let mut left = marked(mark);
+    while !left.is_empty() && begun.elapsed() < SURVIVAL {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        left = marked(mark);
+    }
+    for (pid, _) in &left {
+        let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
+    }
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+/// The living processes that carry the mark in their arguments or environment.
+fn marked(mark: &str) -> Vec<(i32, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let read = |name: &str| {
+            let bytes = fs::read(entry.path().join(name)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).replace('\0', " ")
+        };
+        let args = read("cmdline");
+        if args.contains(mark) || read("environ").contains(mark) {
+            found.push((pid, args));
+        }
+    }
+    found
+}

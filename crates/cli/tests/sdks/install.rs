@@ -1,0 +1,229 @@
+//! The SDKs, fetched once into the target directory and kept there.
+//!
+//! Where a registry cannot be reached or a program is missing the tests are skipped, and say so in one line;
+//! with `AGENTWIRE_REQUIRE_SDKS=1` they fail.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+
+use crate::child::{KILLED, run};
+
+const PYTHON_SDK: &str = "0.2.182";
+const TYPESCRIPT_SDK: &str = "0.3.325";
+const NODE_24: &str = "24.21.0";
+
+/// Without a registry npm may wait for ever.
+const PATIENCE: Duration = Duration::from_secs(400);
+
+/// What is said when there is no way to a registry; all other failures are ours.
+const UNREACHABLE: [&str; 8] = [
+    KILLED,
+    "connection broken",
+    "EAI_AGAIN",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ENETUNREACH",
+    "ENOTFOUND",
+    "ETIMEDOUT",
+];
+
+#[derive(Clone, Copy)]
+pub(crate) enum Sdk {
+    Python,
+    TypeScript,
+    TypeScriptOnNode24,
+}
+
+/// What is not here, in words for a reader.
+struct Missing(String);
+
+type Found<T> = Result<T, Missing>;
+
+impl Sdk {
+    /// The program that plays scenarios, in an empty environment, if the SDK can be had. What must stand
+    /// beside the scenarios is put into this directory.
+    pub(crate) async fn command(self, directory: &Path) -> Option<Command> {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdks");
+        let program = match self {
+            Self::Python => python().await?.interpreter(),
+            Self::TypeScript => "node".into(),
+            Self::TypeScriptOnNode24 => node_24().await?,
+        };
+        let mut command = Command::new(program);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        match self {
+            Self::Python => {
+                command.env("PYTHONPATH", python().await?.packages()).arg("-B");
+                command.arg(sources.join("scenarios.py"));
+            }
+            Self::TypeScript | Self::TypeScriptOnNode24 => {
+                // Node looks for packages beside the file that wants them.
+                symlink(packages().await?.join("node_modules"), directory.join("node_modules"))
+                    .unwrap();
+                fs::copy(sources.join("scenarios.mjs"), directory.join("scenarios.mjs")).unwrap();
+                command.arg(directory.join("scenarios.mjs"));
+            }
+        }
+        Some(command)
+    }
+}
+
+#[derive(Clone)]
+struct Python {
+    system: PathBuf,
+    directory: PathBuf,
+}
+
+impl Python {
+    fn interpreter(&self) -> PathBuf {
+        let own = self.directory.join("venv/bin/python");
+        if own.exists() { own } else { self.system.clone() }
+    }
+
+    /// Where packages are if there can be no virtual environment.
+    fn packages(&self) -> PathBuf {
+        self.directory.join("packages")
+    }
+
+    async fn install(&self) -> Found<()> {
+        let venv = self.directory.join("venv");
+        let made = Command::new(&self.system).args(["-m", "venv"]).arg(&venv).output().unwrap();
+        if !made.status.success() {
+            // Debian has the module and, without python3-venv, not what it needs.
+            let _ = fs::remove_dir_all(&venv);
+        }
+        told(Command::new(self.interpreter()).args(["-m", "pip", "--version"]))
+            .map_err(|_| Missing("python3-venv or python3-pip".to_owned()))?;
+        let mut pip = Command::new(self.interpreter());
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
+        pip.args(["--retries", "2", "--timeout", "20"]);
+        // The wheel brings the vendor's program along; the source does not.
+        pip.args(["--no-binary", "claude-agent-sdk"]);
+        pip.arg(format!("claude-agent-sdk=={PYTHON_SDK}"));
+        if !made.status.success() {
+            pip.arg("--target").arg(self.packages());
+        }
+        fetch(pip, "the Python package index", &self.directory).await
+    }
+}
+
+async fn python() -> Option<Python> {
+    static PYTHON: OnceCell<Option<Python>> = OnceCell::const_new();
+    let find = async || {
+        let probe = "import sys; v = sys.version_info; v < (3, 10) and sys.exit(1); \
+                     print(sys.executable, '%d.%d' % v[:2], sep='\\n')";
+        let said = told(Command::new("python3").args(["-c", probe]))
+            .map_err(|_| Missing("python3, 3.10 or newer".to_owned()))?;
+        let (system, version) = said.split_once('\n').unwrap();
+        let name = format!("claude-agent-sdk-{PYTHON_SDK}-python{version}");
+        let python =
+            |directory: &Path| Python { system: system.into(), directory: directory.into() };
+        let install = async |directory: &Path| python(directory).install().await;
+        cached(&name, install).await.map(|directory| python(&directory))
+    };
+    PYTHON.get_or_init(async || or_skip("Python", find().await)).await.clone()
+}
+
+/// The directory of the TypeScript SDK.
+async fn packages() -> Option<PathBuf> {
+    static PACKAGES: OnceCell<Option<PathBuf>> = OnceCell::const_new();
+    let find = async || {
+        let missing = |_| Missing("node, 18 or newer, and npm".to_owned());
+        told(Command::new("npm").arg("--version")).map_err(missing)?;
+        if major(&told(Command::new("node").arg("--version")).map_err(missing)?) < 18 {
+            return Err(missing(String::new()));
+        }
+        let package = format!("@anthropic-ai/claude-agent-sdk@{TYPESCRIPT_SDK}");
+        let install = async |directory: &Path| npm(directory, &package).await;
+        cached(&format!("claude-agent-sdk-{TYPESCRIPT_SDK}-node"), install).await
+    };
+    PACKAGES.get_or_init(async || or_skip("TypeScript", find().await)).await.clone()
+}
+
+async fn node_24() -> Option<PathBuf> {
+    static NODE: OnceCell<Option<PathBuf>> = OnceCell::const_new();
+    packages().await?;
+    let find = async || {
+        if told(Command::new("node").arg("--version")).is_ok_and(|version| major(&version) >= 24) {
+            return Ok("node".into());
+        }
+        let machine = match std::env::consts::ARCH {
+            "x86_64" => "x64",
+            "aarch64" => "arm64",
+            other => return Err(Missing(format!("a node 24 for {other}"))),
+        };
+        let package = format!("node-linux-{machine}");
+        let pinned = format!("{package}@{NODE_24}");
+        let install = async |directory: &Path| npm(directory, &pinned).await;
+        let directory = cached(&pinned, install).await?;
+        Ok(directory.join("node_modules").join(package).join("bin/node"))
+    };
+    NODE.get_or_init(async || or_skip("TypeScript on Node 24", find().await)).await.clone()
+}
+
+/// Of `v20.20.2` 20.
+fn major(version: &str) -> u32 {
+    version.trim_start_matches('v').split('.').next().and_then(|major| major.parse().ok()).unwrap()
+}
+
+/// Installs one package and what it needs: no scripts, no program of the vendor's.
+async fn npm(directory: &Path, package: &str) -> Found<()> {
+    // Else npm goes up in search of a project.
+    fs::write(directory.join("package.json"), "{\"private\":true}").unwrap();
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund"]);
+    npm.args(["--fetch-retries=2", "--fetch-timeout=60000", package]).current_dir(directory);
+    fetch(npm, "the npm registry", directory).await
+}
+
+/// The directory of this name, filled by whoever comes first; others wait for it.
+async fn cached(name: &str, install: impl AsyncFnOnce(&Path) -> Found<()>) -> Found<PathBuf> {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdks");
+    fs::create_dir_all(&root).unwrap();
+    let lock = File::create(root.join(format!("{name}.lock"))).unwrap();
+    lock.lock().unwrap();
+    let directory = root.join(name);
+    let is_whole = directory.join("whole");
+    if !is_whole.exists() {
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir(&directory).unwrap();
+        install(&directory).await?;
+        fs::write(is_whole, "").unwrap();
+    }
+    Ok(directory)
+}
+
+async fn fetch(command: Command, registry: &str, directory: &Path) -> Found<()> {
+    run(command, PATIENCE, &directory.join("log")).await.map_err(|said| {
+        let is_unreachable = UNREACHABLE.iter().any(|word| said.contains(word));
+        assert!(is_unreachable, "failed to install: {said}");
+        Missing(format!("a way to {registry}"))
+    })
+}
+
+/// What a program says on stdout; if it fails, all that it said.
+fn told(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    if output.status.success() { Ok(stdout) } else { Err(format!("{stdout}\n{stderr}")) }
+}
+
+fn or_skip<T>(sdk: &str, found: Found<T>) -> Option<T> {
+    let Missing(what) = match found {
+        Ok(found) => return Some(found),
+        Err(missing) => missing,
+    };
+    let line = format!("skipped: the tests of the {sdk} SDK need {what}");
+    let is_required = std::env::var_os("AGENTWIRE_REQUIRE_SDKS").is_some_and(|value| value == "1");
+    assert!(!is_required, "{line}");
+    // Past the test's own output, which nobody sees when it passes.
+    let _ = writeln!(std::io::stderr(), "{line}");
+    None
+}

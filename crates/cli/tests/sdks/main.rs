@@ -1,0 +1,89 @@
+//! The official Agent SDKs take agentwire for the `claude` program.
+//!
+//! A test runs one scenario of `scenarios.py` or `scenarios.mjs`. The SDKs are fetched by the first that
+//! needs them (`install.rs`).
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that meets what it does not expect shall fail"
+)]
+
+mod child;
+mod install;
+mod place;
+mod recording;
+
+use crate::install::Sdk;
+use crate::place::{Agent, Place};
+
+async fn play(sdk: Sdk, agent: Agent, scenario: &str) {
+    let place = Place::new(agent);
+    if let Some(command) = sdk.command(place.path()).await {
+        place.play(command, scenario).await;
+    }
+}
+
+macro_rules! scenarios {
+    ($($module:ident $sdk:ident { $($agent:ident$(($fixture:literal))?: $($name:ident)+;)+ })+) => {
+        $(mod $module {
+            use crate::install::Sdk;
+            use crate::place::Agent;
+
+            /// The scenarios that are run.
+            pub(super) const NAMES: &[&str] = &[$($(stringify!($name)),+),+];
+
+            $($(#[tokio::test]
+            async fn $name() {
+                crate::play(Sdk::$sdk, Agent::$agent$(($fixture))?, stringify!($name)).await;
+            })+)+
+        })+
+    };
+}
+
+scenarios! {
+    python Python {
+        Demo: simple streamed_input client permissions unasked question hooks mcp interrupt models partial
+            errors large separators resume structured suggestions deny_and_stop context_usage
+            refused_control queued agent_dies subagent todo image system_prompt left_in_turn start_fails
+            old_style one_shot no_raw_separators;
+        Codex("real-app-text"): codex_text;
+        Codex("real-app-command-approval-accept"): codex_allow;
+        Codex("real-app-error-500"): codex_fails;
+        Acp("real-shell-allow-once"): acp_allow;
+        Gemini("real-shell-reject"): gemini_deny;
+    }
+    typescript TypeScript {
+        Demo: simple client permissions hooks mcp interrupt models partial errors large separators resume
+            structured commands_first suggestions queued abort agent_dies subagent todo image
+            system_prompt;
+        Codex("real-app-text"): codex_text;
+        Codex("real-app-command-approval-accept"): codex_allow;
+        Acp("real-shell-allow-once"): acp_allow;
+    }
+}
+
+/// Node 24 and later take U+2028 for the end of a line.
+#[tokio::test]
+async fn separators_where_lines_end_at_them() {
+    play(Sdk::TypeScriptOnNode24, Agent::Demo, "separators").await;
+}
+
+#[test]
+fn no_scenario_is_left_out() {
+    let names = |source: &str, before: &str, after: &str| -> Vec<String> {
+        let names =
+            source.lines().filter_map(|line| line.strip_prefix(before)?.strip_suffix(after));
+        names.map(str::to_owned).collect()
+    };
+    let python =
+        [include_str!("scenarios.py"), include_str!("program.py"), include_str!("agents.py")];
+    let python = names(&python.join("\n"), "async def ", "():");
+    let typescript = names(include_str!("scenarios.mjs"), "  async ", "() {");
+    for (mut written, run) in [(python, python::NAMES), (typescript, typescript::NAMES)] {
+        let mut run: Vec<_> = run.iter().map(|&name| name.to_owned()).collect();
+        written.sort();
+        run.sort();
+        assert_eq!(written, run);
+    }
+}

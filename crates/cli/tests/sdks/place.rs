@@ -1,0 +1,81 @@
+//! A directory of a scenario's own: home, data, work, the `claude` that it drives and the agent behind.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::child::{assert_none_left, run};
+use crate::recording;
+
+const DEADLINE: Duration = Duration::from_secs(90);
+
+/// Who answers. All but the demo agent are recordings, named by their fixture.
+#[derive(Clone, Copy)]
+pub(crate) enum Agent {
+    Demo,
+    Codex(&'static str),
+    Acp(&'static str),
+    Gemini(&'static str),
+}
+
+pub(crate) struct Place {
+    directory: TempDir,
+    agent: Agent,
+}
+
+impl Place {
+    pub(crate) fn new(agent: Agent) -> Self {
+        let directory = tempfile::Builder::new().prefix("agentwire-sdk-").tempdir().unwrap();
+        fs::create_dir(directory.path().join("work")).unwrap();
+        symlink(env!("CARGO_BIN_EXE_agentwire"), directory.path().join("claude")).unwrap();
+        Self { directory, agent }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Runs the scenario. It must end well, in time, and leave no process.
+    pub(crate) async fn play(self, mut command: Command, scenario: &str) {
+        let home = self.path();
+        command.arg(scenario).arg(home.join("claude")).current_dir(home.join("work"));
+        command.env("HOME", home).env("AGENTWIRE_DATA_DIR", home.join("data"));
+        let name = match self.agent {
+            Agent::Demo => "demo",
+            Agent::Codex(fixture) => {
+                self.recorded("codex", &recording::codex(fixture), &mut command)
+            }
+            Agent::Acp(fixture) => self.recorded("acp", &recording::acp(fixture), &mut command),
+            Agent::Gemini(fixture) => {
+                self.recorded("gemini", &recording::acp(fixture), &mut command)
+            }
+        };
+        command.env("AGENTWIRE_AGENT", name);
+        let ended = run(command, DEADLINE, &home.join("output")).await;
+        assert_none_left(home.to_str().unwrap()).await;
+        if let Err(output) = ended {
+            panic!("{output}");
+        }
+    }
+
+    /// Puts a program there that plays this recording, whatever its arguments.
+    fn recorded(&self, name: &'static str, recording: &str, command: &mut Command) -> &'static str {
+        let file = self.path().join("recording.jsonl");
+        fs::write(&file, recording).unwrap();
+        let program = self.directory.path().join(name);
+        let player = quoted(Path::new(env!("CARGO_BIN_EXE_agentwire")));
+        let script = format!("#!/bin/sh\nexec {player} play --speed max {}\n", quoted(&file));
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        command.env(format!("AGENTWIRE_{}_BIN", name.to_uppercase()), program);
+        name
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_str().unwrap().replace('\'', r"'\''"))
+}
