@@ -1,18 +1,28 @@
 """Agents that are not Claude, as recorded, behind the same SDK."""
 
+import json
+from pathlib import Path
+
 from claude_agent_sdk import ClaudeSDKClient, PermissionResultAllow, PermissionResultDeny
 
 from conversation import calls, last, one, options, raised, results, text, turn
 
 
-def deciding(decision):
+def deciding(decide):
+    """Options with a decision, and what was asked."""
     asked = []
 
-    async def decide(name, given, context):
+    async def can_use_tool(name, given, context):
         asked.append((name, given, context.tool_use_id))
-        return decision
+        return decide(context)
 
-    return asked, options(can_use_tool=decide)
+    return asked, options(can_use_tool=can_use_tool)
+
+
+def answers():
+    """What the agent was told of its questions."""
+    told = (Path.home() / "told.jsonl").read_text().splitlines()
+    return [line["result"] for line in map(json.loads, told) if "method" not in line]
 
 
 async def codex_text():
@@ -25,7 +35,7 @@ async def codex_text():
 
 
 async def codex_allow():
-    asked, allowing = deciding(PermissionResultAllow())
+    asked, allowing = deciding(lambda context: PermissionResultAllow())
     async with ClaudeSDKClient(allowing) as session:
         messages = await turn(session, "Escalate.")
     (call,) = calls(messages)
@@ -36,6 +46,20 @@ async def codex_allow():
     assert result.tool_use_id == call.id and not result.is_error, result
     assert "data" in str(result.content), result
     assert text(messages) == "Escalated command handled." and not last(messages).is_error
+    assert answers() == [{"decision": "accept"}], answers()
+
+
+async def codex_always():
+    """What is suggested can be given back, and is told in the agent's own words."""
+
+    def decide(context):
+        assert [rule.tool_name for s in context.suggestions for rule in s.rules] == ["Bash"]
+        return PermissionResultAllow(updated_permissions=context.suggestions)
+
+    _, allowing = deciding(decide)
+    async with ClaudeSDKClient(allowing) as session:
+        assert not last(await turn(session, "Escalate.")).is_error
+    assert answers() == [{"decision": "acceptForSession"}], answers()
 
 
 async def codex_fails():
@@ -44,7 +68,7 @@ async def codex_fails():
 
 
 async def acp_allow():
-    asked, allowing = deciding(PermissionResultAllow())
+    asked, allowing = deciding(lambda context: PermissionResultAllow())
     async with ClaudeSDKClient(allowing) as session:
         messages = await turn(session, "Run it.")
     (call,) = calls(messages)
@@ -53,13 +77,15 @@ async def acp_allow():
     assert result.tool_use_id == call.id and not result.is_error, result
     assert text(messages).endswith("The command ran."), text(messages)
     assert last(messages).subtype == "success"
+    assert answers() == [{"outcome": {"outcome": "selected", "optionId": "proceed_once"}}], answers()
 
 
 async def gemini_deny():
-    asked, denying = deciding(PermissionResultDeny(message="not now"))
+    asked, denying = deciding(lambda context: PermissionResultDeny(message="not now"))
     async with ClaudeSDKClient(denying) as session:
         messages = await turn(session, "Run it.")
     assert len(asked) == 1, asked
     (result,) = results(messages)
     assert result.is_error, result
     assert len(last(messages).permission_denials) == 1, messages[-1]
+    assert answers() == [{"outcome": {"outcome": "selected", "optionId": "cancel"}}], answers()

@@ -178,7 +178,8 @@ async fn npm(directory: &Path, package: &str) -> Found<()> {
     fs::write(directory.join("package.json"), "{\"private\":true}").unwrap();
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund"]);
-    npm.args(["--fetch-retries=2", "--fetch-timeout=60000", package]).current_dir(directory);
+    npm.args(["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000"]);
+    npm.arg(package).current_dir(directory);
     fetch(npm, "the npm registry", directory).await
 }
 

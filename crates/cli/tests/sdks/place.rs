@@ -62,13 +62,16 @@ impl Place {
         }
     }
 
-    /// Puts a program there that plays this recording, whatever its arguments.
+    /// Puts a program there that plays this recording, whatever its arguments, and writes down what it is
+    /// told.
     fn recorded(&self, name: &'static str, recording: &str, command: &mut Command) -> &'static str {
         let file = self.path().join("recording.jsonl");
         fs::write(&file, recording).unwrap();
         let program = self.directory.path().join(name);
-        let player = quoted(Path::new(env!("CARGO_BIN_EXE_agentwire")));
-        let script = format!("#!/bin/sh\nexec {player} play --speed max {}\n", quoted(&file));
+        let [player, file, told] =
+            [Path::new(env!("CARGO_BIN_EXE_agentwire")), &file, &self.path().join("told.jsonl")]
+                .map(quoted);
+        let script = format!("#!/bin/sh\ntee {told} | {player} play --speed max {file}\n");
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         command.env(format!("AGENTWIRE_{}_BIN", name.to_uppercase()), program);

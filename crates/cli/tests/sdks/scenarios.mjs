@@ -284,13 +284,18 @@ const scenarios = {
     await assert.rejects(one("/say before\n/exit 3"), /returned an error result/);
   },
 
+  /** What a subagent does is told with the call that began it; what it says only if wanted. */
   async subagent() {
-    const messages = await one("/task look\n/say inside\n/end\n/say outside");
-    const task = calls(messages).find((call) => call.name === "Task");
-    const said = messages
-      .filter((m) => m.type === "assistant" && text([m]))
-      .map((m) => [m.parent_tool_use_id, text([m])]);
-    assert.deepEqual(said, [[task.id, "inside"], [null, "outside"]]);
+    const prompt = "/task look\n/say inside\n/read gone.txt\n/end\n/say outside";
+    for (const forwardSubagentText of [false, true]) {
+      const messages = await one(prompt, { forwardSubagentText });
+      const task = calls(messages).find((call) => call.name === "Task");
+      const inner = messages.filter((m) => m.type === "assistant" && m.parent_tool_use_id !== null);
+      assert.ok(inner.every((m) => m.parent_tool_use_id === task.id));
+      assert.deepEqual(calls(inner).map((call) => call.name), ["Read"]);
+      assert.equal(text(inner), forwardSubagentText ? "inside" : "");
+      assert.equal(text(messages.filter((m) => !inner.includes(m))), "outside");
+    }
   },
 
   async todo() {

@@ -295,18 +295,19 @@ async def agent_dies():
 
 
 async def subagent():
-    messages = await one("/task look\n/say inside\n/read gone.txt\n/end\n/say outside")
-    task = next(call for call in calls(messages) if call.name == "Task")
-    said = {
-        m.parent_tool_use_id: text([m])
-        for m in messages
-        if isinstance(m, AssistantMessage) and text([m])
-    }
-    assert said == {task.id: "inside", None: "outside"}, said
-    inner = [m for m in messages if isinstance(m, AssistantMessage) and m.parent_tool_use_id]
-    assert [call.name for call in calls(inner)] == ["Read"], inner
-    kinds = [m.subtype for m in messages if isinstance(m, SystemMessage)]
-    assert "task_started" in kinds and "task_notification" in kinds, kinds
+    """What a subagent does is told with the call that began it; what it says only if wanted."""
+    prompt = "/task look\n/say inside\n/read gone.txt\n/end\n/say outside"
+    for more, words in (({}, []), ({"forward_subagent_text": True}, ["inside"])):
+        messages = await one(prompt, **more)
+        (task,) = [call for call in calls(messages) if call.name == "Task"]
+        speakers = [m for m in messages if isinstance(m, AssistantMessage)]
+        inner = [m for m in speakers if m.parent_tool_use_id]
+        assert {m.parent_tool_use_id for m in inner} == {task.id}, inner
+        assert [call.name for call in calls(inner)] == ["Read"], inner
+        assert [text([m]) for m in inner if text([m])] == words, inner
+        assert text([m for m in speakers if not m.parent_tool_use_id]) == "outside", messages
+        kinds = [m.subtype for m in messages if isinstance(m, SystemMessage)]
+        assert "task_started" in kinds and "task_notification" in kinds, kinds
 
 
 async def todo():

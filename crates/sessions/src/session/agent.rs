@@ -223,6 +223,8 @@ impl Running {
             count = read(&mut self.stdout), if may_read => Happening::Stdout(count),
             count = read(&mut self.stderr), if may_read => Happening::Stderr(count),
             end = end, if !self.is_gone => end,
+            // It is gone, and its last words may not be read yet.
+            else => std::future::pending().await,
         }
     }
 
