@@ -274,7 +274,7 @@ impl Front for Backend {
                 }
             },
             (Some(Asked::Op { session, id, op }), Err(error)) => {
-                self.refused(&session, id, op, error, out);
+                self.refused(&session, id.as_deref(), op, error, out);
             }
             (Some(Asked::Answer { session, number }), Err(error)) => {
                 self.callbacks.reopen(number);

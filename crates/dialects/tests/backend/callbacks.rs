@@ -31,11 +31,11 @@ fn settlement(client: &mut Client) -> Value {
 }
 
 /// What the client is asked; its id.
-fn asked(client: &mut Client, payload: Value) -> String {
+fn asked(client: &mut Client, payload: &Value) -> String {
     let frame = client.frame();
     assert_eq!(
         (&frame["type"], &frame["session_id"], &frame["payload"]),
-        (&"callback.request".into(), &SESSION.into(), &payload)
+        (&"callback.request".into(), &SESSION.into(), payload)
     );
     frame["id"].as_str().expect("an id").to_owned()
 }
@@ -43,7 +43,7 @@ fn asked(client: &mut Client, payload: Value) -> String {
 #[test]
 fn a_permission_is_asked_and_answered_in_snake_case() {
     let mut client = Client::with_session();
-    client.event(request(json!({
+    client.event(request(&json!({
         "toolName": "Bash", "toolUseId": "t1",
         "input": { "command": "ls", "camelCase": { "snake_case": 1 } },
         "suggestions": [{
@@ -57,7 +57,7 @@ fn a_permission_is_asked_and_answered_in_snake_case() {
     }]);
     let id = asked(
         &mut client,
-        json!({
+        &json!({
             "callback_type": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t1",
             "tool_input": { "command": "ls", "camelCase": { "snake_case": 1 } }, "suggestions": rules,
         }),
@@ -92,7 +92,7 @@ fn a_permission_is_asked_and_answered_in_snake_case() {
 #[test]
 fn a_denial_has_its_words() {
     let mut client = Client::with_session();
-    client.event(request(json!({ "toolName": "Bash", "input": {} })));
+    client.event(request(&json!({ "toolName": "Bash", "input": {} })));
     let id = client.frame()["id"].as_str().expect("an id").to_owned();
     client.say("callback.response", &id, r#"{"behavior":"deny","message":"no","interrupt":true}"#);
     let expected =
@@ -104,7 +104,7 @@ fn a_denial_has_its_words() {
 #[test]
 fn the_input_given_back_is_no_change() {
     let mut client = Client::with_session();
-    client.event(request(json!({ "toolName": "Bash", "input": { "command": "ls", "cwd": "/" } })));
+    client.event(request(&json!({ "toolName": "Bash", "input": { "command": "ls", "cwd": "/" } })));
     let id = client.frame()["id"].as_str().expect("an id").to_owned();
     let answer = r#"{"behavior":"allow","updatedInput":{ "cwd": "/", "command": "ls" },"updatedPermissions":[]}"#;
     client.say("callback.response", &id, answer);
@@ -127,17 +127,30 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
     client.event(turn);
     client.event(tool);
     client.said();
-    client.event(request(json!({
+    client.event(request(&json!({
         "toolName": "command_execution", "toolUseId": "t1", "input": { "command": "ls", "cwd": "/" },
     })));
-    let payload = client.frame()["payload"].clone();
-    assert_eq!(
-        payload,
-        json!({
+    let rules = json!([{
+        "type": "addRules", "rules": [{ "tool_name": "Bash", "rule_content": "ls" }],
+        "behavior": "allow", "destination": "session",
+    }]);
+    let id = asked(
+        &mut client,
+        &json!({
             "callback_type": "can_use_tool", "tool_name": "Bash", "tool_input": { "command": "ls" },
-            "tool_use_id": "t1",
-        })
+            "suggestions": rules, "tool_use_id": "t1",
+        }),
     );
+    // The rule is the gateway's to keep: the agent knows no such words.
+    let answer = json!({
+        "behavior": "allow", "updated_input": { "command": "ls" }, "updated_permissions": rules,
+    });
+    client.say("callback.response", &id, &answer.to_string());
+    assert_eq!(
+        settlement(&mut client),
+        json!({ "requestId": "r1", "behavior": "allow", "remember": "session" })
+    );
+    client.done("{}");
 }
 
 #[test]
@@ -145,14 +158,14 @@ fn a_hook_is_asked_and_answered_in_snake_case() {
     let mut client = Client::with_session();
     let input = json!({ "hook_event_name": "PermissionRequest", "tool_input": { "aB": 1 },
         "permission_suggestions": [{ "type": "addRules", "rules": [{ "toolName": "Bash" }] }] });
-    client.event(request(json!({
+    client.event(request(&json!({
         "kind": "hook", "name": "PermissionRequest", "toolUseId": "t1", "input": input,
     })));
     let input = json!({ "hook_event_name": "PermissionRequest", "tool_input": { "aB": 1 },
         "permission_suggestions": [{ "type": "addRules", "rules": [{ "tool_name": "Bash" }] }] });
     let id = asked(
         &mut client,
-        json!({
+        &json!({
             "callback_type": "hook", "hook_event": "PermissionRequest", "hook_input": input,
             "tool_use_id": "t1",
         }),
@@ -193,12 +206,12 @@ fn a_question_of_any_agent_is_claudes() {
     let mut client = Client::with_session();
     let input = json!({ "questions": [{ "question": "Tea?", "header": "T", "options": [], "multiSelect": false }] });
     let questions = json!([{ "question": "Tea?" }]);
-    client.event(request(json!({
+    client.event(request(&json!({
         "kind": "question", "toolName": "AskUserQuestion", "input": input, "questions": questions,
     })));
     let id = asked(
         &mut client,
-        json!({
+        &json!({
             "callback_type": "can_use_tool", "tool_name": "AskUserQuestion", "tool_input": input,
         }),
     );
@@ -211,7 +224,7 @@ fn a_question_of_any_agent_is_claudes() {
     );
     client.done("{}");
 
-    client.event(request(json!({
+    client.event(request(&json!({
         "requestId": "r2", "kind": "question", "input": { "questions": "of its own" },
         "questions": [
             { "question": "Tea?", "id": "q1", "header": "T", "multiSelect": true,
@@ -221,7 +234,7 @@ fn a_question_of_any_agent_is_claudes() {
     })));
     let id = asked(
         &mut client,
-        json!({
+        &json!({
             "callback_type": "can_use_tool", "tool_name": "AskUserQuestion", "tool_input": { "questions": [
                 { "question": "Tea?", "header": "T", "multiSelect": true, "options": [
                     { "label": "Yes", "description": "hot" }, { "label": "No", "description": "" } ] },
@@ -251,7 +264,7 @@ fn a_question_of_any_agent_is_claudes() {
 fn what_no_client_can_answer_is_refused_for_it() {
     for kind in ["mcp", "other", "question"] {
         let mut client = Client::with_session();
-        client.event(request(json!({ "kind": kind, "name": "server" })));
+        client.event(request(&json!({ "kind": kind, "name": "server" })));
         let Command::Settle(Settlement { error: Some(_), .. }) = client.command() else {
             panic!("{kind} is refused");
         };
@@ -263,7 +276,7 @@ fn what_no_client_can_answer_is_refused_for_it() {
 fn what_a_rule_settles_is_not_asked() {
     let mut client = Client::with_session();
     client.events([
-        EventKind::from(request(json!({ "toolName": "Bash" }))),
+        EventKind::from(request(&json!({ "toolName": "Bash" }))),
         settled(RequestOutcome::Allowed, SettledBy::Policy, "allowed by the rule Bash").into(),
     ]);
     client.silent();
@@ -272,7 +285,7 @@ fn what_a_rule_settles_is_not_asked() {
 #[test]
 fn silence_ends_in_a_time_out() {
     let mut client = Client::with_session();
-    client.event(request(json!({ "toolName": "Bash" })));
+    client.event(request(&json!({ "toolName": "Bash" })));
     let id = client.frame()["id"].as_str().expect("an id").to_owned();
     client.event(RequestSettled {
         reason: Some(Text::from(format!("{UNANSWERED} 1 s"))),
@@ -287,7 +300,7 @@ fn silence_ends_in_a_time_out() {
 #[test]
 fn what_is_withdrawn_is_over_without_a_word() {
     let mut client = Client::with_session();
-    client.event(request(json!({ "toolName": "Bash" })));
+    client.event(request(&json!({ "toolName": "Bash" })));
     client.frame();
     client.event(settled(RequestOutcome::Withdrawn, SettledBy::Agent, ""));
     client.silent();
@@ -296,7 +309,7 @@ fn what_is_withdrawn_is_over_without_a_word() {
 #[test]
 fn an_answer_that_is_not_taken_may_be_given_again() {
     let mut client = Client::with_session();
-    client.event(request(json!({ "toolName": "Bash", "input": {} })));
+    client.event(request(&json!({ "toolName": "Bash", "input": {} })));
     let id = client.frame()["id"].as_str().expect("an id").to_owned();
     for wrong in ["{}", r#"{"behavior":"maybe"}"#, r#"{"behavior":"allow","updated_input":[]}"#] {
         client.say("callback.response", &id, wrong);
@@ -316,7 +329,7 @@ fn an_answer_that_is_not_taken_may_be_given_again() {
 #[test]
 fn a_callback_that_never_was_is_not_found() {
     let mut client = Client::with_session();
-    client.event(request(json!({ "toolName": "Bash" })));
+    client.event(request(&json!({ "toolName": "Bash" })));
     assert_eq!(client.frame()["id"], "cb-1");
     for id in ["cb-2", "cb-01", "cb-x", "r1", ""] {
         client.say("callback.response", id, r#"{"behavior":"allow"}"#);

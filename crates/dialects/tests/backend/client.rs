@@ -235,7 +235,7 @@ fn summary() -> SessionSummary {
 }
 
 /// A request as an agent raises it: the fields that are given.
-pub(crate) fn request(fields: Value) -> RequestRaised<'static> {
+pub(crate) fn request(fields: &Value) -> RequestRaised<'static> {
     let mut request =
         serde_json::json!({ "requestId": "r1", "kind": "permission", "inputDigest": "" });
     let given = fields.as_object().expect("fields").clone();

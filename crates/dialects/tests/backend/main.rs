@@ -1,10 +1,9 @@
 //! The backend's front by itself: lines, replies and events in; lines and calls out.
 #![expect(
-    clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test reads fixtures and fails by panicking"
+    reason = "a test fails by panicking"
 )]
 
 #[path = "../common/mod.rs"]

@@ -194,13 +194,13 @@ impl Backend {
         let waiting =
             self.sessions.get_mut(session).map(|state| std::mem::take(&mut state.waiting));
         for (id, op) in waiting.into_iter().flatten() {
-            self.try_to(session, id, op, out);
+            self.try_to(session, id.as_deref(), op, out);
         }
     }
 
-    fn try_to(&mut self, session: &SessionId, id: Option<String>, op: Op, out: &mut Outbox) {
-        if let Err(failure) = self.perform(session, id.clone(), op, out) {
-            refuse(id.as_deref(), Some(session.as_str()), &failure, out);
+    fn try_to(&mut self, session: &SessionId, id: Option<&str>, op: Op, out: &mut Outbox) {
+        if let Err(failure) = self.perform(session, id.map(str::to_owned), op, out) {
+            refuse(id, Some(session.as_str()), &failure, out);
         }
     }
 
@@ -208,7 +208,7 @@ impl Backend {
     pub(super) fn refused(
         &mut self,
         session: &SessionId,
-        id: Option<String>,
+        id: Option<&str>,
         op: Op,
         error: GatewayError,
         out: &mut Outbox,
@@ -225,7 +225,7 @@ impl Backend {
                 self.try_to(session, id, op, out);
             }
             Op::Interrupt if is_over => {
-                say("session.interrupted", id.as_deref(), name, Empty {}, out);
+                say("session.interrupted", id, name, Empty {}, out);
             }
             Op::Kill if is_over => {}
             Op::Kill => {
@@ -239,11 +239,11 @@ impl Backend {
                 }
             }
             Op::Query(method, _) => match state {
-                Some(state) => state.say_known(session, id.as_deref(), method, &error, out),
-                None => say_result(id.as_deref(), session.as_str(), Err(&error.message), out),
+                Some(state) => state.say_known(session, id, method, &error, out),
+                None => say_result(id, session.as_str(), Err(&error.message), out),
             },
             Op::Send(_) | Op::Interrupt => {
-                refuse(id.as_deref(), name, &Failure::of(Wanted::Turn, error), out);
+                refuse(id, name, &Failure::of(Wanted::Turn, error), out);
             }
         }
     }
