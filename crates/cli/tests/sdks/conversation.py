@@ -25,6 +25,10 @@ def complain(line):
     raise SystemExit(f"stderr: {line}")
 
 
+def ignore(line):
+    """For runs that are not clean."""
+
+
 async def one(prompt, **more):
     return [message async for message in query(prompt=prompt, options=options(**more))]
 
