@@ -3,7 +3,7 @@
 //! ends when either does.
 
 use std::ffi::OsStr;
-use std::io::{self, Write as _};
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -15,6 +15,9 @@ pub const VERB: &str = "mcp-bridge";
 
 /// The variable that holds the server's token.
 pub const TOKEN: &str = "AGENTWIRE_MCP_TOKEN";
+
+/// How much is handed on at once.
+const BUFFER: usize = 64 << 10;
 
 /// Relays until one of its ends is closed.
 pub fn run(socket: Option<&OsStr>) -> io::Result<()> {
@@ -36,10 +39,27 @@ pub fn run(socket: Option<&OsStr>) -> io::Result<()> {
     (&session).write_all(&greeting).map_err(failed)?;
     let up = session.try_clone().map_err(failed)?;
     thread::Builder::new().spawn(move || {
-        let _ = io::copy(&mut io::stdin().lock(), &mut &up);
+        let _ = copy(io::stdin().lock(), &up);
         let _ = up.shutdown(Shutdown::Both);
     })?;
     // An agent that closed our stdout is one that ended us.
-    let _ = io::copy(&mut &session, &mut io::stdout().lock());
+    let _ = copy(&session, io::stdout().lock());
     Ok(())
+}
+
+/// Hands on what comes as soon as it comes. `io::copy` may splice, which keeps a short line back.
+fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let count = match from.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            count => count?,
+        };
+        let bytes = buffer.get(..count).unwrap_or_default();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        to.write_all(bytes)?;
+        to.flush()?;
+    }
 }

@@ -61,6 +61,9 @@ impl Actor {
         if let Some(raised) = self.core.book.requests.get_mut(&id) {
             raised.asker = Asker::Relay;
         }
+        if self.ending.is_some() {
+            self.deny_messages("the session was stopped");
+        }
     }
 
     /// The agent no longer waits for what this message cancels, if it cancels anything.
