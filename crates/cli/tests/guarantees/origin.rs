@@ -1,4 +1,5 @@
 //! Where a session comes from: the id it is given, what it resumes, what it is a copy of.
+#![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use agentwire_protocol::event::{EventKind, SessionEndReason};
 use agentwire_protocol::{AgentType, ErrorCode, SessionId};
