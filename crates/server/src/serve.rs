@@ -106,7 +106,8 @@ impl Pump<'_> {
         loop {
             self.carry_out(connection).await;
             if let Some(code) = self.code {
-                return code;
+                // Who is told to end ends well, whatever was cut off by it.
+                return if self.is_stopping { 0 } else { code };
             }
             if self.is_closed && self.is_done() {
                 return 0;
@@ -209,13 +210,10 @@ impl Pump<'_> {
         match ask {
             Ask::Command(session, command) => {
                 // Commands reach a session in the order in which the client gave them.
-                let posted = self
-                    .hub
-                    .session(&session)
-                    .and_then(|handle| Ok((handle.post(command)?, handle)));
+                let posted = self.hub.session(&session).and_then(|handle| handle.post(command));
                 match posted {
-                    Ok((reply, handle)) => {
-                        self.calls.spawn(asks::command(call, session, handle, reply));
+                    Ok(answer) => {
+                        self.calls.spawn(asks::command(call, session, answer));
                     }
                     Err(error) => self.front.on_reply(call, Err(error), &mut self.out),
                 }

@@ -40,7 +40,16 @@ pub struct SessionHandle {
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) command: Command,
-    pub(crate) reply: oneshot::Sender<Result<Json<'static>, GatewayError>>,
+    pub(crate) reply: oneshot::Sender<Answered>,
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub struct Answered {
+    /// The reply.
+    pub reply: Result<Json<'static>, GatewayError>,
+    /// The last event that was durable then: those of what the command did are not after it.
+    pub last_seq: u64,
 }
 
 impl SessionHandle {
@@ -67,7 +76,7 @@ impl SessionHandle {
         let (reply, result) = oneshot::channel();
         let over = |_| self.over();
         self.commands.send(Message { command, reply }).await.map_err(over)?;
-        result.await.map_err(|_| self.over())?
+        result.await.map_err(|_| self.over())?.reply
     }
 
     /// Sends a command at once, in the order of the calls; the reply is waited for apart. Refused if
@@ -75,8 +84,7 @@ impl SessionHandle {
     pub fn post(
         &self,
         command: Command,
-    ) -> Result<impl Future<Output = Result<Json<'static>, GatewayError>> + use<>, GatewayError>
-    {
+    ) -> Result<impl Future<Output = Answered> + use<>, GatewayError> {
         let (reply, result) = oneshot::channel();
         self.commands.try_send(Message { command, reply }).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => {
@@ -85,7 +93,7 @@ impl SessionHandle {
             mpsc::error::TrySendError::Closed(_) => self.over(),
         })?;
         let over = self.over();
-        Ok(async move { result.await.map_err(|_| over)? })
+        Ok(async move { result.await.unwrap_or(Answered { reply: Err(over), last_seq: 0 }) })
     }
 
     /// Waits until the session is in a state that fits, and gives it. A session that is over fits.

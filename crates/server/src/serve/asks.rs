@@ -1,7 +1,7 @@
 //! What fronts ask of the hub.
 
 use agentwire_dialects::front::{Ask, Reply};
-use agentwire_protocol::{Call, GatewayError, Json, NewSession, SessionId};
+use agentwire_protocol::{Call, GatewayError, NewSession, SessionId};
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 
@@ -22,12 +22,11 @@ pub(super) struct Answered {
 pub(super) async fn command(
     call: Call,
     session: SessionId,
-    handle: SessionHandle,
-    reply: impl Future<Output = Result<Json<'static>, GatewayError>>,
+    answer: impl Future<Output = agentwire_sessions::session::Answered>,
 ) -> Answered {
-    let reply = reply.await.map(Reply::Done);
-    let last = handle.summary().last_seq;
-    Answered { call, reply, started: None, after: Some((session, last)) }
+    let answer = answer.await;
+    let reply = answer.reply.map(Reply::Done);
+    Answered { call, reply, started: None, after: Some((session, answer.last_seq)) }
 }
 
 /// Asks the hub.

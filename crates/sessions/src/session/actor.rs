@@ -18,12 +18,12 @@ use agentwire_protocol::{
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::Message;
 use super::agent::{Happening, Origin, Plan, Running, SCRATCH};
 use super::core::{Core, Effect, ended};
 use super::limits::{Limits, Reached};
 use super::policy::Policy;
 use super::stderr;
+use super::{Answered, Message};
 use crate::bridge::{Bridge, Heard};
 use crate::log::{Committed, EventLog, LogWriter};
 use crate::process::TreeSignal;
@@ -110,7 +110,7 @@ pub(crate) struct Actor {
 
 /// A caller who waits for the agent's answer.
 pub(super) struct Waiting {
-    pub(super) reply: oneshot::Sender<Result<Json<'static>, GatewayError>>,
+    pub(super) reply: oneshot::Sender<Answered>,
     deadline: Instant,
 }
 
@@ -209,7 +209,7 @@ impl Actor {
         }
         self.commands.close();
         while let Ok(message) = self.commands.try_recv() {
-            let _ = message.reply.send(Err(over()));
+            let _ = message.reply.send(self.answered(Err(over())));
         }
         !self.is_lost
     }
@@ -255,7 +255,7 @@ impl Actor {
 
     fn take(&mut self, message: Message) {
         if self.is_over {
-            let _ = message.reply.send(Err(over()));
+            let _ = message.reply.send(self.answered(Err(over())));
             return;
         }
         let call = Call(self.next_call);
@@ -553,9 +553,13 @@ impl Actor {
         }
     }
 
+    fn answered(&self, reply: Result<Json<'static>, GatewayError>) -> Answered {
+        Answered { reply, last_seq: self.summary.borrow().last_seq }
+    }
+
     pub(super) fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
         if let Some(waiting) = self.calls.remove(&call.0) {
-            let _ = waiting.reply.send(result);
+            let _ = waiting.reply.send(self.answered(result));
         }
     }
 
