@@ -120,6 +120,11 @@ impl<'d> Value<'d> {
         Json::checked(self.slice())
     }
 
+    /// The same for one who hands it on to a client: no event carries it, so it does not count as read.
+    pub(crate) fn copy(self) -> Json<'d> {
+        Json::checked(self.slice())
+    }
+
     /// Counts as read, with all it holds: what it says is carried in another way.
     pub fn carried(self) {
         self.mark();

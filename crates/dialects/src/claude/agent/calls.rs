@@ -212,7 +212,7 @@ impl Translator {
     fn initialized(&mut self, answer: Value<'_>, response: &Response<'_>, out: &mut Out<'_>) {
         let told: Initialized<'_> = answer.to().unwrap_or_default();
         let greeting = &mut self.calls.greeting;
-        greeting.fields.insert(WHOLE.to_owned(), answer.json().into_owned());
+        greeting.fields.insert(WHOLE.to_owned(), answer.copy().into_owned());
         for (_, field) in GREETING {
             if let Some(value) = answer.get(field) {
                 greeting.fields.insert((*field).to_owned(), value.json().into_owned());

@@ -26,6 +26,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "mcpServers",
     "model",
     "nativeArgs",
+    "nativeOptions",
     "onLimit",
     "outputFormat",
     "permissionMode",
