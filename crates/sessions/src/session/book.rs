@@ -126,10 +126,15 @@ impl Book {
         Self { turns_before: 0, ..Self::new(record, false) }
     }
 
-    /// A prompt was taken: work is to come.
-    pub(super) fn promise(&mut self, text: &str) {
+    /// A prompt is given to the agent: work is to come.
+    pub(super) fn promise(&mut self) {
         self.promised += 1;
-        self.entitle(text);
+        self.refresh();
+    }
+
+    /// The agent did not take it.
+    pub(super) fn take_back(&mut self) {
+        self.promised = self.promised.saturating_sub(1);
         self.refresh();
     }
 

@@ -97,12 +97,20 @@ impl Actor {
             && self.core.book.record.open.turn.is_some();
         let waits = self.core.book.is_busy();
         let before = self.core.effects.len();
-        self.tape.command(call, &Command::Prompt(prompt), &mut self.core)?;
+        // The turn may begin within the command, and then keeps the promise.
+        if !steers {
+            self.core.book.promise();
+        }
+        let taken = self.tape.command(call, &Command::Prompt(prompt), &mut self.core);
+        if taken.is_err() && !steers {
+            self.core.book.take_back();
+        }
+        taken?;
         self.touch();
         self.remember(&id);
         name_message(self.core.effects.get_mut(before..).unwrap_or_default(), call, &id);
         if !steers {
-            self.core.book.promise(&text);
+            self.core.book.entitle(&text);
         }
         if waits {
             self.queued(&text, &id);

@@ -249,8 +249,11 @@ impl Agent {
         let mut block = json!({
             "type": "tool_result", "tool_use_id": call.id, "content": outcome.content,
         });
-        if let Some(fields) = block.as_object_mut().filter(|_| outcome.is_error) {
-            fields.insert("is_error".to_owned(), json!(true));
+        // Claude says it of every command, of other tools only if it is so.
+        if let Some(fields) =
+            block.as_object_mut().filter(|_| outcome.is_error || call.name == "Bash")
+        {
+            fields.insert("is_error".to_owned(), json!(outcome.is_error));
         }
         let content = json!([block]);
         let mut line = json!({ "type": "user", "message": { "role": "user", "content": content } });

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 /// How many tokens the demo's models take at once.
 pub(super) const CONTEXT_WINDOW: u64 = 200_000;
 
+/// How many they say at once.
+const OUTPUT_LIMIT: u64 = 64_000;
+
 /// Tokens of a message, a turn or a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
@@ -49,6 +52,7 @@ impl Usage {
             "output_tokens": self.output,
             "cache_read_input_tokens": self.cache_read,
             "cache_creation_input_tokens": self.cache_creation,
+            "server_tool_use": { "web_search_requests": 0, "web_fetch_requests": 0 },
             "service_tier": "standard",
         })
     }
@@ -79,6 +83,7 @@ pub(super) fn model_usage(models: &Models) -> Value {
             "webSearchRequests": 0,
             "costUSD": usage.cost_usd(),
             "contextWindow": CONTEXT_WINDOW,
+            "maxOutputTokens": OUTPUT_LIMIT,
         })
     };
     models

@@ -112,7 +112,13 @@ impl ClaudeFront {
             return (name.to_owned(), input.clone());
         }
         let name = request.tool_name.as_ref().map_or("Tool".into(), |name| name.to_string());
-        (name, request.input.clone().unwrap_or(Json::checked("{}")))
+        let input = request.input.clone().unwrap_or(Json::checked("{}"));
+        // Clients take nothing but an object.
+        let input = match input.get().starts_with('{') {
+            true => input,
+            false => Json::of(&BTreeMap::from([("input", input)])),
+        };
+        (name, input)
     }
 
     /// Whether the client has not said that it answers such things.

@@ -1,0 +1,170 @@
+//! A hub whose agent is a script, and clients on wires of memory.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agentwire_dialects::front::Front;
+use agentwire_dialects::unified::Unified;
+use agentwire_server::{Closing, Connection, serve};
+use agentwire_sessions::settings::{AgentCommand, StoreKind};
+use agentwire_sessions::{Hub, Settings};
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
+};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Longer than anything here takes, even on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How much a wire of memory holds.
+const WIRE: usize = 64 << 10;
+
+pub(crate) struct Gateway {
+    pub(crate) hub: Hub,
+    dir: tempfile::TempDir,
+}
+
+impl Gateway {
+    pub(crate) async fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let program = dir.path().join("agent.sh");
+        std::fs::write(&program, include_str!("agent.sh")).expect("a script");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))
+            .expect("it runs");
+        std::fs::create_dir(dir.path().join("work")).expect("a directory");
+        let mut settings = Settings {
+            data_dir: dir.path().join("data"),
+            store: StoreKind::Memory,
+            ..Settings::default()
+        };
+        let program = Some(program.to_string_lossy().into_owned());
+        settings.agents.insert("claude", AgentCommand { program, ..AgentCommand::default() });
+        let hub = Hub::open(settings).await.expect("a hub");
+        Self { hub, dir }
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    /// A client of the unified protocol.
+    pub(crate) fn client(&self) -> Client {
+        self.client_of(Unified::default(), None)
+    }
+
+    /// A client of any front, whose sessions may go on for so long when it says no more.
+    pub(crate) fn client_of(
+        &self,
+        mut front: impl Front + 'static,
+        linger: Option<Duration>,
+    ) -> Client {
+        let (ours, theirs) = tokio::io::duplex(WIRE);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let hub = self.hub.clone();
+        let served = tokio::spawn(async move {
+            let (read, write) = tokio::io::split(theirs);
+            let connection = Connection::lines(read, write);
+            let stop = async {
+                if stopped.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            serve(&hub, connection, &mut front, Closing { linger }, stop).await
+        });
+        let (read, write) = tokio::io::split(ours);
+        Client { read: BufReader::new(read), write, served, stop: Some(stop), work: self.work() }
+    }
+
+    pub(crate) async fn end(self) {
+        self.hub.shutdown().await;
+    }
+}
+
+pub(crate) struct Client {
+    read: BufReader<ReadHalf<DuplexStream>>,
+    write: WriteHalf<DuplexStream>,
+    served: JoinHandle<u8>,
+    stop: Option<oneshot::Sender<()>>,
+    work: PathBuf,
+}
+
+impl Client {
+    pub(crate) async fn bytes(&mut self, bytes: &[u8]) {
+        let written = tokio::time::timeout(PATIENCE, self.write.write_all(bytes)).await;
+        written.expect("it listens").expect("it listens");
+    }
+
+    pub(crate) async fn say(&mut self, frame: Value) {
+        self.bytes(format!("{frame}\n").as_bytes()).await;
+    }
+
+    /// Starts a session; its id.
+    pub(crate) async fn start(&mut self, prompt: &str) -> String {
+        self.say(json!({ "id": "start", "command": "start", "agentType": "claude",
+            "prompt": prompt, "config": { "workingDirectory": self.work } }))
+            .await;
+        let reply = self.until(|frame| frame["id"] == "start").await;
+        reply["reply"]["id"].as_str().unwrap_or_else(|| panic!("{reply}")).to_owned()
+    }
+
+    /// The next line; none after the last.
+    pub(crate) async fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = tokio::time::timeout(PATIENCE, self.read.read_line(&mut line)).await;
+        let count = read.expect("it says something").expect("lines");
+        (count > 0).then(|| line.trim_end_matches('\n').to_owned())
+    }
+
+    pub(crate) async fn frame(&mut self) -> Value {
+        let line = self.line().await.expect("one more frame");
+        serde_json::from_str(&line).expect("a frame is JSON")
+    }
+
+    /// Reads up to a frame that fits.
+    pub(crate) async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let frame = self.frame().await;
+            if fits(&frame) {
+                return frame;
+            }
+        }
+    }
+
+    pub(crate) async fn event(&mut self, kind: &str) -> Value {
+        self.until(|frame| frame["type"] == kind).await
+    }
+
+    /// Says no more.
+    pub(crate) async fn hang_up(&mut self) {
+        self.write.shutdown().await.expect("the wire closes");
+    }
+
+    /// Tells the program to stop.
+    pub(crate) fn stop(&mut self) {
+        let _ = self.stop.take().expect("it runs").send(());
+    }
+
+    /// Vanishes: neither says nor reads any more. Gives the exit code.
+    pub(crate) async fn vanish(self) -> u8 {
+        let Self { read, write, served, .. } = self;
+        drop((read, write));
+        tokio::time::timeout(PATIENCE, served).await.expect("it ends").expect("it ends well")
+    }
+
+    /// Reads what is left, to the end; the exit code.
+    pub(crate) async fn rest(mut self) -> (Vec<Value>, u8) {
+        let mut frames = Vec::new();
+        while let Some(line) = self.line().await {
+            frames.push(serde_json::from_str(&line).expect("a frame is JSON"));
+        }
+        let code = tokio::time::timeout(PATIENCE, self.served).await.expect("it ends");
+        (frames, code.expect("it ends well"))
+    }
+}
+
+pub(crate) fn types(frames: &[Value]) -> Vec<&str> {
+    frames.iter().filter_map(|frame| frame["type"].as_str()).collect()
+}

@@ -1,0 +1,132 @@
+//! What comes before what, and to whom.
+
+use std::collections::BTreeMap;
+
+use agentwire_dialects::front::{Ask, Front, Outbox, Reply};
+use agentwire_protocol::{Call, Command, GatewayError, SessionId};
+use serde_json::{Value, json};
+
+use crate::harness::Gateway;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_comes_after_the_events_of_what_it_did() {
+    let gateway = Gateway::new().await;
+    let mut client = gateway.client();
+    let id = client.start("ASK").await;
+    let raised = client.event("requestRaised").await;
+    client
+        .say(json!({ "id": "yes", "command": "settle", "sessionId": id,
+            "requestId": raised["requestId"], "behavior": "allow" }))
+        .await;
+    let mut seen = Vec::new();
+    while !(seen.contains(&"yes".to_owned()) && seen.contains(&"turnCompleted".to_owned())) {
+        let frame = client.frame().await;
+        let name = frame["type"].as_str().or(frame["id"].as_str());
+        seen.push(name.expect("a frame has a name").to_owned());
+    }
+    let at = |name: &str| seen.iter().position(|seen| seen == name);
+    assert!(at("requestSettled") < at("yes"), "{seen:?}");
+    client.say(json!({ "id": "stop", "command": "stop", "sessionId": id })).await;
+    client.event("sessionEnded").await;
+    let reply = client.frame().await;
+    assert_eq!(reply["id"], "stop");
+    client.hang_up().await;
+    assert_eq!(client.rest().await, (vec![], 0));
+    gateway.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_sessions_share_a_wire() {
+    let gateway = Gateway::new().await;
+    let mut client = gateway.client();
+    let mut last = BTreeMap::new();
+    for number in 0..6 {
+        client
+            .say(json!({ "id": number, "command": "start", "agentType": "claude",
+                "prompt": "hello", "config": { "workingDirectory": gateway.work() } }))
+            .await;
+    }
+    let (mut replies, mut turns) = (0, 0);
+    while turns < 6 {
+        let frame = client.frame().await;
+        if frame.get("type").is_none() {
+            let id = frame["reply"]["id"].as_str().expect("a session").to_owned();
+            assert!(last.insert(id, 0).is_none(), "twice: {frame}");
+            replies += 1;
+            continue;
+        }
+        let seq = last.get_mut(frame["sessionId"].as_str().expect("an id")).expect("known");
+        *seq += 1;
+        assert_eq!(frame["seq"], *seq, "{frame}");
+        turns += usize::from(frame["type"] == "turnCompleted");
+    }
+    assert_eq!(replies, 6);
+    client.hang_up().await;
+    let (rest, code) = client.rest().await;
+    let ended = rest.iter().filter(|frame| frame["type"] == "sessionEnded").count();
+    assert_eq!((ended, code), (6, 0));
+    gateway.end().await;
+}
+
+/// Watches a session up to its first event, and asks for it to be ended when it has left.
+#[derive(Default)]
+struct Leaver {
+    session: Option<SessionId>,
+    events: usize,
+}
+
+impl Front for Leaver {
+    fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
+        match (&self.session, line) {
+            (Some(session), b"stop") => drop(out.command(session, Command::Stop)),
+            _ => {
+                let frame = agentwire_protocol::CommandFrame::from_json(
+                    std::str::from_utf8(line).expect("text"),
+                );
+                let Command::Start(request) = frame.expect("a frame").command else {
+                    panic!("not a start")
+                };
+                out.ask(Ask::Start(Box::new((*request).into())));
+            }
+        }
+    }
+
+    fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
+
+    fn on_reply(&mut self, _call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+        match reply.expect("it is done") {
+            Reply::Started { session, after } => {
+                out.follow(&session.id, after);
+                self.session = Some(session.id);
+            }
+            Reply::Done(_) => out.say(format!("{}", json!({ "stopped": self.events }))),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn on_event(&mut self, session: &SessionId, _event: &str, out: &mut Outbox) {
+        self.events += 1;
+        out.leave(session);
+        out.say(format!("{}", json!({ "left": self.events })));
+    }
+
+    fn on_end(&mut self, _session: &SessionId, _out: &mut Outbox) {
+        panic!("a session that is left has no end");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_left_a_session_hears_no_more_of_it_but_replies() {
+    let gateway = Gateway::new().await;
+    let mut client = gateway.client_of(Leaver::default(), None);
+    client
+        .say(json!({ "command": "start", "agentType": "claude", "prompt": "hello",
+            "config": { "workingDirectory": gateway.work() } }))
+        .await;
+    assert_eq!(client.frame().await, json!({ "left": 1 }));
+    client.bytes(b"stop\n").await;
+    assert_eq!(client.frame().await, json!({ "stopped": 1 }));
+    client.hang_up().await;
+    assert_eq!(client.rest().await, (Vec::<Value>::new(), 0));
+    gateway.end().await;
+}
