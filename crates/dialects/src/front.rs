@@ -90,6 +90,8 @@ pub enum Reply {
 pub struct Outbox {
     effects: Vec<Effect>,
     next: u64,
+    seed: u128,
+    messages: u64,
 }
 
 /// One thing that a front wants done.
@@ -111,6 +113,26 @@ pub enum Effect {
 }
 
 impl Outbox {
+    /// An outbox whose ids of messages come from that number, which must be random: a session takes
+    /// an id once, whoever says it.
+    pub fn new(seed: u128) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
+    /// A new id for a message, as UUIDs are written.
+    pub fn message_id(&mut self) -> String {
+        self.messages += 1;
+        // Of the random number the version is 4, whatever it was.
+        let bits = self.seed.wrapping_add(u128::from(self.messages));
+        let bits = bits & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+        let hex = format!("{bits:032x}");
+        let (a, rest) = hex.split_at(8);
+        let (b, rest) = rest.split_at(4);
+        let (c, rest) = rest.split_at(4);
+        let (d, e) = rest.split_at(4);
+        format!("{a}-{b}-{c}-{d}-{e}")
+    }
+
     /// Says this text. It must be one line already: JSON that [`Json`] or the line writer made.
     pub fn say(&mut self, line: impl Into<Vec<u8>>) {
         self.effects.push(Effect::Say(line.into()));

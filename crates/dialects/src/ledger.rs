@@ -7,7 +7,7 @@ use agentwire_protocol::event::{
     RequestOutcome, RequestSettled, SettledBy, ToolFailed, ToolFailure, TurnCompleted, TurnFailed,
     TurnFailure, TurnOrigin, TurnStarted,
 };
-use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
+use agentwire_protocol::{MAIN_AGENT, Prompt, Text, TokenUsage};
 
 use crate::tape::{Agent, Out};
 
@@ -22,11 +22,39 @@ const ID_LIMIT: usize = 4096;
 pub(crate) struct Ledger<T, R> {
     turn: u64,
     turn_open: bool,
-    prompts: VecDeque<String>,
+    prompts: VecDeque<Work<'static>>,
     tools: Vec<OpenTool<T>>,
     requests: Vec<OpenRequest<R>>,
     /// Which requests outlive the turn they were raised in.
     lasting: fn(&R) -> bool,
+}
+
+/// What a turn works on.
+#[derive(Clone, Debug)]
+pub(crate) struct Work<'a> {
+    pub(crate) text: Text<'a>,
+    /// The prompts that it is made of, by the ids under which they were taken.
+    pub(crate) ids: Vec<Text<'a>>,
+}
+
+impl<'a> Work<'a> {
+    /// The same prompts, in the agent's words.
+    pub(crate) fn told_as(self, text: Text<'a>) -> Self {
+        Self { text, ..self }
+    }
+}
+
+impl<'a> From<Text<'a>> for Work<'a> {
+    fn from(text: Text<'a>) -> Self {
+        Self { text, ids: Vec::new() }
+    }
+}
+
+impl From<&Prompt> for Work<'static> {
+    fn from(prompt: &Prompt) -> Self {
+        let ids = prompt.message_id.iter().map(|id| Text::from(id.clone())).collect();
+        Self { text: Text::from(prompt.text.clone()), ids }
+    }
 }
 
 /// A tool call that has no result yet.
@@ -91,14 +119,14 @@ impl<T, R> Ledger<T, R> {
     }
 
     /// A prompt was sent; the next turn to start is its.
-    pub(crate) fn prompt_sent(&mut self, prompt: &str) {
+    pub(crate) fn prompt_sent(&mut self, prompt: &Prompt) {
         if self.prompts.len() < OPEN_LIMIT {
-            self.prompts.push_back(prompt.to_owned());
+            self.prompts.push_back(Work::from(prompt));
         }
     }
 
     /// The prompt that the next turn works on, if it was sent by us.
-    pub(crate) fn next_prompt(&mut self) -> Option<String> {
+    pub(crate) fn next_prompt(&mut self) -> Option<Work<'static>> {
         self.prompts.pop_front()
     }
 
@@ -106,7 +134,7 @@ impl<T, R> Ledger<T, R> {
     pub(crate) fn start_turn(
         &mut self,
         out: &mut Out<'_>,
-        prompt: Option<Text<'_>>,
+        work: Option<Work<'_>>,
         origin: TurnOrigin,
     ) {
         if self.turn_open {
@@ -114,14 +142,16 @@ impl<T, R> Ledger<T, R> {
         }
         self.turn += 1;
         self.turn_open = true;
-        out.emit(TurnStarted { turn_number: self.turn, prompt, origin });
+        let (prompt, message_ids) = work.map(|work| (work.text, work.ids)).unzip();
+        let message_ids = message_ids.unwrap_or_default();
+        out.emit(TurnStarted { turn_number: self.turn, prompt, message_ids, origin });
     }
 
     /// Something came that only a turn can bring: starts one if none runs.
     pub(crate) fn ensure_turn(&mut self, out: &mut Out<'_>) {
         if !self.turn_open {
             let prompt = self.next_prompt();
-            self.start_turn(out, prompt.map(Text::from), TurnOrigin::Prompt);
+            self.start_turn(out, prompt, TurnOrigin::Prompt);
         }
     }
 

@@ -29,6 +29,8 @@ struct Wire {
     said: VecDeque<String>,
     asks: VecDeque<(Call, Ask)>,
     follows: Vec<(SessionId, u64)>,
+    /// The prompts that were given, and their ids.
+    prompts: VecDeque<(String, String)>,
     seq: u64,
 }
 
@@ -40,6 +42,7 @@ impl Wire {
             said: VecDeque::new(),
             asks: VecDeque::new(),
             follows: Vec::new(),
+            prompts: VecDeque::new(),
             seq: 0,
         }
     }
@@ -60,7 +63,16 @@ impl Wire {
                     assert!(!line.contains(['\n', '\u{2028}', '\u{2029}']), "{line}");
                     self.said.push_back(line);
                 }
-                Effect::Ask(call, ask) => self.asks.push_back((call, ask)),
+                Effect::Ask(call, ask) => {
+                    let prompt = match &ask {
+                        Ask::Start(new) => new.prompt.as_ref(),
+                        Ask::Command(_, Command::Prompt(prompt)) => Some(prompt),
+                        _ => None,
+                    };
+                    let named = prompt.and_then(|prompt| prompt.message_id.clone());
+                    self.prompts.extend(named.zip(prompt).map(|(id, it)| (it.text.clone(), id)));
+                    self.asks.push_back((call, ask));
+                }
                 Effect::Follow(session, after) => self.follows.push((session, after)),
                 Effect::Leave(session) => self.follows.retain(|(id, _)| *id != session),
                 effect @ (Effect::Finish(_) | Effect::Close(_)) => panic!("{effect:?}"),
@@ -133,8 +145,27 @@ impl Wire {
         self.turn_ends(answer);
     }
 
+    /// A turn that works on the oldest prompt with that text, if there is one.
     fn turn_starts(&mut self, prompt: &str) {
-        self.event(json!({ "type": "turnStarted", "turnNumber": 1, "prompt": prompt }));
+        let ids: Vec<String> = self.id_of(prompt).into_iter().collect();
+        self.turn_starts_with(&ids);
+    }
+
+    fn turn_starts_with(&mut self, ids: &[String]) {
+        // How an agent tells what it was given is its own matter.
+        self.event(json!({
+            "type": "turnStarted", "turnNumber": 1, "prompt": "in other words", "messageIds": ids,
+        }));
+    }
+
+    fn id_of(&mut self, prompt: &str) -> Option<String> {
+        let at = self.prompts.iter().position(|(text, _)| text == prompt)?;
+        self.prompts.remove(at).map(|(_, id)| id)
+    }
+
+    fn pause(&mut self) {
+        self.front.on_pause(&SessionId::from(SESSION), &mut self.out);
+        self.take();
     }
 
     fn turn_ends(&mut self, answer: &str) {
@@ -332,14 +363,20 @@ fn a_run_is_answered_by_its_turn() {
 #[test]
 fn each_run_gets_the_result_of_its_own_turn() {
     let mut wire = Wire::running(FIRST);
+    let first = wire.id_of("a");
     wire.line(&call(2, "session/send", &json!({ "sessionId": SESSION, "prompt": "a" })));
     wire.line(&run(3, "a"));
     let (sent, ran) = (wire.command().0, wire.command().0);
+    let second = wire.id_of("a");
     wire.done(sent, &json!({ "messageId": "m2" }));
     assert_eq!(wire.answer()["result"], json!({ "messageId": "m2" }));
-    wire.done(ran, &json!({ "messageId": "m3" }));
-    for (id, result) in [(Some(1), "one"), (None, "two"), (Some(3), "three")] {
-        wire.turn("a", result);
+    wire.done(ran, &json!({ "messageId": second }));
+    let sent = Some("m2".to_owned());
+    for (turn, id, result) in
+        [(first, Some(1), "one"), (sent, None, "two"), (second, Some(3), "three")]
+    {
+        wire.turn_starts_with(&turn.into_iter().collect::<Vec<_>>());
+        wire.turn_ends(result);
         if let Some(id) = id {
             let reply = wire.answer();
             assert_eq!((&reply["id"], &reply["result"]["result"]), (&json!(id), &json!(result)));
@@ -362,12 +399,16 @@ fn runs_that_the_agent_folds_share_a_result() {
         wire.line(&run(id, prompt));
         wire.command();
     }
-    wire.turn_starts("a\n\nb\n\nc\n\nd");
-    // Repeated by the agent, it is no further prompt; one that comes while the turn runs is.
-    wire.event(
-        json!({ "type": "statusChanged", "status": "prompted", "message": "a\n\nb\n\nc\n\nd" }),
-    );
-    wire.event(json!({ "type": "statusChanged", "status": "prompted", "message": "e" }));
+    let folded: Vec<String> =
+        ["a", "b", "c\n\nd"].into_iter().filter_map(|prompt| wire.id_of(prompt)).collect();
+    assert_eq!(folded.len(), 3);
+    wire.turn_starts_with(&folded);
+    // What the agent only repeats is no further prompt; one that comes while the turn runs is.
+    wire.event(json!({ "type": "statusChanged", "status": "prompted", "message": "a" }));
+    let joined = json!({ "messageId": wire.id_of("e") });
+    wire.event(json!({
+        "type": "statusChanged", "status": "prompted", "message": "e", "details": joined,
+    }));
     wire.turn_ends("all");
     for id in [1, 2, 3, 4] {
         let reply = wire.answer();
@@ -401,8 +442,8 @@ fn a_cancelled_prompt_ends_its_run() {
     let mut wire = Wire::running(FIRST);
     wire.line(&run(2, "b"));
     let call = wire.command().0;
-    wire.done(call, &json!({ "messageId": "m" }));
-    let details = json!({ "messageId": "m" });
+    let details = json!({ "messageId": wire.id_of("b") });
+    wire.done(call, &details);
     wire.event(json!({
         "type": "statusChanged", "status": "queue", "message": "cancelled", "details": details,
     }));
@@ -425,7 +466,8 @@ fn a_session_that_is_over_is_resumed_and_what_follows_waits() {
     assert_eq!(wire.command().1, Command::Interrupt);
     // What was before is learned from, not shown.
     wire.seq = 0;
-    wire.turn("a", "old");
+    wire.turn_starts_with(&[]);
+    wire.turn_ends("old");
     wire.is_quiet();
     wire.turn("a", "new");
     wire.turn("b", "newer");
@@ -505,6 +547,14 @@ fn requests_are_shown_and_settled() {
         "type": "requestRaised", "requestId": "r1", "kind": "permission", "inputDigest": "d",
         "toolName": "Bash", "input": { "command": "ls" },
     }));
+    // One that a rule settles is nobody's matter.
+    wire.event(json!({
+        "type": "requestRaised", "requestId": "r0", "kind": "permission", "inputDigest": "d",
+    }));
+    wire.event(json!({
+        "type": "requestSettled", "requestId": "r0", "outcome": "allowed", "by": "policy",
+    }));
+    wire.pause();
     let shown = wire.answer();
     assert_eq!(shown["method"], "request");
     assert_eq!(
@@ -553,7 +603,7 @@ fn attaching_again_shows_again_and_counts_once() {
         (&json!(SESSION), &json!("working"))
     );
     wire.seq = 0;
-    wire.turn("a", "done");
+    wire.turn("anything", "done");
     let said: Vec<Value> =
         std::iter::from_fn(|| (!wire.said.is_empty()).then(|| wire.next())).collect();
     assert_eq!(said.iter().filter(|said| said["method"] == "event").count(), 2);

@@ -14,6 +14,7 @@ use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
 use agentwire_sessions::{Hub, SessionHandle};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use self::asks::Answered;
 use self::follow::{Follows, Seen};
@@ -53,7 +54,7 @@ pub async fn serve(
     let mut pump = Pump {
         hub,
         front,
-        out: Outbox::default(),
+        out: Outbox::new(Uuid::new_v4().as_u128()),
         calls: JoinSet::new(),
         follows: Follows::new(),
         held: Vec::new(),

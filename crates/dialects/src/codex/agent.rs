@@ -181,7 +181,7 @@ impl Translator {
     /// Those after it have their own processes.
     fn never_begun(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
         let Some(prompt) = self.ledger.next_prompt() else { return };
-        self.ledger.start_turn(out, Some(Text::from(prompt)), TurnOrigin::Prompt);
+        self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
         self.ledger.fail_turn(out, failure, Text::from(error));
     }
 

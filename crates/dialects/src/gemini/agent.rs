@@ -21,7 +21,7 @@ use super::wire::{
 };
 use crate::agent::{AgentTranslator, Exit};
 use crate::json::Value;
-use crate::ledger::{Ledger, completed_turn, failed_turn};
+use crate::ledger::{Ledger, Work, completed_turn, failed_turn};
 use crate::recent::Recent;
 use crate::tape::{Action, Agent, Out, Signal};
 
@@ -98,7 +98,7 @@ impl AgentTranslator for Translator {
                 if prompt.delivery == Some(Delivery::Now) && self.ledger.turn_is_open() {
                     out.act(Action::Signal(Signal::Interrupt));
                 }
-                self.ledger.prompt_sent(&prompt.text);
+                self.ledger.prompt_sent(prompt);
             }
             Command::Interrupt => out.act(Action::Signal(Signal::Interrupt)),
             Command::Stop | Command::Finish => out.act(Action::Signal(Signal::Terminate)),
@@ -164,8 +164,11 @@ impl Translator {
         match message.role.as_deref() {
             Some("user") => {
                 self.last_error = None;
-                self.ledger.next_prompt();
-                self.ledger.start_turn(out, Some(content), TurnOrigin::Prompt);
+                let work = match self.ledger.next_prompt() {
+                    Some(prompt) => prompt.told_as(content),
+                    None => Work::from(content),
+                };
+                self.ledger.start_turn(out, Some(work), TurnOrigin::Prompt);
             }
             Some("assistant") => {
                 self.text(content, out);
@@ -359,7 +362,7 @@ impl Translator {
             return;
         }
         let Some(prompt) = self.ledger.next_prompt() else { return };
-        self.ledger.start_turn(out, Some(Text::from(prompt)), TurnOrigin::Prompt);
+        self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
         let why = match exit {
             Exit::Code(41) => "gemini is not signed in: set GEMINI_API_KEY or run gemini once",
             Exit::Code(42) => "gemini did not take the prompt or the session to resume",

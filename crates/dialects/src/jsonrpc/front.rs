@@ -9,9 +9,8 @@ mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use agentwire_protocol::command::Delivery;
 use agentwire_protocol::{
-    AgentType, Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionId, SessionSummary,
+    AgentType, Call, Command, ErrorCode, GatewayError, Json, SessionId, SessionSummary,
 };
 use serde::Serialize;
 
@@ -44,8 +43,6 @@ pub struct JsonRpc {
 enum Pending {
     /// The reply is the client's.
     Reply(Ticket),
-    /// A prompt that nobody waits for longer than until it is taken.
-    Sent(SessionId, Ticket),
     /// A prompt of a run or of `session/create`. Of a run the watch has the ticket.
     Prompt(SessionId, Box<Open>, Option<Ticket>),
     Start(Box<Open>, Ticket),
@@ -112,40 +109,16 @@ impl JsonRpc {
             }
             Request::Kill(id) if self.watches.contains_key(&id) => self.kill(id, ticket, out),
             Request::Kill(id) => self.look_up(id, Wanted::Kill, ticket, out),
-            Request::Command(id, command) => self.command(id, command, ticket, out),
+            Request::Command(id, command) => {
+                let call = out.command(&id, command);
+                self.calls.insert(call, Pending::Reply(ticket));
+            }
             Request::List { limit } => {
                 let call = out.ask(Ask::Sessions { limit });
                 self.calls.insert(call, Pending::Reply(ticket));
             }
             Request::Events { session, after, limit } => {
                 let call = out.ask(Ask::Events { session, after, limit });
-                self.calls.insert(call, Pending::Reply(ticket));
-            }
-        }
-    }
-
-    fn command(&mut self, id: SessionId, command: Command, ticket: Ticket, out: &mut Outbox) {
-        let text = match &command {
-            // One that joins a turn begins none.
-            Command::Prompt(Prompt { delivery: Some(Delivery::Steer), .. }) => None,
-            Command::Prompt(prompt) => Some(prompt.text.clone()),
-            Command::Start(_)
-            | Command::Attach { .. }
-            | Command::Interrupt
-            | Command::Stop
-            | Command::Finish
-            | Command::Settle(_)
-            | Command::Configure(_)
-            | Command::Query { .. }
-            | Command::Rewind { .. } => None,
-        };
-        let call = out.command(&id, command);
-        match (text, self.watches.get_mut(&id)) {
-            (Some(text), Some(watch)) => {
-                watch.prompted(call, &text, None);
-                self.calls.insert(call, Pending::Sent(id, ticket));
-            }
-            (Some(_) | None, _) => {
                 self.calls.insert(call, Pending::Reply(ticket));
             }
         }
@@ -162,10 +135,6 @@ impl JsonRpc {
     fn failed(&mut self, call: Call, pending: Pending, error: GatewayError, out: &mut Outbox) {
         match pending {
             Pending::Reply(ticket) => self.replies.give(ticket, Err(error), out),
-            Pending::Sent(id, ticket) => {
-                self.watches.get_mut(&id).and_then(|watch| watch.refused(call));
-                self.replies.give(ticket, Err(error), out);
-            }
             Pending::Prompt(id, open, ticket) => {
                 let run = self.watches.get_mut(&id).and_then(|watch| watch.refused(call));
                 if let Some(ticket) = run.or(ticket) {
@@ -239,19 +208,10 @@ impl Front for JsonRpc {
             (Pending::Lookup(_, wanted, ticket), Reply::Session(session)) => {
                 self.found(&session, wanted, ticket, out);
             }
-            (Pending::Prompt(id, _, ticket), Reply::Done(value)) => {
-                if let Some(watch) = self.watches.get_mut(&id) {
-                    watch.taken(call, &value);
-                }
+            (Pending::Prompt(id, _, ticket), Reply::Done(_)) => {
                 if let Some(ticket) = ticket {
                     self.replies.give(ticket, Ok::<_, Fault>(opened(&id, None)), out);
                 }
-            }
-            (Pending::Sent(id, ticket), Reply::Done(value)) => {
-                if let Some(watch) = self.watches.get_mut(&id) {
-                    watch.taken(call, &value);
-                }
-                self.replies.give(ticket, Ok::<_, Fault>(value), out);
             }
             // The end itself is the reply.
             (Pending::Kill(_), _) => {}
@@ -279,6 +239,12 @@ impl Front for JsonRpc {
         let Some(watch) = self.watches.get_mut(session) else { return };
         for (ticket, outcome) in watch.event(event, out) {
             self.replies.give(ticket, outcome, out);
+        }
+    }
+
+    fn on_pause(&mut self, session: &SessionId, out: &mut Outbox) {
+        if let Some(watch) = self.watches.get_mut(session) {
+            watch.pause(out);
         }
     }
 

@@ -123,7 +123,12 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
         title: None,
         server: None,
     };
-    let turn = TurnStarted { turn_number: 1, prompt: None, origin: TurnOrigin::Prompt };
+    let turn = TurnStarted {
+        turn_number: 1,
+        prompt: None,
+        message_ids: Vec::new(),
+        origin: TurnOrigin::Prompt,
+    };
     client.event(turn);
     client.event(tool);
     client.said();

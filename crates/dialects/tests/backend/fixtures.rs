@@ -18,7 +18,7 @@ fn every_agent_speaks_through_it() {
         for partial in [false, true] {
             let mut client =
                 Client::with_options(&format!(r#"{{"include_partial_messages":{partial}}}"#));
-            let mut renderer = Renderer::new(Options { partial });
+            let mut renderer = Renderer::new(Options { partial }).only_named();
             for line in events(case.dialect, &[&case.bytes], Some(Exit::Unknown)) {
                 let event = Event::from_json(&line).expect("an event");
                 let mut expected = Vec::new();

@@ -15,6 +15,9 @@ pub struct TurnStarted<'a> {
     /// What it works on, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Text<'a>>,
+    /// The prompts that it works on, by the ids under which they were taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub message_ids: Vec<Text<'a>>,
     /// Who began it.
     #[serde(default, skip_serializing_if = "TurnOrigin::is_prompt")]
     pub origin: TurnOrigin,

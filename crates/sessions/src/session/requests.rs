@@ -370,8 +370,12 @@ impl Actor {
     /// A prompt that never reaches the agent is a turn that failed.
     pub(super) fn fail_prompt(&mut self, prompt: Prompt, reason: TurnFailure, error: &str) {
         let turn_number = self.core.book.own_turn();
-        let text = Some(Text::from(prompt.text));
-        self.core.emit(TurnStarted { turn_number, prompt: text, origin: TurnOrigin::Agent });
+        self.core.emit(TurnStarted {
+            turn_number,
+            prompt: Some(Text::from(prompt.text)),
+            message_ids: prompt.message_id.into_iter().map(Text::from).collect(),
+            origin: TurnOrigin::Agent,
+        });
         self.core.emit(TurnFailed {
             turn_number,
             error: Text::from(error),

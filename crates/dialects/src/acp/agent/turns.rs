@@ -12,7 +12,7 @@ use super::super::wire::{self, Failure, Prompted, Quota, Tokens};
 use super::opening::Stage;
 use super::{Sent, Translator, words};
 use crate::json::Value;
-use crate::ledger::{completed_turn, failed_turn};
+use crate::ledger::{Work, completed_turn, failed_turn};
 use crate::tape::Out;
 
 /// How many bytes of prompts may wait.
@@ -63,8 +63,7 @@ impl Translator {
         while matches!(self.stage, Stage::Ready) && !self.replaying && !self.ledger.turn_is_open() {
             let Some(prompt) = self.queue.pop_front() else { return };
             self.advance(out);
-            let text = Some(Text::from(prompt.text.as_str()));
-            self.ledger.start_turn(out, text, TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
             let sent = if prompt.images.is_empty() || self.takes_images() {
                 let params = json!({ "sessionId": self.session, "prompt": content(&prompt) });
                 self.send("session/prompt", &params, Sent::Prompt, out)
@@ -92,8 +91,7 @@ impl Translator {
     /// The prompts that wait will not run; each is told as a turn that failed.
     pub(super) fn fail_queue(&mut self, reason: TurnFailure, error: &str, out: &mut Out<'_>) {
         for prompt in std::mem::take(&mut self.queue) {
-            let text = Some(Text::from(prompt.text.as_str()));
-            self.ledger.start_turn(out, text, TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
             self.ledger.fail_turn(out, reason, Text::from(error));
         }
     }

@@ -12,7 +12,7 @@ use agentwire_protocol::{Json, MAIN_AGENT, Text, TokenUsage};
 use super::Translator;
 use crate::claude::wire::{Lifecycle, ModelTotals, Outcome, Usage};
 use crate::json::Value;
-use crate::ledger::{completed_turn, failed_turn};
+use crate::ledger::{Work, completed_turn, failed_turn};
 use crate::tape::{Agent, Out};
 
 /// How many prompts may wait.
@@ -35,6 +35,13 @@ struct Sent {
     text: String,
 }
 
+impl From<Sent> for Work<'static> {
+    fn from(sent: Sent) -> Self {
+        let ids = sent.uuid.into_iter().map(Text::from).collect();
+        Self { text: Text::from(sent.text), ids }
+    }
+}
+
 impl Prompts {
     pub(super) fn sent(&mut self, uuid: Option<&str>, text: &str) {
         if self.waiting.len() < WAITING_LIMIT {
@@ -54,15 +61,17 @@ impl Prompts {
 
     /// What the turn that starts now works on. Several prompts may become one turn
     /// (`real-e5-user-messages-queued-mid-turn-and-cancel-queued`).
-    fn next(&mut self, named: &[Cow<'_, str>]) -> Option<String> {
+    fn next(&mut self, named: &[Cow<'_, str>]) -> Option<Work<'static>> {
         let mut prompts = std::mem::take(&mut self.taken);
         prompts.extend(named.iter().filter_map(|uuid| self.remove(uuid)));
         // Old versions do not tell the fate of prompts: the oldest is next.
         if prompts.is_empty() && !self.task_ended {
             prompts.extend(self.waiting.pop_front());
         }
-        let texts: Vec<String> = prompts.into_iter().map(|sent| sent.text).collect();
-        (!texts.is_empty()).then(|| texts.join("\n\n"))
+        let (texts, ids): (Vec<String>, Vec<_>) =
+            prompts.into_iter().map(|sent| (sent.text, sent.uuid)).unzip();
+        let ids = ids.into_iter().flatten().map(Text::from).collect();
+        (!texts.is_empty()).then(|| Work { text: Text::from(texts.join("\n\n")), ids })
     }
 }
 
@@ -150,7 +159,7 @@ impl Translator {
         self.interrupted = false;
         self.error_code = None;
         self.board.turn_is_others();
-        self.ledger.start_turn(out, prompt.map(Text::from), origin);
+        self.ledger.start_turn(out, prompt, origin);
     }
 
     pub(super) fn ensure_turn(&mut self, out: &mut Out<'_>) {
@@ -161,7 +170,7 @@ impl Translator {
     pub(super) fn fail_prompts(&mut self, reason: TurnFailure, out: &mut Out<'_>) {
         let prompts = std::mem::take(&mut self.prompts);
         for sent in prompts.taken.into_iter().chain(prompts.waiting) {
-            self.ledger.start_turn(out, Some(Text::from(sent.text)), TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(Work::from(sent)), TurnOrigin::Prompt);
             self.ledger.fail_turn(out, reason, Text::from("the agent ended before the turn began"));
         }
     }
@@ -184,8 +193,10 @@ impl Translator {
             "started" => {
                 let Some(sent) = self.prompts.remove(&uuid) else { return };
                 if self.ledger.turn_is_open() {
-                    let text = Text::from(sent.text);
-                    out.emit(StatusChanged::new(Status::Prompted).message(text));
+                    let details = Json::of(&serde_json::json!({ "messageId": uuid }));
+                    let joined =
+                        StatusChanged::new(Status::Prompted).message(Text::from(sent.text));
+                    out.emit(joined.details(details));
                 } else {
                     self.prompts.taken.push(sent);
                 }

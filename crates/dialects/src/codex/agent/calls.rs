@@ -13,7 +13,7 @@ use super::super::{launch, policy};
 use super::replies::{Shape, refusal};
 use super::{Driver, Translator};
 use crate::json::Value;
-use crate::ledger::failed_turn;
+use crate::ledger::{Work, failed_turn};
 use crate::tape::{Action, Out};
 
 /// How many responses may be awaited at once.
@@ -101,7 +101,7 @@ impl Translator {
     /// Prompts that waited will not be sent: each is a turn that failed.
     pub(super) fn drop_waiting(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
         for prompt in std::mem::take(&mut self.wire.waiting) {
-            self.ledger.start_turn(out, Some(Text::from(prompt.text)), TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
             self.ledger.fail_turn(out, failure, Text::from(error));
         }
     }
@@ -174,7 +174,7 @@ impl Translator {
             put("approvalPolicy", json!(mode.approval));
             put("sandboxPolicy", mode.sandbox.policy(&self.config));
         }
-        self.ledger.prompt_sent(&prompt.text);
+        self.ledger.prompt_sent(&prompt);
         self.wire.starting = true;
         self.stopping = false;
         self.call(Pending::Turn, "turn/start", &json!(params), out);

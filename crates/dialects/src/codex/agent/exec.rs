@@ -62,7 +62,7 @@ impl Translator {
             "turn.started" => {
                 self.last_error = None;
                 self.ending = None;
-                let prompt = self.ledger.next_prompt().map(Text::from);
+                let prompt = self.ledger.next_prompt();
                 self.ledger.start_turn(out, prompt, TurnOrigin::Prompt);
             }
             "turn.completed" => self.exec_completed(&line.usage.unwrap_or_default(), out),
@@ -208,7 +208,7 @@ impl Translator {
                 return Err(GatewayError::unsupported(name, "images in a prompt"));
             }
             // The prompt itself is the next process's stdin.
-            Command::Prompt(prompt) => self.ledger.prompt_sent(&prompt.text),
+            Command::Prompt(prompt) => self.ledger.prompt_sent(prompt),
             // SIGTERM would leave commands running that have no sandbox.
             Command::Interrupt | Command::Stop | Command::Finish => {
                 self.stopping = true;

@@ -181,7 +181,7 @@ impl Translator {
             None if !out.is_recording() => TurnOrigin::Agent,
             _ => TurnOrigin::Prompt,
         };
-        self.ledger.start_turn(out, prompt.map(Text::from), origin);
+        self.ledger.start_turn(out, prompt, origin);
         self.turn_is_known(out);
     }
 

@@ -45,11 +45,14 @@ impl JsonRpc {
 
     pub(super) fn start(
         &mut self,
-        open: Box<Open>,
+        mut open: Box<Open>,
         agent: AgentType,
         ticket: Ticket,
         out: &mut Outbox,
     ) {
+        if let Some(prompt) = &mut open.prompt {
+            prompt.message_id.get_or_insert_with(|| out.message_id());
+        }
         let new = NewSession {
             prompt: open.prompt.clone(),
             resume: open.session.clone(),
@@ -61,18 +64,23 @@ impl JsonRpc {
     }
 
     /// Gives a prompt to a session that runs and is shown.
-    fn go_on(&mut self, id: SessionId, open: Box<Open>, ticket: Ticket, out: &mut Outbox) {
+    fn go_on(&mut self, id: SessionId, mut open: Box<Open>, ticket: Ticket, out: &mut Outbox) {
         let Some(watch) = self.watches.get_mut(&id) else { return };
         if open.events {
             watch.show_events();
         }
-        let Some(prompt) = open.prompt.clone() else {
+        let Some(prompt) = &mut open.prompt else {
             return self.replies.give(ticket, Ok::<_, Fault>(opened(&id, None)), out);
         };
-        let text = prompt.text.clone();
-        let call = out.command(&id, Command::Prompt(prompt));
-        let (run, ticket) = if open.is_run { (Some(ticket), None) } else { (None, Some(ticket)) };
-        watch.prompted(call, &text, run);
+        let message_id = prompt.message_id.get_or_insert_with(|| out.message_id()).clone();
+        let call = out.command(&id, Command::Prompt(prompt.clone()));
+        let ticket = match open.is_run {
+            true => {
+                watch.prompted(call, message_id, ticket);
+                None
+            }
+            false => Some(ticket),
+        };
         self.calls.insert(call, Pending::Prompt(id, open, ticket));
     }
 
@@ -171,15 +179,13 @@ impl JsonRpc {
     ) {
         let id = &session.id;
         self.watches.insert(id.clone(), Watch::new(id.clone(), after));
-        let run = if open.is_run {
-            Some(ticket)
-        } else {
-            self.replies.give(ticket, Ok::<_, Fault>(opened(id, None)), out);
-            None
-        };
         self.show(session, after, open.events, is_partial(open), out);
-        if let (Some(prompt), Some(watch)) = (&open.prompt, self.watches.get_mut(id)) {
-            watch.prompted(call, &prompt.text, run);
+        let message_id = open.prompt.as_ref().and_then(|prompt| prompt.message_id.clone());
+        match (message_id, self.watches.get_mut(id)) {
+            (Some(message_id), Some(watch)) if open.is_run => {
+                watch.prompted(call, message_id, ticket);
+            }
+            _ => self.replies.give(ticket, Ok::<_, Fault>(opened(id, None)), out),
         }
         self.opened(id, out);
     }

@@ -1,8 +1,6 @@
 //! A session that this client watches: what is shown of it, and which turn answers which run.
 
-use std::collections::VecDeque;
-
-use agentwire_protocol::event::{Status, StatusChanged, TurnFailure, TurnOrigin, TurnStarted};
+use agentwire_protocol::event::{Status, StatusChanged, TurnFailure};
 use agentwire_protocol::{
     Call, ErrorCode, Event, EventKind, GatewayError, Json, MAIN_AGENT, SessionId, Text,
 };
@@ -14,9 +12,6 @@ use crate::front::Outbox;
 use crate::json::Scanner;
 use crate::jsonrpc::wire::Notification;
 
-/// How many prompts are remembered until their turns begin.
-const WAITING_LIMIT: usize = 1024;
-
 /// A session that this client watches.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -25,14 +20,14 @@ pub(super) struct Watch {
     view: Option<View>,
     /// The last event that counted for turns. Those that are shown again do not count again.
     counted: u64,
-    /// Prompts whose turn has not begun, in order.
-    waiting: VecDeque<Waiting>,
+    /// Runs whose turn has not begun.
+    waiting: Vec<Waiting>,
     /// The runs that the present turn answers.
     turn: Vec<Ticket>,
-    /// The present turn's prompt, until the agent has repeated it.
-    echo: Option<String>,
     /// The last result, until its turn is over.
     result: Option<String>,
+    /// Requests that are not told yet, and how they are told: those that a rule settles never are.
+    raised: Vec<(String, Json<'static>)>,
     /// Calls that wait for the end.
     kills: Vec<(Call, Ticket)>,
     /// Why it ended.
@@ -48,14 +43,12 @@ struct View {
     events: bool,
 }
 
-/// A prompt whose turn has not begun.
+/// A run whose turn has not begun.
 #[derive(Debug)]
 struct Waiting {
     call: Call,
-    text: String,
-    message_id: Option<String>,
-    /// None for a prompt whose result nobody waits for.
-    run: Option<Ticket>,
+    message_id: String,
+    run: Ticket,
 }
 
 /// A run that is over.
@@ -100,10 +93,10 @@ impl Watch {
             id,
             view: None,
             counted: after,
-            waiting: VecDeque::new(),
+            waiting: Vec::new(),
             turn: Vec::new(),
-            echo: None,
             result: None,
+            raised: Vec::new(),
             kills: Vec::new(),
             error: None,
             scanner: Scanner::new(),
@@ -128,33 +121,15 @@ impl Watch {
         }
     }
 
-    /// A prompt was sent.
-    pub(super) fn prompted(&mut self, call: Call, text: &str, run: Option<Ticket>) {
-        if self.waiting.len() >= WAITING_LIMIT {
-            let forgotten = self.waiting.iter().position(|prompt| prompt.run.is_none());
-            forgotten.and_then(|at| self.waiting.remove(at));
-        }
-        let text = text.to_owned();
-        self.waiting.push_back(Waiting { call, text, message_id: None, run });
-    }
-
-    /// The prompt was taken under that id.
-    pub(super) fn taken(&mut self, call: Call, reply: &Json<'_>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Taken {
-            message_id: String,
-        }
-        let waiting = self.waiting.iter_mut().find(|prompt| prompt.call == call);
-        if let (Some(waiting), Ok(taken)) = (waiting, reply.read::<Taken>()) {
-            waiting.message_id = Some(taken.message_id);
-        }
+    /// The prompt of a run was sent, under that id.
+    pub(super) fn prompted(&mut self, call: Call, message_id: String, run: Ticket) {
+        self.waiting.push(Waiting { call, message_id, run });
     }
 
     /// The prompt was refused. Gives the run that waits for it.
     pub(super) fn refused(&mut self, call: Call) -> Option<Ticket> {
         let at = self.waiting.iter().position(|prompt| prompt.call == call)?;
-        self.waiting.remove(at)?.run
+        Some(self.waiting.remove(at).run)
     }
 
     /// Somebody waits for the end.
@@ -202,8 +177,14 @@ impl Watch {
             return;
         }
         if let EventKind::RequestRaised(request) = &event.kind {
-            out.say_json(&Notification::new("request", RequestParams { session_id, request }));
+            let id = request.request_id.decode().into_owned();
+            let params = RequestParams { session_id, request };
+            self.raised.push((id, Json::of(&Notification::new("request", params))));
         } else if let EventKind::RequestSettled(settled) = &event.kind {
+            let id = settled.request_id.decode();
+            if self.raised.extract_if(.., |(raised, _)| *raised == id).next().is_some() {
+                return;
+            }
             let params = SettledParams {
                 session_id,
                 request_id: &settled.request_id,
@@ -215,10 +196,21 @@ impl Watch {
         }
     }
 
+    /// What became durable together was shown: what is asked still, is asked of the client.
+    pub(super) fn pause(&mut self, out: &mut Outbox) {
+        for (_, request) in self.raised.drain(..) {
+            out.say(request.get());
+        }
+    }
+
     fn count(&mut self, kind: &EventKind<'_>) -> Vec<Finished> {
         match kind {
             EventKind::TurnStarted(turn) => {
-                self.turn_started(turn);
+                // An agent may take several prompts into one turn.
+                for id in &turn.message_ids {
+                    let run = self.take(&id.decode());
+                    self.turn.extend(run);
+                }
                 Vec::new()
             }
             EventKind::TurnCompleted(_) => self.turn_over(None),
@@ -251,66 +243,37 @@ impl Watch {
         }
     }
 
-    fn turn_started(&mut self, turn: &TurnStarted<'_>) {
-        let Some(prompt) = &turn.prompt else {
-            if turn.origin == TurnOrigin::Prompt {
-                self.turn.extend(self.waiting.pop_front().and_then(|prompt| prompt.run));
-            }
-            return;
-        };
-        let prompt = prompt.decode();
-        // An agent that took several prompts into one turn has joined their texts.
-        let mut rest = Some(&*prompt);
-        while let Some(text) = rest {
-            let Some((at, left)) = self.next(text) else { break };
-            rest = left;
-            self.turn.extend(self.waiting.remove(at).and_then(|prompt| prompt.run));
-        }
-        self.echo = Some(prompt.into_owned());
-    }
-
-    /// The prompt that this text is or begins with, and what is left then.
-    fn next<'t>(&self, text: &'t str) -> Option<(usize, Option<&'t str>)> {
-        let whole = self.waiting.iter().position(|prompt| prompt.text == text);
-        whole.map(|at| (at, None)).or_else(|| {
-            self.waiting.iter().enumerate().find_map(|(at, prompt)| {
-                let left = text.strip_prefix(&prompt.text)?.strip_prefix("\n\n")?;
-                Some((at, Some(left)))
-            })
-        })
-    }
-
     fn status(&mut self, status: &StatusChanged<'_>) -> Vec<Finished> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Details {
             message_id: String,
         }
-        let Some(message) = &status.message else { return Vec::new() };
-        let message = message.decode();
-        if status.status == Status::Prompted {
-            // A prompt that joins a turn shares its result; the turn's own is only repeated.
-            if self.echo.as_deref() == Some(&*message) {
-                self.echo = None;
-            } else if let Some((at, None)) = self.next(&message) {
-                self.turn.extend(self.waiting.remove(at).and_then(|prompt| prompt.run));
-            }
-        } else if status.status == Status::Queue && message == "cancelled" {
-            let details = status.details.as_ref();
-            let named = details.and_then(|details| details.read::<Details>().ok());
-            let at = named.and_then(|Details { message_id }| {
-                let id = Some(message_id);
-                self.waiting.iter().position(|prompt| prompt.message_id == id)
-            });
-            let run = at.and_then(|at| self.waiting.remove(at)).and_then(|prompt| prompt.run);
-            let error = || GatewayError::new(ErrorCode::Conflict, "the prompt was cancelled");
-            return run.into_iter().map(|run| (run, Err(error()))).collect();
+        let is_cancelled = match (status.status, &status.message) {
+            (Status::Prompted, _) => false,
+            (Status::Queue, Some(message)) if *message == *"cancelled" => true,
+            _ => return Vec::new(),
+        };
+        let details = status.details.as_ref().and_then(|details| details.read::<Details>().ok());
+        let Some(run) = details.and_then(|details| self.take(&details.message_id)) else {
+            return Vec::new();
+        };
+        if is_cancelled {
+            let error = GatewayError::new(ErrorCode::Conflict, "the prompt was cancelled");
+            return vec![(run, Err(error))];
         }
+        // A prompt that joins a turn shares its result.
+        self.turn.push(run);
         Vec::new()
     }
 
+    /// The run whose prompt has that id.
+    fn take(&mut self, message_id: &str) -> Option<Ticket> {
+        let at = self.waiting.iter().position(|prompt| prompt.message_id == message_id)?;
+        Some(self.waiting.remove(at).run)
+    }
+
     fn turn_over(&mut self, died: Option<String>) -> Vec<Finished> {
-        self.echo = None;
         let outcome = match (died, self.result.take()) {
             (None, Some(result)) => Ok(with_session(&result, &self.id)),
             (None, None) => Err(failed("the turn ended without a result".to_owned())),
@@ -323,7 +286,7 @@ impl Watch {
     pub(super) fn end(self) -> Vec<Finished> {
         let error =
             self.error.unwrap_or_else(|| "the session ended before the turn did".to_owned());
-        let waiting = self.waiting.into_iter().filter_map(|prompt| prompt.run);
+        let waiting = self.waiting.into_iter().map(|prompt| prompt.run);
         let runs = self.turn.into_iter().chain(waiting);
         let runs = runs.map(|run| (run, Err(failed(error.clone()))));
         let kills = self.kills.into_iter().map(|(_, ticket)| (ticket, Ok(Json::checked("{}"))));
