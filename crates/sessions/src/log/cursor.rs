@@ -51,7 +51,15 @@ struct Elsewhere {
 /// The version of the store, and who ran the session then.
 struct Known {
     version: Option<u64>,
-    owner: Option<String>,
+    owner: Option<Owner>,
+}
+
+/// Who runs a session.
+enum Owner {
+    /// The process of that name.
+    Named(String),
+    /// This one: the store is ours alone.
+    Here,
 }
 
 enum Found {
@@ -104,12 +112,15 @@ impl Cursor {
             }
             match &mut self.source {
                 Source::Here(live, progress) => {
-                    let Progress { last, ended } = *progress.borrow_and_update();
+                    let Progress { last, ended, is_whole } = *progress.borrow_and_update();
                     if last > self.position {
                         if let Some(batch) = live.after(self.position) {
                             return self.hand_out(batch).map(Some);
                         }
                         self.look(catch_up);
+                    } else if ended && !is_whole {
+                        // Whoever ran it failed; its end is told by whoever closes it.
+                        self.source = Source::Elsewhere(Elsewhere::now());
                     } else if ended || progress.changed().await.is_err() {
                         return Ok(None);
                     }
@@ -210,7 +221,11 @@ fn look(
         Some(known) if version.is_some() && version == known.version => (known.owner, false),
         Some(_) | None => (owner(store, session)?, true),
     };
-    let runs = !shut && owner.as_deref().is_some_and(|name| store.is_alive(name));
+    let is_alive = |owner: &Owner| match owner {
+        Owner::Named(name) => store.is_alive(name),
+        Owner::Here => true,
+    };
+    let runs = !shut && owner.as_ref().is_some_and(is_alive);
     // Last: an owner that was gone before has added nothing since.
     if changed || !runs {
         let batches = store.read(session, after, READ_BYTES)?;
@@ -221,12 +236,12 @@ fn look(
     Ok(if runs { Found::Quiet(Known { version, owner }) } else { Found::End })
 }
 
-/// Who runs a session, by its record.
-fn owner(store: &dyn Store, session: &SessionId) -> Result<Option<String>, StoreError> {
+/// Who runs a session, by its record; nobody, if it has ended.
+fn owner(store: &dyn Store, session: &SessionId) -> Result<Option<Owner>, StoreError> {
     Ok(store
         .session(session)?
         .filter(|record| record.summary.state != SessionState::Ended)
-        .and_then(|record| record.owner))
+        .map(|record| record.owner.map_or(Owner::Here, Owner::Named)))
 }
 
 impl fmt::Debug for Cursor {
