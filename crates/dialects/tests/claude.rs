@@ -471,10 +471,14 @@ fn interrupt_and_stop_do_not_wait() {
         live.command(json!({ "command": "interrupt" }))[0]["request"],
         json!({ "subtype": "interrupt" })
     );
+    assert_eq!(
+        live.command(json!({ "command": "interrupt", "cancelQueued": true }))[0]["request"],
+        json!({ "subtype": "interrupt", "cancel_queued": true })
+    );
     let stop = live.command(json!({ "command": "stop" }));
     assert_eq!(stop[0]["request"]["subtype"], "end_session");
     assert_eq!(live.seen.actions, [Action::CloseStdin]);
-    assert_eq!(live.seen.replies.len(), 2);
+    assert_eq!(live.seen.replies.len(), 3);
 }
 
 #[test]
@@ -494,6 +498,14 @@ fn queries_and_changes_reply_with_what_the_agent_says() {
         ),
         (
             query("setMaxThinkingTokens", json!([null])),
+            json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": null }),
+        ),
+        (
+            json!({ "command": "configure", "model": null }),
+            json!({ "subtype": "set_model", "model": null }),
+        ),
+        (
+            json!({ "command": "configure", "maxThinkingTokens": null }),
             json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": null }),
         ),
         (

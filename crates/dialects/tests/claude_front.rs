@@ -8,9 +8,9 @@ use agentwire_protocol::event::{
     SettledBy, input_digest,
 };
 use agentwire_protocol::{
-    AgentType, Call, Command, ErrorCode, Event, EventKind, GatewayError, Json, Lines, Native,
-    NativeLine, NewSession, Prompt, SessionId, SessionState, SessionSummary, Settlement, Stream,
-    Text,
+    AgentType, Call, Command, Configure, ErrorCode, Event, EventKind, GatewayError, Json, Lines,
+    Native, NativeLine, NewSession, Prompt, SessionId, SessionState, SessionSummary, Settlement,
+    Stream, Text,
 };
 use serde_json::{Value, json};
 
@@ -367,14 +367,39 @@ fn a_bad_line_gets_an_error_with_its_id_and_nothing_else_happens() {
 fn what_is_asked_while_a_turn_runs_is_answered() {
     let mut wire = Wire::running(false);
     let (call, ask) = asked(&wire.line(&control("r1", &json!({ "subtype": "interrupt" }))));
-    assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Interrupt));
+    assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Interrupt { cancel_queued: false }));
     let told = said(&wire.reply(call, Ok(Reply::Done(Json::checked("{}")))));
     assert_eq!(told[0]["response"]["response"], json!({ "still_queued": [] }));
+
+    let cancel = json!({ "subtype": "interrupt", "cancel_queued": true });
+    let (call, ask) = asked(&wire.line(&control("r1", &cancel)));
+    assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Interrupt { cancel_queued: true }));
+    let done = Json::checked(r#"{"stillQueued":["a"],"cancelled":["b","c"]}"#);
+    let told = said(&wire.reply(call, Ok(Reply::Done(done))));
+    let expected = json!({ "still_queued": ["a"], "cancelled": ["b", "c"] });
+    assert_eq!(told[0]["response"]["response"], expected);
 
     let (call, _) =
         asked(&wire.line(&control("r2", &json!({ "subtype": "set_model", "model": "m" }))));
     let told = said(&wire.reply(call, Ok(Reply::Done(Json::checked("{}")))));
     assert_eq!(told[0]["response"]["response"], json!({ "model": "m" }));
+    for model in [json!({}), json!({ "model": null }), json!({ "model": "default" })] {
+        let mut request = json!({ "subtype": "set_model" });
+        request
+            .as_object_mut()
+            .expect("an object")
+            .extend(model.as_object().cloned().expect("one"));
+        let (_, ask) = asked(&wire.line(&control("r2", &request)));
+        let change = Configure { model: Some(None), ..Configure::default() };
+        assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Configure(change)), "{request}");
+    }
+    for tokens in [None, Some(7)] {
+        let request =
+            json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens });
+        let (_, ask) = asked(&wire.line(&control("r2", &request)));
+        let change = Configure { max_thinking_tokens: Some(tokens), ..Configure::default() };
+        assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Configure(change)));
+    }
 
     let (call, ask) = asked(&wire.line(&control("r3", &json!({ "subtype": "get_settings" }))));
     let Ask::Command(_, Command::Query { method, args }) = ask else { panic!("no query") };

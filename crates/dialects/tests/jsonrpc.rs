@@ -15,7 +15,8 @@ use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::front::{Ask, Effect, Front as _, Outbox, Reply};
 use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_protocol::{
-    AgentType, Call, Command, ErrorCode, Event, GatewayError, Json, SessionId, SessionSummary,
+    AgentType, Call, Command, Configure, ErrorCode, Event, GatewayError, Json, SessionId,
+    SessionSummary,
 };
 use serde_json::{Value, json};
 
@@ -463,7 +464,7 @@ fn a_session_that_is_over_is_resumed_and_what_follows_waits() {
     let Ask::Start(new) = wire.start(2) else { panic!("no start") };
     assert_eq!((new.agent, new.resume), (AgentType::Codex, Some(SessionId::from(SESSION))));
     assert!(matches!(wire.command().1, Command::Prompt(_)));
-    assert_eq!(wire.command().1, Command::Interrupt);
+    assert_eq!(wire.command().1, Command::Interrupt { cancel_queued: false });
     // What was before is learned from, not shown.
     wire.seq = 0;
     wire.turn_starts_with(&[]);
@@ -618,16 +619,19 @@ fn control_requests_are_commands() {
         wire
     };
     let command = |request: Value| control(request).command().1;
-    assert_eq!(command(json!({ "subtype": "interrupt" })), Command::Interrupt);
-    let Command::Configure(change) = command(json!({ "subtype": "set_model", "model": "m" }))
-    else {
-        panic!("no change");
-    };
-    assert_eq!(change.model.as_deref(), Some("m"));
-    assert!(matches!(
-        command(json!({ "subtype": "set_model", "model": null })),
-        Command::Query { .. }
-    ));
+    for cancel_queued in [false, true] {
+        assert_eq!(
+            command(json!({ "subtype": "interrupt", "cancel_queued": cancel_queued })),
+            Command::Interrupt { cancel_queued }
+        );
+    }
+    for (asked, model) in
+        [(json!("m"), Some("m".to_owned())), (json!(null), None), (json!("default"), None)]
+    {
+        let change = Configure { model: Some(model), ..Configure::default() };
+        let request = json!({ "subtype": "set_model", "model": asked });
+        assert_eq!(command(request), Command::Configure(change));
+    }
     let Command::Configure(change) =
         command(json!({ "subtype": "set_permission_mode", "mode": "plan" }))
     else {

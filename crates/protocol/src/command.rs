@@ -27,7 +27,10 @@ pub enum Command {
     /// Work on this.
     Prompt(Prompt),
     /// Stop working on it; the session stays.
-    Interrupt,
+    Interrupt {
+        /// Prompts that wait are given up too; else they stay.
+        cancel_queued: bool,
+    },
     /// End the session.
     Stop,
     /// End the session once its work is done: no more prompts come, and nobody is left to ask.
@@ -59,7 +62,7 @@ impl Command {
             Self::Start(_) => "start",
             Self::Attach { .. } => "attach",
             Self::Prompt(_) => "prompt",
-            Self::Interrupt => "interrupt",
+            Self::Interrupt { .. } => "interrupt",
             Self::Stop => "stop",
             Self::Finish => "finish",
             Self::Settle(_) => "settle",
@@ -120,22 +123,32 @@ pub struct Image {
     pub data: String,
 }
 
-/// What to change in a running session.
+/// What to change in a running session. What is left out stays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Configure {
-    /// The model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    /// The model; `null` goes back to the one that the session was started with.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub model: Option<Option<String>>,
     /// When to ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_mode: Option<ApprovalMode>,
     /// The agent's own name of a permission mode; wins over `approvalMode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
-    /// How many tokens of reasoning a step may take.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_thinking_tokens: Option<u32>,
+    /// How many tokens of reasoning a step may take; `null` goes back to what the session was started
+    /// with.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub max_thinking_tokens: Option<Option<u32>>,
+}
+
+/// Reads a field of which `null` says something else than its absence.
+pub fn given<'de, T, D>(field: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    Option::deserialize(field).map(Some)
 }
 
 /// An answer to a request, as it stands on the wire.
@@ -330,7 +343,9 @@ impl CommandFrame {
             }
             "attach" => Command::Attach { after: read::<AttachFields>(text)?.after },
             "prompt" => Command::Prompt(read(text)?),
-            "interrupt" => Command::Interrupt,
+            "interrupt" => {
+                Command::Interrupt { cancel_queued: read::<InterruptFields>(text)?.cancel_queued }
+            }
             "stop" => Command::Stop,
             "finish" => Command::Finish,
             "settle" => Command::Settle(read(text)?),
@@ -384,6 +399,13 @@ struct Head {
 struct AttachFields {
     #[serde(default)]
     after: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InterruptFields {
+    #[serde(default)]
+    cancel_queued: bool,
 }
 
 #[derive(Deserialize)]

@@ -194,14 +194,38 @@ impl SessionConfig {
         shown
     }
 
-    /// What is kept to resume the session: no variables and no headers, since those hold secrets.
+    /// What is kept to resume the session: nothing that may hold secrets (variables, headers, the
+    /// agent's own arguments and options), and nothing that only the client of that time can answer
+    /// (hooks, MCP servers that it hosts).
     pub fn kept(&self) -> Self {
-        let mut kept = Self { env: None, ..self.clone() };
-        for server in kept.mcp_servers.iter_mut().flat_map(BTreeMap::values_mut) {
-            server.env = BTreeMap::new();
-            server.headers = BTreeMap::new();
+        let mut kept = Self {
+            env: None,
+            hooks: None,
+            native_args: None,
+            native_options: None,
+            ..self.clone()
+        };
+        if let Some(servers) = &mut kept.mcp_servers {
+            servers.retain(|_, server| !server.is_hosted());
+            for server in servers.values_mut() {
+                server.env = BTreeMap::new();
+                server.headers = BTreeMap::new();
+            }
         }
+        kept.mcp_servers = kept.mcp_servers.filter(|servers| !servers.is_empty());
         kept
+    }
+
+    /// What is not kept, or not whole: it must come with each start.
+    pub fn unkept(&self) -> Self {
+        Self {
+            env: self.env.clone(),
+            hooks: self.hooks.clone(),
+            mcp_servers: self.mcp_servers.clone(),
+            native_args: self.native_args.clone(),
+            native_options: self.native_options.clone(),
+            ..Self::default()
+        }
     }
 
     /// Only what the specification has.
@@ -266,6 +290,13 @@ pub struct McpServer {
     /// Headers to send there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+}
+
+impl McpServer {
+    /// Whether the client hosts it.
+    pub fn is_hosted(&self) -> bool {
+        self.kind.as_deref() == Some("sdk")
+    }
 }
 
 /// A kind of subagent.
@@ -377,8 +408,10 @@ pub struct NewSession {
     pub native_resume: Option<String>,
     /// The id it shall have; a new one, if left out.
     pub id: Option<SessionId>,
-    /// What it runs with. Of a session that is resumed, what is left out stays as it was.
+    /// What it runs with. Of a session that is resumed or forked, what is left out stays as it was.
     pub config: SessionConfig,
+    /// `config` is the whole: of a session that is resumed or forked nothing stays but its directory.
+    pub replaces_config: bool,
     /// Sent twice, it counts once.
     pub key: Option<String>,
 }
@@ -394,6 +427,7 @@ impl NewSession {
             native_resume: None,
             id: None,
             config: SessionConfig::default(),
+            replaces_config: false,
             key: None,
         }
     }

@@ -10,8 +10,8 @@ use agentwire_protocol::event::{
     SessionEndReason, SessionEnded, TextChunk, ToolStarted, UsageReported,
 };
 use agentwire_protocol::{
-    Answer, Command, CommandFrame, ErrorCode, Event, EventKind, GatewayError, Json, Lines, Native,
-    NativeLine, Profile, Settlement, Stream, Text,
+    Answer, Command, CommandFrame, Configure, ErrorCode, Event, EventKind, GatewayError, Json,
+    Lines, Native, NativeLine, Profile, Settlement, Stream, Text,
 };
 use proptest::prelude::*;
 
@@ -86,7 +86,13 @@ fn error_codes_are_written_as_they_are_named() {
 #[test]
 fn command_frames_are_read_by_name() {
     let read = |text| CommandFrame::from_json(text).map(|frame| frame.command);
-    assert_eq!(read(r#"{"id":"c1","command":"interrupt"}"#), Ok(Command::Interrupt));
+    let interrupt = |cancel_queued| Ok(Command::Interrupt { cancel_queued });
+    assert_eq!(read(r#"{"id":"c1","command":"interrupt"}"#), interrupt(false));
+    assert_eq!(read(r#"{"command":"interrupt","cancelQueued":true}"#), interrupt(true));
+    let change = |model| Ok(Command::Configure(Configure { model, ..Configure::default() }));
+    assert_eq!(read(r#"{"command":"configure"}"#), change(None));
+    assert_eq!(read(r#"{"command":"configure","model":null}"#), change(Some(None)));
+    assert_eq!(read(r#"{"command":"configure","model":"m"}"#), change(Some(Some("m".into()))));
     assert_eq!(read(r#"{"id":7,"command":"attach","after":5}"#), Ok(Command::Attach { after: 5 }));
     let query = read(r#"{"command":"query","method":"setModel","args":["opus",{"a":1}]}"#);
     let args = vec![Json::checked("\"opus\""), Json::checked("{\"a\":1}")];

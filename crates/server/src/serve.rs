@@ -30,7 +30,7 @@ const CALLS_WAIT: usize = 8 << 20;
 const OPEN_CALLS: usize = 1024;
 
 /// How long sessions may take to end once they are told to stop.
-const STOPPING: Duration = Duration::from_secs(6);
+const STOPPING: Duration = Duration::from_secs(8);
 
 /// How long the last words may take to get out.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -12,6 +12,7 @@ mod limits;
 pub mod policy;
 mod requests;
 mod stderr;
+mod taken;
 
 use agentwire_protocol::{
     Command, ErrorCode, GatewayError, Json, SessionId, SessionState, SessionSummary,
@@ -21,6 +22,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub(crate) use actor::{Actor, Parts, storage};
 pub(crate) use agent::{Origin, Plan};
 pub(crate) use book::Book;
+pub(crate) use commands::check_prompt;
 pub(crate) use core::Core;
 pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;

@@ -190,6 +190,8 @@ async fn session(
         id: asked.session_id.as_deref().map(SessionId::from),
         fork: asked.fork,
         config: asked.config.clone(),
+        // The command line and `initialize` say all there is, as with the program itself.
+        replaces_config: true,
         ..NewSession::of(agent)
     };
     // What subagents say is heard of only by who asks for it; in `initialize` it may be asked for too.

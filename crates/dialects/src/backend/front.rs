@@ -9,9 +9,9 @@ mod session;
 use std::collections::BTreeMap;
 
 use agentwire_protocol::event::SessionEndReason;
-use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{
-    AgentType, Call, Command, Event, EventKind, GatewayError, Json, SessionId, Settlement,
+    AgentType, Call, Command, Event, EventKind, GatewayError, Json, SessionConfig, SessionId,
+    Settlement,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -38,8 +38,8 @@ pub struct Backend {
 enum Asked {
     Create {
         id: Option<String>,
-        /// What the log does not keep whole, and a resumed session needs again.
-        servers: Option<BTreeMap<String, McpServer>>,
+        /// What the log does not keep, and a resumed session needs again.
+        carried: Box<SessionConfig>,
         partial: bool,
     },
     /// A session goes on with what was sent to it.
@@ -89,7 +89,7 @@ impl Backend {
                 let new = message.payload::<Create>()?.session(self.agent)?;
                 let asked = Asked::Create {
                     id: message.id.clone(),
-                    servers: new.config.mcp_servers.clone(),
+                    carried: Box::new(new.config.unkept()),
                     partial: new.config.include_partial_messages == Some(true),
                 };
                 let call = out.ask(Ask::Start(Box::new(new)));
@@ -238,10 +238,10 @@ impl Front for Backend {
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
         match (self.calls.remove(&call), reply) {
             (
-                Some(Asked::Create { id, servers, partial }),
+                Some(Asked::Create { id, carried, partial }),
                 Ok(Reply::Started { session, after }),
             ) => {
-                let state = Session::new(&session.id, session.agent_type, servers, partial);
+                let state = Session::new(&session.id, session.agent_type, *carried, partial);
                 self.created(id.as_deref(), &session.id, after, state, out);
             }
             (Some(Asked::Create { id, .. }), Err(error)) => {

@@ -62,7 +62,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     if let Some(settings) = sandbox(config) {
         launch.option("--settings", json!({ "sandbox": settings }));
     }
-    let servers = servers(config, |server| !is_hosted(server));
+    let servers = servers(config, |server| !server.is_hosted());
     if !servers.is_empty() {
         // A file, not argv: servers have secrets in `env` and `headers`.
         launch.files.insert("mcp.json".to_owned(), json!({ "mcpServers": servers }).to_string());
@@ -136,7 +136,7 @@ pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&str, Json<'static>
     if let Some(format) = &config.output_format {
         request.insert("jsonSchema", format.schema.clone());
     }
-    let hosted: Vec<_> = servers(config, is_hosted).into_keys().collect();
+    let hosted: Vec<_> = servers(config, McpServer::is_hosted).into_keys().collect();
     if !hosted.is_empty() {
         request.insert("sdkMcpServers", Json::of(&hosted));
     }
@@ -147,10 +147,6 @@ pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&str, Json<'static>
         request.insert(name, value.clone());
     }
     request
-}
-
-fn is_hosted(server: &McpServer) -> bool {
-    server.kind.as_deref() == Some("sdk")
 }
 
 fn servers(

@@ -67,7 +67,7 @@ impl Unified {
                 (Ask::Session(session), Then::Follow(profile, Some(after)))
             }
             command @ (Command::Prompt(_)
-            | Command::Interrupt
+            | Command::Interrupt { .. }
             | Command::Stop
             | Command::Finish
             | Command::Settle(_)

@@ -35,7 +35,7 @@ fn a_prompt_is_answered_by_messages_alone() {
 fn an_interrupt_is_told() {
     let mut client = Client::with_session();
     client.say("session.interrupt", "i", "{}");
-    assert_eq!(client.command(), Command::Interrupt);
+    assert_eq!(client.command(), Command::Interrupt { cancel_queued: false });
     client.done("{}");
     is(&client.frame(), "session.interrupted", "i");
     // Nothing is left to interrupt.
@@ -101,8 +101,9 @@ fn an_agent_that_dies_is_an_error_of_its_session() {
 
 #[test]
 fn a_session_that_is_over_goes_on_with_the_next_prompt() {
-    let servers = r#"{"s":{"command":"a","env":{"KEY":"secret"}}}"#;
-    let mut client = Client::with_options(&format!(r#"{{"model":"m","mcp_servers":{servers}}}"#));
+    let carried =
+        r#""mcp_servers":{"s":{"command":"a","env":{"KEY":"secret"}}},"hooks":{"Stop":[{}]}"#;
+    let mut client = Client::with_options(&format!(r#"{{"model":"m",{carried}}}"#));
     over(&mut client);
     send(&mut client, "s1", "again");
     let new = client.start_of();
@@ -112,7 +113,10 @@ fn a_session_that_is_over_goes_on_with_the_next_prompt() {
     let config = serde_json::to_value(&new.config).expect("JSON");
     assert_eq!(
         config,
-        json!({ "mcpServers": { "s": { "command": "a", "env": { "KEY": "secret" } } } })
+        json!({
+            "mcpServers": { "s": { "command": "a", "env": { "KEY": "secret" } } },
+            "hooks": { "Stop": [{}] },
+        })
     );
     // What comes meanwhile waits.
     send(&mut client, "s2", "and again");
@@ -121,7 +125,7 @@ fn a_session_that_is_over_goes_on_with_the_next_prompt() {
     client.started(9);
     assert_eq!(client.command(), Command::Prompt(Prompt::text("and again")));
     client.done("{}");
-    assert_eq!(client.command(), Command::Interrupt);
+    assert_eq!(client.command(), Command::Interrupt { cancel_queued: false });
     client.done("{}");
     is(&client.frame(), "session.interrupted", "i");
 }

@@ -23,6 +23,7 @@ use super::core::{Core, Effect, ended};
 use super::limits::{Limits, Reached};
 use super::policy::Policy;
 use super::stderr;
+use super::taken::Taken;
 use super::{Answered, Message};
 use crate::bridge::{Bridge, Heard};
 use crate::log::{Committed, EventLog, LogWriter};
@@ -63,6 +64,8 @@ pub(crate) struct Parts {
 pub(crate) struct Actor {
     pub(super) plan: Plan,
     pub(super) config: SessionConfig,
+    /// What it was when this run of the session began.
+    pub(super) first: SessionConfig,
     pub(super) tape: Tape,
     pub(super) core: Core,
     pub(super) policy: Policy,
@@ -81,7 +84,7 @@ pub(crate) struct Actor {
     in_flight: Option<InFlight>,
     pub(super) keys: Vec<(String, String)>,
     /// Message ids of prompts that were taken.
-    pub(super) taken: BTreeSet<String>,
+    pub(super) taken: Taken,
     /// Prompts that wait for their process, where one process serves one turn.
     pub(super) prompts: VecDeque<String>,
     /// Prompts that wait until somebody allows to go past a limit.
@@ -95,6 +98,8 @@ pub(crate) struct Actor {
     /// The turn that is to end by it.
     braked: Option<u64>,
     pub(super) ending: Option<(SessionEndReason, Option<String>)>,
+    /// Somebody wants it to end whatever it does.
+    pub(super) is_stopping: bool,
     pub(super) is_over: bool,
     is_abandoned: bool,
     /// No client is left who could prompt or answer.
@@ -119,6 +124,7 @@ struct InFlight {
     committed: Pin<Box<Committed>>,
     effects: Vec<Effect>,
     summary: SessionSummary,
+    keys: usize,
 }
 
 impl Actor {
@@ -128,6 +134,7 @@ impl Actor {
         Self {
             limits: Limits::new(&parts.config, price),
             plan: parts.plan,
+            first: parts.config.clone(),
             config: parts.config,
             tape: parts.tape,
             core: parts.core,
@@ -144,7 +151,7 @@ impl Actor {
             next_call: 1,
             in_flight: None,
             keys: parts.keys,
-            taken: BTreeSet::new(),
+            taken: Taken::default(),
             prompts: VecDeque::new(),
             held: VecDeque::new(),
             reached: None,
@@ -153,6 +160,7 @@ impl Actor {
             escalation: None,
             braked: None,
             ending: None,
+            is_stopping: false,
             is_over: false,
             is_abandoned: false,
             is_alone: false,
@@ -193,6 +201,7 @@ impl Actor {
         }
         let _ = started.send(opened);
         loop {
+            self.take_changes();
             self.tend_hooks();
             self.settle_raised();
             self.keep_limits();
@@ -269,7 +278,7 @@ impl Actor {
             return self.reply(call, Err(storage(error)));
         }
         let before = self.core.effects.len();
-        let ends_turn = matches!(message.command, Command::Interrupt | Command::Stop);
+        let ends_turn = matches!(message.command, Command::Interrupt { .. } | Command::Stop);
         if let Err(error) = self.command(call, message.command) {
             self.core.effects.push(Effect::Reply(call, Err(error)));
         }
@@ -294,7 +303,7 @@ impl Actor {
     /// The hub is gone: the session must not outlive it.
     fn abandoned(&mut self) {
         self.is_abandoned = true;
-        if self.ending.is_none() {
+        if !self.is_stopping {
             let _ = self.command(NOBODY, Command::Stop);
         }
     }
@@ -374,6 +383,7 @@ impl Actor {
         }
         self.tape.end(exit, &mut self.core);
         self.core.book.process_ended();
+        self.core.changes.retain(|change| change.is_taken);
         self.escalation = None;
         self.limit_is_moot("the agent ended");
         // What the agent was last told, it will not answer.
@@ -438,6 +448,10 @@ impl Actor {
             return;
         }
         self.is_over = true;
+        // What it still says, nobody hears; dropped, it is killed.
+        self.process = None;
+        self.prompts.clear();
+        self.wants_process = false;
         self.limit_is_moot("the session ended");
         self.end_hooks(TurnFailure::Died, "the session ended");
         self.tend_hooks();
@@ -465,12 +479,19 @@ impl Actor {
         record.summary.updated_at = self.core.journal.timestamp().to_owned();
         let summary = record.summary.clone();
         let append = Append { batch, record: record.clone(), keys: std::mem::take(&mut self.keys) };
+        let keys = append.keys.len();
         self.core.book.changed = false;
         self.in_flight = Some(InFlight {
             committed: Box::pin(self.writer.submit(append)),
             effects: std::mem::take(&mut self.core.effects),
             summary,
+            keys,
         });
+    }
+
+    /// How many keys are not known to be durable yet, beside those that gather.
+    pub(super) fn keys_in_flight(&self) -> usize {
+        self.in_flight.as_ref().map_or(0, |in_flight| in_flight.keys)
     }
 
     /// Makes the session's beginning durable. If there is no room, whoever starts the session hears of
@@ -678,7 +699,7 @@ pub(super) const NOBODY: Call = Call(0);
 /// What makes an agent stop is taken at any time.
 fn is_brake(command: &Command) -> bool {
     match command {
-        Command::Interrupt | Command::Stop | Command::Finish => true,
+        Command::Interrupt { .. } | Command::Stop | Command::Finish => true,
         Command::Settle(settlement) => {
             settlement.behavior == Some(agentwire_protocol::command::Behavior::Deny)
         }

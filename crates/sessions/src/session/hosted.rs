@@ -98,7 +98,11 @@ impl Actor {
         }
         self.message_answered(raised, answer.clone())?;
         if matches!(answer, Answer::Deny { interrupt: true, .. }) && self.core.book.is_busy() {
-            self.tape.command(NOBODY, &Command::Interrupt, &mut self.core)?;
+            self.tape.command(
+                NOBODY,
+                &Command::Interrupt { cancel_queued: false },
+                &mut self.core,
+            )?;
             self.escalate();
         }
         Ok(())

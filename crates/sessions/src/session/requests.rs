@@ -266,8 +266,7 @@ impl Actor {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
         let id = prompt.message_id.clone().unwrap_or_default();
-        self.remember(&id);
-        self.queued(&prompt.text, &id);
+        self.queued(&id);
         self.held.push_back(prompt);
         let reply = Json::of(&serde_json::json!({ "messageId": id }));
         self.core.effects.push(Effect::Reply(call, Ok(reply)));
@@ -323,8 +322,8 @@ impl Actor {
         if allow {
             self.limits.extend(reached.name);
             for prompt in std::mem::take(&mut self.held) {
-                if let Err(error) = self.offer(NOBODY, prompt) {
-                    self.core.error(error.code.as_str(), error.message);
+                if let Err(error) = self.offer(NOBODY, prompt.clone()) {
+                    self.fail_prompt(prompt, TurnFailure::Error, &error.message);
                 }
             }
         } else if self.core.book.record.open.turn.is_some() {
@@ -356,7 +355,8 @@ impl Actor {
     /// Ends the turn, which then has failed for that reason.
     pub(super) fn cut_off(&mut self, failure: TurnFailure, message: String) {
         self.core.cut = Some((failure, message));
-        let _ = self.tape.command(NOBODY, &Command::Interrupt, &mut self.core);
+        let _ =
+            self.tape.command(NOBODY, &Command::Interrupt { cancel_queued: false }, &mut self.core);
         self.escalate();
     }
 

@@ -19,7 +19,7 @@ async fn an_interrupt_withdraws_hooks_and_denies_what_they_held() {
     for agent in [CODEX, ACP] {
         let mut session = Session::start(agent, config(&hooks(&["PreToolUse"])), "ASK").await;
         let hook = session.hook("PreToolUse").await.request_id.to_string();
-        session.handle.send(Command::Interrupt).await.unwrap();
+        session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
         let settled = session.settled(&hook).await;
         assert_eq!((settled.outcome, settled.by), (RequestOutcome::Withdrawn, SettledBy::Gateway));
         let permission = session.request().await;

@@ -67,7 +67,7 @@ async fn a_prompt_that_is_blocked_while_a_turn_runs_fails_after_it() {
     session.prompt("BLOCKED").await;
     let hook = session.hook("UserPromptSubmit").await;
     session.answer(&hook, &json!({ "decision": "block", "reason": "no" })).await;
-    session.handle.send(Command::Interrupt).await.unwrap();
+    session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
     let first = session.failed().await;
     assert_eq!((first.turn_number, first.reason), (1, TurnFailure::Interrupted));
     let second = session.failed().await;
@@ -84,7 +84,7 @@ async fn an_interrupt_gives_up_the_prompt_that_waits_and_the_session_goes_on() {
             |summary: &agentwire_protocol::SessionSummary| summary.state == SessionState::Working;
         session.handle.until(waits).await;
         let asked = std::time::Instant::now();
-        session.handle.send(Command::Interrupt).await.unwrap();
+        session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
         assert!(
             asked.elapsed() < std::time::Duration::from_secs(5),
             "an interrupt waits for nobody"

@@ -1,8 +1,7 @@
 //! One session of a client: it runs, it is over and goes on with the next prompt, or it is killed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{
     AgentType, Command, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionConfig, SessionId,
 };
@@ -20,7 +19,8 @@ const WAITING_LIMIT: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Session {
     agent: AgentType,
-    servers: Option<BTreeMap<String, McpServer>>,
+    /// What the log does not keep, and a resumed session needs again.
+    carried: SessionConfig,
     life: Life,
     /// What came while it could not be done.
     waiting: VecDeque<(Option<String>, Op)>,
@@ -55,7 +55,7 @@ impl Op {
     fn command(&self) -> Result<Command, String> {
         match self {
             Self::Send(text) => Ok(Command::Prompt(Prompt::text(text.clone()))),
-            Self::Interrupt => Ok(Command::Interrupt),
+            Self::Interrupt => Ok(Command::Interrupt { cancel_queued: false }),
             Self::Kill => Ok(Command::Stop),
             Self::Query(method, args) => method.command(args),
         }
@@ -66,12 +66,12 @@ impl Session {
     pub(super) fn new(
         id: &SessionId,
         agent: AgentType,
-        servers: Option<BTreeMap<String, McpServer>>,
+        carried: SessionConfig,
         partial: bool,
     ) -> Self {
         Self {
             agent,
-            servers,
+            carried,
             life: Life::Running,
             waiting: VecDeque::new(),
             killers: Vec::new(),
@@ -99,11 +99,10 @@ impl Session {
 
     /// What goes on: the log keeps the rest of what it was created with.
     fn resumed(&self, id: &SessionId, text: String) -> NewSession {
-        let mcp_servers = self.servers.clone();
         NewSession {
             prompt: Some(Prompt::text(text)),
             resume: Some(id.clone()),
-            config: SessionConfig { mcp_servers, ..SessionConfig::default() },
+            config: self.carried.clone(),
             ..NewSession::of(self.agent)
         }
     }

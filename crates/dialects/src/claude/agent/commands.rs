@@ -57,9 +57,13 @@ impl Translator {
     ) -> Result<(), GatewayError> {
         match command {
             Command::Prompt(prompt) => self.prompt(call, prompt, out),
-            Command::Interrupt => {
+            Command::Interrupt { cancel_queued } => {
                 // The reply is not waited for: an agent that hangs must not hold up the caller.
-                self.calls.tell(&json!({ "subtype": "interrupt" }), out);
+                let request = match cancel_queued {
+                    true => json!({ "subtype": "interrupt", "cancel_queued": true }),
+                    false => json!({ "subtype": "interrupt" }),
+                };
+                self.calls.tell(&request, out);
                 acknowledge(call, out);
                 Ok(())
             }
@@ -148,6 +152,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         let mut requests = Vec::new();
+        // `null` is the model that the process was started with.
         if let Some(model) = &change.model {
             requests.push(json!({ "subtype": "set_model", "model": model }));
         }
@@ -159,6 +164,8 @@ impl Translator {
             requests.push(json!({ "subtype": "set_permission_mode", "mode": mode }));
         }
         if let Some(tokens) = change.max_thinking_tokens {
+            // `null` takes the limit away (`real-f4-info-requests`).
+            let tokens = tokens.or(self.config.max_thinking_tokens);
             requests.push(
                 json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens }),
             );

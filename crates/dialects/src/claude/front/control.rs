@@ -92,7 +92,9 @@ impl ClaudeFront {
         let given = |name: &str| fields.get(name).cloned().unwrap_or_else(null);
         let command = match control.subtype.as_str() {
             "initialize" => query("initialization", Vec::new()),
-            "interrupt" => Command::Interrupt,
+            "interrupt" => {
+                Command::Interrupt { cancel_queued: given("cancel_queued").get() == "true" }
+            }
             "set_permission_mode" => match text("mode") {
                 Some(mode) => Command::Configure(Configure {
                     permission_mode: Some(mode),
@@ -100,15 +102,20 @@ impl ClaudeFront {
                 }),
                 None => return fail(&control.id, "set_permission_mode needs a mode", out),
             },
-            "set_model" => match text("model").filter(|model| model != "default") {
-                Some(model) => {
-                    Command::Configure(Configure { model: Some(model), ..Configure::default() })
-                }
-                None => query("setModel", vec![given("model")]),
-            },
-            "set_max_thinking_tokens" => {
-                query("setMaxThinkingTokens", vec![given("max_thinking_tokens")])
+            "set_model" => {
+                let model = Some(text("model").filter(|model| model != "default"));
+                Command::Configure(Configure { model, ..Configure::default() })
             }
+            "set_max_thinking_tokens" => match given("max_thinking_tokens").read() {
+                Ok(tokens) => Command::Configure(Configure {
+                    max_thinking_tokens: Some(tokens),
+                    ..Configure::default()
+                }),
+                Err(_) => {
+                    let error = "set_max_thinking_tokens needs a whole number, or null";
+                    return fail(&control.id, error, out);
+                }
+            },
             "mcp_status" => query("mcpServerStatus", Vec::new()),
             "mcp_message" => query("mcpMessage", vec![given("server_name"), given("message")]),
             "rewind_files" => match text("user_message_id") {
@@ -154,7 +161,7 @@ impl ClaudeFront {
         };
         let response = match subtype {
             "initialize" => greeting(done),
-            "interrupt" => Json::of(&json!({ "still_queued": [] })),
+            "interrupt" => interrupted(&done),
             "set_permission_mode" => with(done, "mode", &control),
             "set_model" => with(done, "model", &control),
             "mcp_status" => Json::of(&BTreeMap::from([("mcpServers", done)])),
@@ -207,6 +214,15 @@ fn with(done: Json<'static>, name: &str, control: &Control) -> Json<'static> {
         Some(value) if done.get() == "{}" => Json::of(&BTreeMap::from([(name, value)])),
         Some(_) | None => done,
     }
+}
+
+/// What becomes of the prompts that wait, in Claude's words.
+fn interrupted(done: &Json<'_>) -> Json<'static> {
+    let mut fields: Fields = done.read().unwrap_or_default();
+    let queued = fields.remove("stillQueued").unwrap_or(Json::checked("[]"));
+    let mut response = BTreeMap::from([("still_queued", queued)]);
+    response.extend(fields.remove("cancelled").map(|cancelled| ("cancelled", cancelled)));
+    Json::of(&response)
 }
 
 #[derive(Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::command::Delivery;
+use agentwire_protocol::command::{Delivery, given};
 use agentwire_protocol::{
     AgentType, ApprovalMode, Command, Configure, ErrorCode, GatewayError, Image, Json, Prompt,
     SessionConfig, SessionId, Settlement,
@@ -103,6 +103,14 @@ struct SendParams {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct InterruptParams {
+    session_id: SessionId,
+    #[serde(default)]
+    cancel_queued: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct SessionParams {
     session_id: SessionId,
 }
@@ -126,10 +134,12 @@ struct EventsParams {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ConfigureParams {
     session_id: SessionId,
-    model: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    model: Option<Option<String>>,
     approval_mode: Option<ApprovalMode>,
     permission_mode: Option<String>,
-    max_thinking_tokens: Option<u32>,
+    #[serde(default, deserialize_with = "given")]
+    max_thinking_tokens: Option<Option<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -157,6 +167,8 @@ struct ControlRequest {
     user_message_id: Option<String>,
     #[serde(default)]
     dry_run: bool,
+    #[serde(default)]
+    cancel_queued: bool,
 }
 
 const SETTLEMENT: &[&str] = &[
@@ -181,8 +193,8 @@ impl Request {
             "session/create" => Self::open(params, false),
             "session/send" => send(params),
             "session/interrupt" => {
-                let SessionParams { session_id } = read(params)?;
-                Ok(Self::Command(session_id, Command::Interrupt))
+                let InterruptParams { session_id, cancel_queued } = read(params)?;
+                Ok(Self::Command(session_id, Command::Interrupt { cancel_queued }))
             }
             "session/kill" => {
                 read(params).map(|params: SessionParams| Self::Kill(params.session_id))
@@ -228,7 +240,9 @@ impl Request {
     /// Whether it lets others come to their end: it is taken however many calls are open.
     pub(super) fn is_relief(&self) -> bool {
         match self {
-            Self::Kill(_) | Self::Command(_, Command::Interrupt | Command::Settle(_)) => true,
+            Self::Kill(_) | Self::Command(_, Command::Interrupt { .. } | Command::Settle(_)) => {
+                true
+            }
             Self::Open(_)
             | Self::Attach(_)
             | Self::Command(..)
@@ -292,12 +306,11 @@ fn control(raw: &Json<'static>) -> Result<Command, GatewayError> {
     let request: ControlRequest = read(raw)?;
     let missing = |what: &str| invalid(format!("the control request has no `{what}`"));
     match request.subtype.as_str() {
-        "interrupt" => Ok(Command::Interrupt),
-        "set_model" => Ok(match request.model {
-            model @ Some(_) => Command::Configure(Configure { model, ..Configure::default() }),
-            // Back to the agent's own choice.
-            None => Command::Query { method: "setModel".to_owned(), args: Vec::new() },
-        }),
+        "interrupt" => Ok(Command::Interrupt { cancel_queued: request.cancel_queued }),
+        "set_model" => {
+            let model = Some(request.model.filter(|model| model != "default"));
+            Ok(Command::Configure(Configure { model, ..Configure::default() }))
+        }
         "set_permission_mode" => {
             let permission_mode = Some(request.mode.ok_or_else(|| missing("mode"))?);
             Ok(Command::Configure(Configure { permission_mode, ..Configure::default() }))

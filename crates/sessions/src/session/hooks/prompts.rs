@@ -60,7 +60,6 @@ impl Actor {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
         let id = prompt.message_id.clone().unwrap_or_default();
-        self.remember(&id);
         self.core.book.entitle(&prompt.text);
         let reply = Json::of(&serde_json::json!({ "messageId": id }));
         self.core.effects.push(Effect::Reply(call, Ok(reply)));
@@ -121,9 +120,10 @@ impl Actor {
         let parts = [before, Some(text.clone()), context];
         prompt.text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         self.core.hooks.continued = 0;
+        let message_id = prompt.message_id.clone();
         if let Err(error) = self.deliver(NOBODY, prompt) {
             // Whoever sent it has its reply: what became of it is told by its turn.
-            let prompt = Prompt::text(text);
+            let prompt = Prompt { message_id, ..Prompt::text(text) };
             let stage = Stage::Blocked(TurnFailure::Error, error.message);
             self.core.hooks.prompts.push_front(Waiting { prompt, stage });
         }
