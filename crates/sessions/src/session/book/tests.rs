@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! What is to come, and what is waited for.
 
 use agentwire_protocol::event::{TurnFailed, TurnFailure, TurnStarted, input_digest};
 use serde_json::json;
@@ -50,8 +50,8 @@ fn fate(id: &str, state: &'static str) -> StatusChanged<'static> {
     StatusChanged::new(Status::Queue).message(Text::from(state)).details(details)
 }
 
-fn request(kind: RequestKind, input: serde_json::Value) -> RequestRaised<'static> {
-    let input = Json::of(&input);
+fn request(kind: RequestKind, input: &serde_json::Value) -> RequestRaised<'static> {
+    let input = Json::of(input);
     RequestRaised {
         request_id: Text::from("r"),
         kind,
@@ -119,7 +119,7 @@ fn an_agent_that_waits_does_not_stall() {
         let mut book = book(true);
         note(&mut book, begun(&[]));
         assert!(book.may_stall());
-        note(&mut book, request(kind, input));
+        note(&mut book, request(kind, &input));
         assert_eq!(book.may_stall(), may_stall, "{kind:?}");
     }
 }
