@@ -3,12 +3,16 @@
 mod actor;
 mod agent;
 mod book;
+mod calls;
 mod commands;
+mod commit;
 mod core;
+mod deadlines;
 mod hooks;
 mod hosted;
 mod journal;
 mod limits;
+mod living;
 pub mod policy;
 mod requests;
 mod stderr;
@@ -19,10 +23,11 @@ use agentwire_protocol::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub(crate) use actor::{Actor, Parts, storage};
+pub(crate) use actor::{Actor, Parts};
 pub(crate) use agent::{Origin, Plan};
 pub(crate) use book::Book;
 pub(crate) use commands::check_prompt;
+pub(crate) use commit::storage;
 pub(crate) use core::Core;
 pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;

@@ -135,7 +135,7 @@ impl Actor {
         }
         let key = self.prompt_key(id);
         let found = self.log.store().remembered(&key);
-        found.map(|found| found.is_some()).map_err(|error| super::actor::storage(&error))
+        found.map(|found| found.is_some()).map_err(|error| super::commit::storage(&error))
     }
 
     fn prompt_key(&self, id: &str) -> String {
