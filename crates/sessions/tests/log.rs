@@ -87,10 +87,10 @@ async fn write(writer: LogWriter, session: &str, total: u64, seed: u64) {
 }
 
 /// A session whose owner failed is read on until somebody has told its end.
-async fn ends_when_told(store: Arc<dyn Store>, owner: Option<String>) {
+async fn ends_when_told(store: Arc<dyn Store>, owner: &str) {
     let log = EventLog::new(Arc::clone(&store));
     let writer = log.open(id("a"), 0);
-    let owned = |state, last| record("a", state, owner.as_deref(), last);
+    let owned = |state, last| record("a", state, Some(owner), last);
     let first = Append { record: owned(SessionState::Working, 1), ..append("a", 1, 1) };
     writer.submit(first).await.unwrap();
     let mut cursor = log.cursor(&id("a"), 0);
@@ -470,11 +470,10 @@ fn owned(owner: &Owner, mut append: Append) -> Append {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_reads_a_session_that_failed_hears_of_its_end() {
-    ends_when_told(Arc::new(Memory::new()), None).await;
     let directory = tempfile::tempdir().unwrap();
     let owner = Owner::claim(directory.path()).unwrap();
     let store = Arc::new(Sqlite::open(directory.path()).unwrap());
-    ends_when_told(store, Some(owner.name().to_owned())).await;
+    ends_when_told(store, owner.name()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

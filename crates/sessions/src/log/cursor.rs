@@ -51,15 +51,7 @@ struct Elsewhere {
 /// The version of the store, and who ran the session then.
 struct Known {
     version: Option<u64>,
-    owner: Option<Owner>,
-}
-
-/// Who runs a session.
-enum Owner {
-    /// The process of that name.
-    Named(String),
-    /// This one: the store is ours alone.
-    Here,
+    owner: Option<String>,
 }
 
 enum Found {
@@ -221,11 +213,7 @@ fn look(
         Some(known) if version.is_some() && version == known.version => (known.owner, false),
         Some(_) | None => (owner(store, session)?, true),
     };
-    let is_alive = |owner: &Owner| match owner {
-        Owner::Named(name) => store.is_alive(name),
-        Owner::Here => true,
-    };
-    let runs = !shut && owner.as_ref().is_some_and(is_alive);
+    let runs = !shut && owner.as_deref().is_some_and(|name| store.is_alive(name));
     // Last: an owner that was gone before has added nothing since.
     if changed || !runs {
         let batches = store.read(session, after, READ_BYTES)?;
@@ -236,12 +224,12 @@ fn look(
     Ok(if runs { Found::Quiet(Known { version, owner }) } else { Found::End })
 }
 
-/// Who runs a session, by its record; nobody, if it has ended.
-fn owner(store: &dyn Store, session: &SessionId) -> Result<Option<Owner>, StoreError> {
+/// Who runs a session, by its record.
+fn owner(store: &dyn Store, session: &SessionId) -> Result<Option<String>, StoreError> {
     Ok(store
         .session(session)?
         .filter(|record| record.summary.state != SessionState::Ended)
-        .map(|record| record.owner.map_or(Owner::Here, Owner::Named)))
+        .and_then(|record| record.owner))
 }
 
 impl fmt::Debug for Cursor {
