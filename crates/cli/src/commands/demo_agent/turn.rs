@@ -92,7 +92,7 @@ impl Agent {
         let prompt = self.turn.as_ref().map(|turn| turn.prompt.clone()).unwrap_or_default();
         let outputs = self.raise(&Occasion {
             event: "UserPromptSubmit",
-            subject: "",
+            subject: None,
             tool_use_id: None,
             fields: json!({ "prompt": prompt }),
         })?;
@@ -283,7 +283,7 @@ impl Agent {
             let said = self.speakers.current().last_text.clone();
             let outputs = self.raise(&Occasion {
                 event: "Stop",
-                subject: "",
+                subject: None,
                 tool_use_id: None,
                 fields: json!({ "stop_hook_active": active, "last_assistant_message": said }),
             })?;
