@@ -3,9 +3,10 @@
 
 use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
 use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
+use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::{
     Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised, RequestSettled,
-    SettledBy, input_digest,
+    SettledBy, TurnCompleted, TurnStarted, input_digest,
 };
 use agentwire_protocol::{
     AgentType, Call, Command, ErrorCode, Event, EventKind, GatewayError, Json, Lines, Native,
@@ -68,6 +69,13 @@ impl Wire {
     }
 
     fn event(&mut self, kind: impl Into<EventKind<'static>>, native: Option<&str>) -> Vec<Effect> {
+        self.show(kind, native);
+        self.front.on_pause(&SessionId::from(ID), &mut self.out);
+        self.out.take()
+    }
+
+    /// An event with which others became durable.
+    fn show(&mut self, kind: impl Into<EventKind<'static>>, native: Option<&str>) {
         self.seq += 1;
         let native = native.map(|line| Native {
             dialect: "claude".into(),
@@ -87,8 +95,6 @@ impl Wire {
         };
         let text = serde_json::to_string(&event).expect("an event");
         self.front.on_event(&SessionId::from(ID), &text, &mut self.out);
-        self.front.on_pause(&SessionId::from(ID), &mut self.out);
-        self.out.take()
     }
 
     fn settled(&mut self, id: &'static str, by: SettledBy) -> Vec<Effect> {
@@ -444,4 +450,36 @@ fn a_session_that_does_not_start_is_told_to_all_who_wait() {
     }
     assert_eq!(effects.last(), Some(&Effect::Close(1)));
     assert_eq!(wire.front.failure(), Some("codex is not installed"));
+}
+
+#[test]
+fn what_is_asked_is_asked_before_the_result() {
+    let mut wire = Wire::running(true);
+    let turn = json!({ "turnNumber": 1, "origin": "prompt" });
+    let started: TurnStarted<'static> = serde_json::from_value(turn).expect("a turn");
+    wire.show(started, None);
+    let hook = request(RequestKind::Hook, "h1", Some(json!({ "hook_event_name": "Stop" })));
+    wire.show(hook, None);
+    let usage = json!({ "inputTokens": 0, "outputTokens": 0, "totalTokens": 0 });
+    let turn = json!({ "turnNumber": 1, "usage": usage });
+    let completed: TurnCompleted<'static> = serde_json::from_value(turn).expect("a turn");
+    wire.show(completed, None);
+    let told = said(&wire.out.take());
+    let place = |kind: &str| told.iter().position(|line| line["type"] == kind).expect("a line");
+    assert!(place("control_request") < place("result"), "{told:?}");
+}
+
+#[test]
+fn a_hooks_answer_that_cannot_be_taken_is_none() {
+    for (kind, is_denied) in [(RequestKind::Hook, false), (RequestKind::Permission, true)] {
+        let mut wire = Wire::running(true);
+        wire.event(request(kind, "q1", Some(json!({}))), None);
+        let effects = wire.line(&response("q1", &json!({ "behavior": "allow", "decision": "no" })));
+        let (call, _) = asked(&effects);
+        let refusal = GatewayError::new(ErrorCode::InvalidMessage, "no such word");
+        let settlement = settlement(&wire.reply(call, Err(refusal)));
+        assert_eq!(settlement.behavior == Some(Behavior::Deny), is_denied);
+        let words = settlement.error.or(settlement.message);
+        assert_eq!(words.as_deref(), Some("no such word"));
+    }
 }

@@ -126,7 +126,8 @@ impl Backend {
                 let id =
                     id.ok_or_else(|| Failure::invalid("the answer needs the callback's id"))?;
                 let payload = message.payload()?;
-                let answered = self.callbacks.answer(id, message.session_id.as_deref(), payload)?;
+                let answered =
+                    self.callbacks.answer(id, message.session_id.as_deref(), &payload)?;
                 let command = Command::Settle(answered.settlement);
                 let call = out.command(&answered.session, command);
                 let (session, number) = (answered.session, answered.number);

@@ -11,7 +11,9 @@ mod requests;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use agentwire_protocol::event::{AgentInfo, EventKind, RequestSettled, SettledBy, input_digest};
+use agentwire_protocol::event::{
+    AgentInfo, EventKind, RequestKind, RequestSettled, SettledBy, input_digest,
+};
 use agentwire_protocol::{
     Call, Command, ErrorCode, Event, GatewayError, Json, NewSession, Prompt, SessionId,
     SessionState, Settlement, Text,
@@ -241,6 +243,10 @@ impl ClaudeFront {
     }
 
     fn event(&mut self, event: &Event<'_>, out: &mut Outbox) {
+        // After a result a client may answer nothing more.
+        if let EventKind::TurnCompleted(_) | EventKind::TurnFailed(_) = event.kind {
+            self.put_questions(out);
+        }
         self.renderer.event(event, &mut |line| out.say(line));
         match &event.kind {
             EventKind::RequestRaised(request) => self.raised(event, request, out),
@@ -362,10 +368,7 @@ impl Front for ClaudeFront {
     }
 
     fn on_pause(&mut self, _session: &SessionId, out: &mut Outbox) {
-        for (id, line, shown) in std::mem::take(&mut self.raised) {
-            out.say(line);
-            self.shown.insert(id, shown);
-        }
+        self.put_questions(out);
     }
 
     fn on_end(&mut self, _session: &SessionId, out: &mut Outbox) {
@@ -383,6 +386,14 @@ impl Front for ClaudeFront {
 }
 
 impl ClaudeFront {
+    /// Asks the client what is still open.
+    fn put_questions(&mut self, out: &mut Outbox) {
+        for (id, line, shown) in std::mem::take(&mut self.raised) {
+            out.say(line);
+            self.shown.insert(id, shown);
+        }
+    }
+
     /// Says a message back, by the id it was taken under.
     fn replay(&mut self, message: Json<'static>, reply: Reply, out: &mut Outbox) {
         #[derive(Deserialize)]
@@ -411,7 +422,14 @@ impl ClaudeFront {
         if std::mem::replace(&mut shown.is_refused, true) {
             return;
         }
-        let settlement = Settlement::deny(id, error.message.clone());
+        // Of a hook Claude takes such an answer for none.
+        let settlement = match shown.kind {
+            RequestKind::Hook => Settlement::error(id, error.message.clone()),
+            RequestKind::Permission
+            | RequestKind::Question
+            | RequestKind::Mcp
+            | RequestKind::Other => Settlement::deny(id, error.message.clone()),
+        };
         let call = out.command(&session, Command::Settle(settlement));
         self.calls.insert(call, Then::Settle(id.to_owned()));
     }

@@ -159,7 +159,7 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
 }
 
 #[test]
-fn a_hook_is_asked_and_answered_in_snake_case() {
+fn a_hook_is_asked_in_snake_case_and_answered_in_the_clients_words() {
     let mut client = Client::with_session();
     let input = json!({ "hook_event_name": "PermissionRequest", "tool_input": { "aB": 1 },
         "permission_suggestions": [{ "type": "addRules", "rules": [{ "toolName": "Bash" }] }] });
@@ -189,20 +189,36 @@ fn a_hook_is_asked_and_answered_in_snake_case() {
         },
     });
     client.say("callback.response", &id, &answer.to_string());
-    let expected = json!({ "requestId": "r1", "hookOutput": {
-        "continue": true, "suppressOutput": true, "stopReason": "s", "decision": "approve",
-        "systemMessage": "m", "reason": "r",
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse", "permissionDecision": "allow",
-            "permissionDecisionReason": "r", "updatedInput": { "file_path": "x" },
-            "additionalContext": "c",
-            "decision": {
-                "behavior": "allow", "updatedInput": { "file_path": "x" },
-                "updatedPermissions": [{ "type": "addRules", "rules": [{ "toolName": "Bash" }] }],
-            },
-        },
-    } });
-    assert_eq!(settlement(&mut client), expected);
+    // What they are in the agent's is known where it is told.
+    assert_eq!(settlement(&mut client), json!({ "requestId": "r1", "hookOutput": answer }));
+    client.done("{}");
+}
+
+#[test]
+fn an_answer_that_no_hook_can_give_is_refused() {
+    let mut client = Client::with_session();
+    client.event(request(&json!({ "kind": "hook", "name": "PreToolUse", "input": {} })));
+    let id = client.frame()["id"].as_str().expect("an id").to_owned();
+    for wrong in [
+        json!({ "behavior": "deny" }),
+        json!({ "continue": "no" }),
+        json!({ "decision": "deny" }),
+        json!({ "system_message": 1 }),
+        json!({ "hook_specific_output": [] }),
+        json!({ "hook_specific_output": { "permission_decision": "denied" } }),
+        json!({ "hookSpecificOutput": { "permissionDecision": true } }),
+        json!({ "hook_specific_output": { "updated_input": "ls" } }),
+        json!({ "hook_specific_output": { "decision": "deny" } }),
+        json!({ "hook_specific_output": { "decision": { "behavior": "no" } } }),
+    ] {
+        client.say("callback.response", &id, &wrong.to_string());
+        let error = client.error("INVALID_MESSAGE");
+        let message = error["payload"]["message"].as_str().expect("a message");
+        assert!(message.ends_with("it stays open"), "{message}");
+    }
+    let answer = json!({ "decision": "block", "reason": null, "hook_specific_output": null });
+    client.say("callback.response", &id, &answer.to_string());
+    assert_eq!(settlement(&mut client), json!({ "requestId": "r1", "hookOutput": answer }));
     client.done("{}");
 }
 
@@ -289,17 +305,23 @@ fn what_a_rule_settles_is_not_asked() {
 
 #[test]
 fn silence_ends_in_a_time_out() {
-    let mut client = Client::with_session();
-    client.event(request(&json!({ "toolName": "Bash" })));
-    let id = client.frame()["id"].as_str().expect("an id").to_owned();
-    client.event(RequestSettled {
-        reason: Some(Text::from(format!("{UNANSWERED} 1 s"))),
-        ..settled(RequestOutcome::Denied, SettledBy::Gateway, "")
-    });
-    let error = client.error("CALLBACK_TIMEOUT");
-    assert_eq!((&error["id"], &error["session_id"]), (&json!(id), &json!(SESSION)));
-    client.say("callback.response", &id, r#"{"behavior":"allow"}"#);
-    client.error("CALLBACK_NOT_FOUND");
+    for (outcome, word) in
+        [(RequestOutcome::Denied, "denied"), (RequestOutcome::Withdrawn, "passed over")]
+    {
+        let mut client = Client::with_session();
+        client.event(request(&json!({ "toolName": "Bash" })));
+        let id = client.frame()["id"].as_str().expect("an id").to_owned();
+        client.event(RequestSettled {
+            reason: Some(Text::from(format!("{UNANSWERED} 1 s"))),
+            ..settled(outcome, SettledBy::Gateway, "")
+        });
+        let error = client.error("CALLBACK_TIMEOUT");
+        assert_eq!((&error["id"], &error["session_id"]), (&json!(id), &json!(SESSION)));
+        let message = error["payload"]["message"].as_str().expect("a message");
+        assert!(message.ends_with(&format!("it was {word}")), "{message}");
+        client.say("callback.response", &id, r#"{"behavior":"allow"}"#);
+        client.error("CALLBACK_NOT_FOUND");
+    }
 }
 
 #[test]

@@ -28,7 +28,8 @@ fn every_option_reaches_the_session() {
                 "two": { "type": "http", "url": "http://x", "headers": {} },
             },
             "agents": { "a": { "description": "d", "prompt": "p", "tools": ["Read"], "model": "haiku" } },
-            "hooks": { "PreToolUse": [{ "matcher": "Write|Edit" }, {}], "Stop": [{ "timeout": 5 }] },
+            "hooks": { "PreToolUse": [{ "matcher": "Write|Edit" }, {}], "Stop": [{ "timeout": 5 }],
+                "PreCompact": [] },
             "sandbox": {
                 "enabled": true, "auto_allow_bash_if_sandboxed": false, "excluded_commands": ["git"],
                 "network": { "allow_local_binding": true, "allow_unix_sockets": ["/s"] },
@@ -117,6 +118,7 @@ fn what_no_session_can_take_is_refused_by_name() {
         (r#"{"agents":{"a":{"description":"d","prompt":"p","color":"red"}}}"#, "color"),
         (r#"{"hooks":{"OnLunch":[]}}"#, "OnLunch"),
         (r#"{"hooks":{"Stop":[{"mather":"x"}]}}"#, "mather"),
+        (r#"{"hooks":{"PreToolUse":[{"matcher":"("}]}}"#, "no pattern"),
         (r#"{"sandbox":{"enabeld":true}}"#, "enabeld"),
         (r#"{"setting_sources":["global"]}"#, "global"),
         (r#"{"output_format":{"type":"xml","schema":{}}}"#, "json_schema"),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use agentwire_protocol::command::{Behavior, Remember};
 use agentwire_protocol::event::{
-    Question, RequestKind, RequestRaised, RequestSettled, SettledBy, UNANSWERED,
+    Question, RequestKind, RequestOutcome, RequestRaised, RequestSettled, SettledBy, UNANSWERED,
 };
 use agentwire_protocol::{Json, RequestId, SessionId, Settlement, Text};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::names;
 use crate::backend::wire::{Code, Failure, refuse, say};
 use crate::front::Outbox;
+use crate::hooks;
 
 /// How many callbacks that are over are remembered, to tell who comes late.
 const OVER_LIMIT: usize = 1024;
@@ -147,7 +148,14 @@ impl Callbacks {
         let reason = settled.reason.as_ref().map(Text::decode).unwrap_or_default();
         let how = format!("{} by {}", settled.outcome.as_str(), settled.by.as_str());
         if is_told && settled.by == SettledBy::Gateway && reason.starts_with(UNANSWERED) {
-            let failure = Failure::new(Code::CallbackTimeout, format!("{reason}: it was denied"));
+            let what = match settled.outcome {
+                RequestOutcome::Denied => "denied",
+                RequestOutcome::Allowed
+                | RequestOutcome::Answered
+                | RequestOutcome::Withdrawn
+                | RequestOutcome::Resolved => "passed over",
+            };
+            let failure = Failure::new(Code::CallbackTimeout, format!("{reason}: it was {what}"));
             refuse(Some(&name(number)), Some(session.as_str()), &failure, out);
         }
         self.close(number, how);
@@ -165,7 +173,7 @@ impl Callbacks {
         &mut self,
         id: &str,
         session: Option<&str>,
-        payload: BTreeMap<String, Json<'static>>,
+        payload: &BTreeMap<String, Json<'static>>,
     ) -> Result<Answered, Failure> {
         let number = id.strip_prefix("cb-").and_then(|number| number.parse().ok());
         let number = number.filter(|number| name(*number) == id);
@@ -228,7 +236,7 @@ fn tool(
         None if is_native => None,
         Some(_) | None => Some(crate::claude::suggestions(&tool_name, &tool_input)),
     };
-    let suggestions = rules.as_ref().map(names::suggestions);
+    let suggestions = rules.as_ref().map(hooks::suggestions);
     let form = Form::Tool { input: tool_input.clone(), is_native };
     (form, Payload::CanUseTool { tool_name, tool_input, suggestions, tool_use_id })
 }
@@ -274,12 +282,12 @@ impl Form {
     fn settlement(
         &self,
         request: &RequestId,
-        payload: BTreeMap<String, Json<'static>>,
+        payload: &BTreeMap<String, Json<'static>>,
     ) -> Result<Settlement, Failure> {
         if let Self::Hook = self {
-            return Ok(Settlement::output(request.clone(), names::hook_output(payload)));
+            return hook_answer(request, payload);
         }
-        let decision: Decision = Json::of(&payload).read().map_err(|error| {
+        let decision: Decision = Json::of(payload).read().map_err(|error| {
             Failure::invalid(format!("failed to read the answer: {error}; it stays open"))
         })?;
         let settlement = Settlement {
@@ -299,7 +307,7 @@ impl Form {
                     .updated_permissions
                     .filter(|rules| !is_same(rules, &Json::checked("[]")));
                 is_form(rules.as_ref(), '[', "updated_permissions must be a list")?;
-                let rules = rules.as_ref().map(names::permissions);
+                let rules = rules.as_ref().map(hooks::permissions);
                 // Rules are Claude's own words; to others "from now on" is said.
                 let always =
                     rules.as_ref().is_some_and(|rules| rules.get().contains("\"addRules\""));
@@ -313,6 +321,20 @@ impl Form {
             }
         }
     }
+}
+
+/// An agent may take what it cannot read for no opinion, and run the tool.
+fn hook_answer(
+    request: &RequestId,
+    payload: &BTreeMap<String, Json<'static>>,
+) -> Result<Settlement, Failure> {
+    let stays = |why: &str| Failure::invalid(format!("{why}; it stays open"));
+    if payload.contains_key("behavior") {
+        return Err(stays("a hook is not answered by behavior but by hook_specific_output"));
+    }
+    let output = Json::of(payload);
+    hooks::Output::check(&output).map_err(|error| stays(&error.message))?;
+    Ok(Settlement::output(request.clone(), output))
 }
 
 fn is_form(value: Option<&Json<'_>>, opens: char, message: &str) -> Result<(), Failure> {

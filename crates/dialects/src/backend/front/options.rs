@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::names::camel;
 use crate::backend::wire::Failure;
+use crate::hooks::{Matcher, camel};
 
 /// The hooks of the specification.
 const HOOKS: [&str; 12] = [
@@ -164,12 +164,18 @@ fn hooks(value: &Json<'_>) -> Result<BTreeMap<String, Vec<HookMatcher>>, String>
     if let Some(other) = hooks.keys().find(|event| !HOOKS.contains(&event.as_str())) {
         return Err(format!("there is no hook {other}; there are {}", HOOKS.join(", ")));
     }
+    for (event, configs) in &hooks {
+        let patterns = configs.iter().filter_map(|config| config.matcher.as_deref());
+        if let Some(pattern) = patterns.into_iter().find(|pattern| Matcher::is_broken(pattern)) {
+            return Err(format!("the matcher {pattern:?} of {event} is no pattern"));
+        }
+    }
     let matcher = |config: HookConfig| HookMatcher {
         matcher: config.matcher,
         timeout: config.timeout,
         ..HookMatcher::default()
     };
-    let hooks = hooks.into_iter();
+    let hooks = hooks.into_iter().filter(|(_, list)| !list.is_empty());
     Ok(hooks.map(|(event, list)| (event, list.into_iter().map(matcher).collect())).collect())
 }
 
