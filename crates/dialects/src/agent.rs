@@ -83,8 +83,8 @@ pub struct Capabilities {
     pub permissions: bool,
     /// It asks questions.
     pub questions: bool,
-    /// It calls hooks of the client.
-    pub hooks: bool,
+    /// Which hooks of the client it calls itself.
+    pub hooks: OwnHooks,
     /// It uses MCP servers that the client hosts.
     pub hosted_mcp: bool,
     /// Its text comes in pieces.
@@ -105,6 +105,26 @@ pub struct Capabilities {
     pub process_per_turn: bool,
     /// Several prompts may become one turn.
     pub folds_prompts: bool,
+}
+
+/// Which hooks of the client an agent calls itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnHooks {
+    /// None.
+    #[default]
+    None,
+    /// All but these.
+    AllBut(&'static [&'static str]),
+}
+
+impl OwnHooks {
+    /// Whether it calls those of that event.
+    pub fn include(self, event: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::AllBut(others) => !others.contains(&event),
+        }
+    }
 }
 
 /// A start that is wanted.

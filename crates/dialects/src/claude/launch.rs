@@ -8,7 +8,6 @@ use serde_json::json;
 
 use super::agent::NAME;
 use crate::agent::{Launch, Start, refuse};
-use crate::hooks::callbacks;
 
 pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     let config = start.config;
@@ -141,7 +140,7 @@ pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&str, Json<'static>
         request.insert("sdkMcpServers", Json::of(&hosted));
     }
     if let Some(hooks) = config.hooks.as_ref().filter(|hooks| !hooks.is_empty()) {
-        request.insert("hooks", Json::of(&callbacks(hooks)));
+        request.insert("hooks", Json::of(hooks));
     }
     for (name, value) in config.native_options.iter().flatten() {
         request.insert(name, value.clone());

@@ -104,6 +104,8 @@ pub(crate) struct Actor {
     has_refused: bool,
     /// A prompt waits for its process.
     wants_process: bool,
+    /// What the agent said last came by a relay.
+    was_relayed: bool,
     /// Leave to hold a large line.
     large: Option<OwnedSemaphorePermit>,
 }
@@ -159,6 +161,7 @@ impl Actor {
             is_lost: false,
             has_refused: false,
             wants_process: false,
+            was_relayed: false,
             large: None,
         }
     }
@@ -237,6 +240,7 @@ impl Actor {
         let may_read = self.core.journal.bytes() < GATHER_LIMIT && !wants_large;
         let deadline = self.deadline();
         let room = Arc::clone(&self.plan.room);
+        let relays = self.bridge.as_mut().filter(|_| may_read && !self.is_over);
         tokio::select! {
             biased;
             message = self.commands.recv(), if !self.is_abandoned => match message {
@@ -247,9 +251,16 @@ impl Actor {
             () = until(deadline) => self.deadline_passed().await,
             result = committed(&mut self.in_flight) => self.committed(result),
             room = room.acquire_owned(), if wants_large => self.large = room.ok(),
-            // Before the agent's output: there is never more of it than clients have answered.
-            heard = heard(&mut self.bridge), if may_read && !self.is_over => self.heard(heard),
-            happening = next(&mut self.process, may_read) => self.happened(happening).await,
+            said = said(relays, &mut self.process, may_read, self.was_relayed) => match said {
+                Said::Relayed(heard) => {
+                    self.was_relayed = true;
+                    self.heard(heard);
+                }
+                Said::Happened(happening) => {
+                    self.was_relayed = false;
+                    self.happened(happening).await;
+                }
+            },
         }
     }
 
@@ -364,6 +375,11 @@ impl Actor {
         let exit = process.exit.unwrap_or(Exit::Unknown);
         let session = self.core.book.record.summary.id.as_str();
         tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
+        let per_turn = self.plan.dialect.capabilities().process_per_turn;
+        // A process that serves one turn ends with it, as it should; hooks still wait for nothing else.
+        if !per_turn {
+            self.core.end_turn();
+        }
         let was_busy = self.core.book.is_busy();
         let lost = process.said.lost();
         if lost > 0 {
@@ -381,7 +397,7 @@ impl Actor {
         if let Some((reason, error)) = self.ending.take() {
             return self.end(reason, error);
         }
-        if self.plan.dialect.capabilities().process_per_turn {
+        if per_turn {
             self.core.book.ready();
             // Until the agent has told its own id, the next process begins as this one did.
             if let Some(id) = self.core.book.record.summary.native_session_id.clone() {
@@ -590,7 +606,9 @@ impl Actor {
 
     /// What an interrupt was to reach is reached.
     fn calm(&mut self) {
-        let is_over = !self.core.book.is_busy() || self.core.book.record.open.turn != self.braked;
+        let is_over = !self.core.book.is_busy()
+            || self.core.book.record.open.turn != self.braked
+            || self.core.hooks.hold_turn_end();
         if self.ending.is_none() && self.escalation.is_some() && is_over {
             self.escalation = None;
         }
@@ -719,17 +737,37 @@ async fn committed(in_flight: &mut Option<InFlight>) -> Result<(), StoreError> {
     }
 }
 
-async fn next(process: &mut Option<Running>, may_read: bool) -> Happening {
-    match process {
-        Some(process) => process.next(may_read).await,
-        None => std::future::pending().await,
-    }
+/// Something of the agent's.
+enum Said {
+    /// By a relay.
+    Relayed(Heard),
+    /// On its own wire.
+    Happened(Happening),
 }
 
-async fn heard(bridge: &mut Option<Bridge>) -> Heard {
-    match bridge {
-        Some(bridge) => bridge.next().await,
-        None => std::future::pending().await,
+/// What the agent says next. Where both have something, they take turns: neither starves the other.
+async fn said(
+    relays: Option<&mut Bridge>,
+    process: &mut Option<Running>,
+    may_read: bool,
+    was_relayed: bool,
+) -> Said {
+    let relayed = async {
+        match relays {
+            Some(relays) => Said::Relayed(relays.next().await),
+            None => std::future::pending().await,
+        }
+    };
+    let happened = async {
+        match process {
+            Some(process) => Said::Happened(process.next(may_read).await),
+            None => std::future::pending().await,
+        }
+    };
+    if was_relayed {
+        tokio::select! { biased; said = happened => said, said = relayed => said }
+    } else {
+        tokio::select! { biased; said = relayed => said, said = happened => said }
     }
 }
 

@@ -1,9 +1,12 @@
 //! Requests: settled exactly once, by a rule, by the first client who answers, or by the gateway, which
 //! only ever denies.
 
+use std::time::Duration;
+
+use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::{
     RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnFailure, TurnOrigin,
-    TurnStarted, UNANSWERED, input_digest,
+    TurnStarted, UNANSWERED,
 };
 use agentwire_protocol::{
     Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, Settlement, Text,
@@ -13,6 +16,7 @@ use tokio::time::Instant;
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
 use super::core::Effect;
+use super::hooks::can_deny;
 use super::limits::Reached;
 use super::policy::{Asked, Verdict, on_disk};
 use crate::process::TreeSignal;
@@ -23,10 +27,24 @@ const OVER_LIMIT: usize = 1024;
 impl Actor {
     /// Applies the rules to what was raised; what they leave open waits for somebody.
     pub(super) fn settle_raised(&mut self) {
+        loop {
+            self.judge_raised();
+            // What is denied may let something else be asked.
+            if !self.is_alone || self.core.book.requests.is_empty() {
+                return;
+            }
+            self.deny_alone();
+        }
+    }
+
+    fn judge_raised(&mut self) {
         while !self.core.raised.is_empty() {
             for raised in std::mem::take(&mut self.core.raised) {
                 // It may have been settled since.
                 if !self.core.book.requests.contains_key(&raised.id) {
+                    continue;
+                }
+                if self.decide(&raised) {
                     continue;
                 }
                 let verdict = match raised.kind {
@@ -46,9 +64,6 @@ impl Actor {
                 }
             }
         }
-        if self.is_alone {
-            self.deny_alone();
-        }
     }
 
     /// Denies all that waits for somebody: nobody is left. The turn goes on.
@@ -64,10 +79,15 @@ impl Actor {
     }
 
     fn wait_for_answer(&mut self, id: &str) {
-        let hook = self.core.hooks.patience(id);
-        if let Some(timeout) = hook.or(self.plan.settings.timing.request) {
+        if let Some(timeout) = self.patience(id) {
             self.deadlines.insert(id.to_owned(), Instant::now() + timeout);
         }
+    }
+
+    /// How long that request is waited for: of a hook that has a limit of its own, the shorter of both.
+    fn patience(&self, id: &str) -> Option<Duration> {
+        let limits = [self.core.hooks.patience(id), self.plan.settings.timing.request];
+        limits.into_iter().flatten().min()
     }
 
     pub(super) fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
@@ -82,7 +102,7 @@ impl Actor {
             }
             Err(error) => {
                 self.core.error(error.code.as_str(), error.message);
-                self.wait_for_answer(&raised.id);
+                self.ask_somebody(raised);
             }
         }
     }
@@ -102,6 +122,12 @@ impl Actor {
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
         let answer = settlement.answer()?;
+        let is_denied = settlement.behavior == Some(Behavior::Deny);
+        let failed = settlement.error.as_deref().filter(|_| !is_denied);
+        if let Some(error) = failed.filter(|_| self.is_hook(id)) {
+            self.hook_failed(call, &raised, error);
+            return Ok(());
+        }
         if self.is_hook(id) {
             return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
         }
@@ -121,6 +147,10 @@ impl Actor {
         let (outcome, updated, always) = match &answer {
             Answer::Allow { updated_input, always, .. } => {
                 (RequestOutcome::Allowed, updated_input.as_ref(), *always)
+            }
+            // The agent takes that for no answer.
+            Answer::Deny { .. } if failed.is_some() && raised.kind == RequestKind::Hook => {
+                (RequestOutcome::Withdrawn, None, false)
             }
             Answer::Deny { always, .. } => (RequestOutcome::Denied, None, *always),
             Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None, false),
@@ -182,8 +212,7 @@ impl Actor {
         let late: Vec<String> = late.map(|(id, _)| id.clone()).collect();
         for id in late {
             self.deadlines.remove(&id);
-            let patience = self.core.hooks.patience(&id).or(self.plan.settings.timing.request);
-            let seconds = patience.unwrap_or_default().as_secs();
+            let seconds = self.patience(&id).unwrap_or_default().as_secs();
             self.deny(&id, &format!("{UNANSWERED} {seconds} s"), false);
         }
     }
@@ -215,7 +244,7 @@ impl Actor {
     fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
         let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
         if self.is_hook(id) {
-            return self.hook_unanswered(&raised, reason);
+            return self.pass_over(&raised, SettledBy::Gateway, reason);
         }
         let message = Some(reason.to_owned());
         let denial = Answer::Deny { message, interrupt: false, always: false };
@@ -229,20 +258,32 @@ impl Actor {
             Asker::Limit => self.limit_answered(&raised, &denial),
             Asker::Relay => self.message_answered(&raised, denial),
         };
-        self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
+        // A hook that can deny nothing is passed over.
+        let is_denied = raised.kind != RequestKind::Hook || can_deny(raised.input.as_ref());
+        let outcome = if is_denied { RequestOutcome::Denied } else { RequestOutcome::Withdrawn };
+        self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
     }
 
-    /// The session ends: what is still open is denied, and nobody is told but the readers.
+    /// The session ends: what is still open is denied, hooks are withdrawn, and nobody is told but the
+    /// readers.
     pub(super) fn withdraw_all(&mut self, reason: &str) {
         let open: Vec<Raised> = self.core.book.requests.values().cloned().collect();
         for raised in open {
-            self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
+            let outcome = match raised.kind {
+                RequestKind::Hook => RequestOutcome::Withdrawn,
+                RequestKind::Permission
+                | RequestKind::Question
+                | RequestKind::Mcp
+                | RequestKind::Other => RequestOutcome::Denied,
+            };
+            self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
         }
     }
 
     /// Looks whether a limit is reached while a turn runs.
     pub(super) fn keep_limits(&mut self) {
-        let runs = self.core.book.record.open.turn.is_some() && self.process.is_some();
+        let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
+        let runs = runs && self.process.is_some();
         if !runs || self.reached.is_some() || self.core.cut.is_some() || self.ending.is_some() {
             return;
         }
@@ -283,21 +324,10 @@ impl Actor {
         let id = format!("limit-{}", self.core.journal.last() + 1);
         let input = Json::of(&serde_json::json!({ "limit": reached.name }));
         let request = RequestRaised {
-            request_id: Text::from(id.as_str()),
-            kind: RequestKind::Permission,
-            input_digest: input_digest(Some(&input)),
-            tool_name: None,
-            input: Some(input),
-            tool_use_id: None,
-            questions: Vec::new(),
-            suggestions: None,
-            options: Vec::new(),
             title: Some(Text::fixed("Go on past the limit?")),
             message: Some(Text::from(reached.message.as_str())),
             name: Some(Text::fixed(reached.name)),
-            callback_id: None,
-            schema: None,
-            blocked_path: None,
+            ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(input))
         };
         self.core.emit(request);
         // No rule answers this: only somebody may raise a limit.

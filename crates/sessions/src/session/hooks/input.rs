@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::book::Raised;
+use super::output::Output;
 use crate::store::Record;
 
 type Fields = BTreeMap<String, Json<'static>>;
@@ -88,8 +89,23 @@ pub(super) struct ToolCall {
     pub(super) agent: Agent<'static>,
     kind: ToolKind,
     server: Option<String>,
-    /// Its `PreToolUse` was raised, or need not be.
-    pub(super) is_known: bool,
+    pub(super) before: Before,
+    /// It has given output, or will run whatever anybody says.
+    pub(super) is_running: bool,
+}
+
+/// How far the `PreToolUse` of a call is.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Before {
+    /// It was not raised.
+    #[default]
+    Untold,
+    /// Its hooks are open, as that occasion.
+    Raised(u64),
+    /// Its hooks are answered, and the agent may still ask.
+    Answered(Output),
+    /// There is nothing more to do.
+    Done,
 }
 
 impl ToolCall {
@@ -111,7 +127,7 @@ impl ToolCall {
         let server = known.and_then(|known| known.server.clone());
         let input = request.input.as_ref().or(known.map(|known| &known.input));
         Self {
-            is_known: true,
+            before: Before::Done,
             ..Self::new(own, kind, server, input, request.title.as_ref(), agent)
         }
     }
@@ -143,7 +159,13 @@ impl ToolCall {
         };
         let title = title.map(Text::decode);
         let input = claude_input(&name, fields, title.as_deref());
-        Self { name, own, input, agent, kind, server, is_known: false }
+        let (before, is_running) = (Before::Untold, false);
+        Self { name, own, input, agent, kind, server, before, is_running }
+    }
+
+    /// Whether hooks would be told the same of the other.
+    pub(super) fn is_told_like(&self, other: &Self) -> bool {
+        (&self.name, self.input.get()) == (&other.name, other.input.get())
     }
 
     /// What matchers look at.
