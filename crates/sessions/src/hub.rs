@@ -15,7 +15,7 @@ use agentwire_protocol::{
     AgentType, Command, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId,
     SessionState, SessionSummary,
 };
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 
 use self::beginning::{Beginning, taken};
@@ -24,7 +24,7 @@ use crate::owner::Owner;
 use crate::process::Contain;
 use crate::session::policy::Policy;
 use crate::session::{
-    Actor, Book, COMMAND_QUEUE, Core, Hooks, Journal, Origin, Parts, Plan, SessionHandle, storage,
+    Actor, Book, Core, Hooks, Journal, Origin, Parts, Plan, SessionHandle, storage,
 };
 use crate::settings::{Settings, StoreKind};
 use crate::store::memory::Memory;
@@ -120,9 +120,8 @@ impl Hub {
         beginning::check(&new)?;
         let Beginning { record, origin, forked_from } = self.beginning(&new).await?;
         let id = record.summary.id.clone();
-        let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
         let (told, summary) = watch::channel(record.summary.clone());
-        let handle = SessionHandle::new(id.clone(), commands, summary);
+        let (handle, inbox) = SessionHandle::new(id.clone(), summary);
         let mut config = record.config.clone();
         // What is not kept must come with each start.
         config.env = new.config.env.clone();

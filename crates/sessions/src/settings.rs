@@ -100,7 +100,7 @@ impl Default for Timing {
             request: None,
             call: Duration::from_secs(60),
             interrupt: Duration::from_secs(10),
-            stop: Duration::from_secs(5),
+            stop: Duration::from_secs(3),
             signal: Duration::from_secs(2),
             stall: Duration::from_secs(300),
         }

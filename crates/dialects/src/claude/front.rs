@@ -27,6 +27,9 @@ pub(crate) use self::requests::suggestions;
 use super::render::{Options as Rendering, Renderer};
 use crate::front::{Ask, Front, Outbox, Reply};
 
+/// How much may wait until the session runs; until then no more is read.
+const EARLY_LIMIT: usize = 64;
+
 /// What a client of Claude's wire is served with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -334,6 +337,10 @@ impl Front for ClaudeFront {
         if let Err(error) = read {
             control::fail(&control::id(line), &error, out);
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.early.len() >= EARLY_LIMIT
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {

@@ -15,7 +15,7 @@ use agentwire_protocol::{
     Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, SessionState,
     SessionSummary, Text,
 };
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
 use super::agent::{Happening, Origin, Plan, Running, SCRATCH};
@@ -23,7 +23,7 @@ use super::core::{Core, Effect, ended};
 use super::limits::{Limits, Reached};
 use super::policy::Policy;
 use super::stderr;
-use super::{Answered, Message};
+use super::{Answered, Inbox, Message};
 use crate::bridge::{Bridge, Heard};
 use crate::log::{Committed, EventLog, LogWriter};
 use crate::process::TreeSignal;
@@ -47,7 +47,7 @@ pub(crate) struct Parts {
     pub(crate) policy: Policy,
     pub(crate) log: EventLog,
     pub(crate) writer: LogWriter,
-    pub(crate) commands: mpsc::Receiver<Message>,
+    pub(crate) commands: Inbox,
     pub(crate) summary: watch::Sender<SessionSummary>,
     /// What the agent goes on with.
     pub(crate) origin: Origin,
@@ -69,7 +69,7 @@ pub(crate) struct Actor {
     pub(super) limits: Limits,
     pub(super) log: EventLog,
     writer: LogWriter,
-    commands: mpsc::Receiver<Message>,
+    commands: Inbox,
     summary: watch::Sender<SessionSummary>,
     /// What its next process goes on with.
     origin: Origin,
@@ -207,8 +207,7 @@ impl Actor {
             }
             self.step().await;
         }
-        self.commands.close();
-        while let Ok(message) = self.commands.try_recv() {
+        for message in self.commands.close() {
             let _ = message.reply.send(self.answered(Err(over())));
         }
         !self.is_lost

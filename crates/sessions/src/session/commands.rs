@@ -69,7 +69,8 @@ impl Actor {
         }
         match &prompt.message_id {
             Some(id) if self.has_taken(id)? => {
-                self.core.effects.push(Effect::Reply(call, Ok(taken(id))));
+                let reply = serde_json::json!({ "messageId": id, "repeated": true });
+                self.core.effects.push(Effect::Reply(call, Ok(Json::of(&reply))));
                 return Ok(());
             }
             Some(_) => {}
