@@ -72,7 +72,7 @@ impl Command {
 
 /// A prompt: text, and images beside it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prompt {
     /// The text.
     #[serde(rename = "prompt")]
@@ -112,7 +112,7 @@ pub enum Delivery {
 
 /// An image in base64.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Image {
     /// Such as `image/png`.
     pub media_type: String,
@@ -122,7 +122,7 @@ pub struct Image {
 
 /// What to change in a running session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Configure {
     /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,7 @@ pub struct Configure {
 
 /// An answer to a request, as it stands on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settlement {
     /// Which request.
     pub request_id: RequestId,
@@ -313,34 +313,61 @@ pub struct FrameError {
     pub error: GatewayError,
 }
 
+type Fields = BTreeMap<String, Json<'static>>;
+
 impl CommandFrame {
-    /// Reads a frame: first its name, then the fields of that command.
+    /// Reads a frame: first its name, then the fields of that command. A field that the command does
+    /// not have is refused by name.
     pub fn from_json(text: &str) -> Result<Self, FrameError> {
-        let id = || read::<Id>(text).ok().and_then(|id| id.id);
-        Self::read(text).map_err(|error| FrameError { id: id(), error })
+        let fields: Result<Fields, _> = serde_json::from_str(text);
+        let mut fields = fields.map_err(|error| FrameError { id: None, error: unread(&error) })?;
+        let id = fields.remove("id");
+        match Self::read(fields) {
+            Ok((session_id, command)) => Ok(Self { id, session_id, command }),
+            Err(error) => Err(FrameError { id, error }),
+        }
     }
 
-    fn read(text: &str) -> Result<Self, GatewayError> {
-        let head: Head = read(text)?;
-        let command = match head.command.as_str() {
-            "start" => {
-                let request: SessionRequest = read(text)?;
-                request.check()?;
-                Command::Start(Box::new(request))
+    fn read(mut fields: Fields) -> Result<(Option<String>, Command), GatewayError> {
+        let name = fields.remove("command").unwrap_or(Json::checked("null"));
+        let name: String = name.read().map_err(|_| {
+            let message = "failed to read the command: `command` must be its name";
+            GatewayError::new(ErrorCode::InvalidMessage, message)
+        })?;
+        let session = fields.get("sessionId").map(Json::read::<Option<String>>);
+        let session = session.transpose().map_err(|error| unread(&error))?.flatten();
+        if name != "start" {
+            fields.remove("sessionId");
+        }
+        if matches!(name.as_str(), "start" | "attach") {
+            // Which events are shown is the connection's matter.
+            fields.remove("profile");
+        }
+        let fields = Json::of(&fields);
+        let command = match name.as_str() {
+            "start" => Command::Start(Box::new(SessionRequest::from_json(fields.get())?)),
+            "attach" => Command::Attach { after: read::<AttachFields>(&fields)?.after },
+            "prompt" => Command::Prompt(read(&fields)?),
+            "interrupt" => {
+                read::<NoFields>(&fields)?;
+                Command::Interrupt
             }
-            "attach" => Command::Attach { after: read::<AttachFields>(text)?.after },
-            "prompt" => Command::Prompt(read(text)?),
-            "interrupt" => Command::Interrupt,
-            "stop" => Command::Stop,
-            "finish" => Command::Finish,
-            "settle" => Command::Settle(read(text)?),
-            "configure" => Command::Configure(read(text)?),
+            "stop" => {
+                read::<NoFields>(&fields)?;
+                Command::Stop
+            }
+            "finish" => {
+                read::<NoFields>(&fields)?;
+                Command::Finish
+            }
+            "settle" => Command::Settle(read(&fields)?),
+            "configure" => Command::Configure(read(&fields)?),
             "query" => {
-                let fields: QueryFields = read(text)?;
+                let fields: QueryFields = read(&fields)?;
                 Command::Query { method: fields.method, args: fields.args }
             }
             "rewind" => {
-                let fields: RewindFields = read(text)?;
+                let fields: RewindFields = read(&fields)?;
                 Command::Rewind { message_id: fields.message_id, dry_run: fields.dry_run }
             }
             unknown => {
@@ -350,43 +377,40 @@ impl CommandFrame {
                 ));
             }
         };
-        Ok(Self { id: head.id, session_id: head.session_id, command })
+        Ok((session, command))
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, GatewayError> {
-    serde_json::from_str(text).map_err(|error| {
-        let code = match error.classify() {
-            serde_json::error::Category::Data => ErrorCode::InvalidMessage,
-            _ => ErrorCode::InvalidJson,
-        };
-        GatewayError::new(code, format!("failed to read the command: {error}"))
-    })
+fn read<T: serde::de::DeserializeOwned>(fields: &Json<'_>) -> Result<T, GatewayError> {
+    fields.read().map_err(|error| unread(&error))
+}
+
+fn unread(error: &serde_json::Error) -> GatewayError {
+    let code = match error.classify() {
+        serde_json::error::Category::Data => ErrorCode::InvalidMessage,
+        serde_json::error::Category::Io
+        | serde_json::error::Category::Syntax
+        | serde_json::error::Category::Eof => ErrorCode::InvalidJson,
+    };
+    // Where it stands in the fields is not where it stands on the client's line.
+    let error = error.to_string();
+    let what = error.split(" at line ").next().unwrap_or_default();
+    GatewayError::new(code, format!("failed to read the command: {what}"))
 }
 
 #[derive(Deserialize)]
-struct Id {
-    #[serde(default)]
-    id: Option<Json<'static>>,
-}
+#[serde(deny_unknown_fields)]
+struct NoFields {}
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Head {
-    #[serde(default)]
-    id: Option<Json<'static>>,
-    command: String,
-    #[serde(default)]
-    session_id: Option<String>,
-}
-
-#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct AttachFields {
     #[serde(default)]
     after: u64,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct QueryFields {
     method: String,
     #[serde(default)]
@@ -394,7 +418,7 @@ struct QueryFields {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RewindFields {
     message_id: String,
     #[serde(default)]

@@ -9,6 +9,44 @@ use crate::command::Prompt;
 use crate::error::{ErrorCode, GatewayError};
 use crate::id::SessionId;
 use crate::json::Json;
+use crate::strict;
+
+/// The events that a hook may be for.
+pub const HOOK_EVENTS: [&str; 33] = [
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "Setup",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Elicitation",
+    "ElicitationResult",
+    "ConfigChange",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "InstructionsLoaded",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "MessageDisplay",
+];
 
 /// The longest prompt of a [`SessionRequest`], in characters.
 pub const PROMPT_LIMIT: usize = 100_000;
@@ -184,6 +222,52 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
+    /// The names of its fields.
+    pub const FIELDS: [&str; 30] = [
+        "additionalDirectories",
+        "agentType",
+        "agents",
+        "allowedTools",
+        "approvalMode",
+        "betas",
+        "blockedTools",
+        "driver",
+        "enableFileCheckpointing",
+        "env",
+        "fallbackModel",
+        "hooks",
+        "includePartialMessages",
+        "maxBudgetTokens",
+        "maxBudgetUsd",
+        "maxThinkingTokens",
+        "maxTurns",
+        "mcpServers",
+        "model",
+        "nativeArgs",
+        "nativeOptions",
+        "onLimit",
+        "outputFormat",
+        "permissionMode",
+        "projectId",
+        "sandbox",
+        "sandboxMode",
+        "settingSources",
+        "systemPrompt",
+        "workingDirectory",
+    ];
+
+    /// Checks what types cannot, and says what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(turns) = self.max_turns.filter(|turns| !(1..=1000).contains(turns)) {
+            return Err(format!("maxTurns is {turns}, it must be from 1 to 1000"));
+        }
+        let mut events = self.hooks.iter().flatten().map(|(event, _)| event.as_str());
+        match events.find(|event| !HOOK_EVENTS.contains(event)) {
+            Some(unknown) => Err(format!("there is no hook {unknown}")),
+            None => Ok(()),
+        }
+    }
+
     /// What readers of the log may see: no environment, no arguments, and of MCP servers only their
     /// names and kinds, since variables, headers, arguments and addresses hold secrets.
     pub fn shown(&self) -> Self {
@@ -417,6 +501,12 @@ impl From<SessionRequest> for NewSession {
     }
 }
 
+#[derive(Deserialize)]
+struct GivenConfig {
+    #[serde(default)]
+    config: Option<BTreeMap<String, Json<'static>>>,
+}
+
 /// The specification's request for a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -435,15 +525,21 @@ pub struct SessionRequest {
 }
 
 impl SessionRequest {
-    /// Reads a request and checks its bounds.
+    /// Reads a request and checks its bounds. What it does not know it refuses by name.
     pub fn from_json(text: &str) -> Result<Self, GatewayError> {
-        let request: Self = serde_json::from_str(text).map_err(|error| {
-            let code = match error.classify() {
-                serde_json::error::Category::Data => ErrorCode::InvalidMessage,
-                _ => ErrorCode::InvalidJson,
-            };
-            GatewayError::new(code, format!("failed to read the session request: {error}"))
-        })?;
+        let failed =
+            |why: &dyn std::fmt::Display| format!("failed to read the session request: {why}");
+        let json = Json::parse(text)
+            .map_err(|error| GatewayError::new(ErrorCode::InvalidJson, failed(&error)))?;
+        let invalid = |why: String| GatewayError::new(ErrorCode::InvalidMessage, failed(&why));
+        let request: Self = strict::whole(&json).map_err(invalid)?;
+        // What is nothing is kept by no field, whatever its name.
+        let given = json.read::<GivenConfig>().map(|given| given.config.unwrap_or_default());
+        let given = given.unwrap_or_default();
+        let is_unknown = |name: &&String| !SessionConfig::FIELDS.contains(&name.as_str());
+        if let Some(name) = given.keys().find(is_unknown) {
+            return Err(invalid(format!("there is no field config.{name}")));
+        }
         request.check()?;
         Ok(request)
     }
@@ -457,11 +553,11 @@ impl SessionRequest {
                 "prompt has {length} characters, at most {PROMPT_LIMIT} are taken"
             ));
         }
-        match self.config.as_ref().and_then(|config| config.max_turns) {
-            Some(turns) if !(1..=1000).contains(&turns) => {
-                invalid(format!("maxTurns is {turns}, it must be from 1 to 1000"))
-            }
-            _ => Ok(()),
+        let Some(config) = &self.config else { return Ok(()) };
+        let agent = self.agent_type.as_str();
+        if let Some(other) = config.agent_type.as_deref().filter(|other| *other != agent) {
+            return invalid(format!("agentType is {agent}, and config.agentType is {other}"));
         }
+        config.check().or_else(invalid)
     }
 }

@@ -101,6 +101,40 @@ fn command_frames_are_read_by_name() {
 }
 
 #[test]
+fn what_a_command_does_not_have_is_refused_by_name() {
+    let start = |fields: &str| {
+        format!(
+            r#"{{"command":"start","agentType":"demo","prompt":"x","profile":"core",{fields}}}"#
+        )
+    };
+    let cases = [
+        (start(r#""permission_mode":"plan""#), "permission_mode"),
+        (start(r#""config":{"blocked_tools":["Bash"]}"#), "config.blocked_tools"),
+        (start(r#""config":{"modle":null}"#), "config.modle"),
+        (start(r#""config":{"sandbox":{"enabeld":true}}"#), "config.sandbox.enabeld"),
+        (start(r#""config":{"mcpServers":{"a":{"cmd":"x"}}}"#), "config.mcpServers.a.cmd"),
+        (start(r#""config":{"hooks":{"Stop":[{"matchr":"x"}]}}"#), "config.hooks.Stop.matchr"),
+        (start(r#""config":{"hooks":{"OnLunch":[]}}"#), "OnLunch"),
+        (start(r#""config":{"agentType":"codex"}"#), "config.agentType is codex"),
+        (start(r#""config":{"maxTurns":0}"#), "maxTurns is 0"),
+        (r#"{"command":"stop","now":true}"#.to_owned(), "`now`"),
+        (r#"{"command":"attach","from":1}"#.to_owned(), "`from`"),
+        (r#"{"command":"prompt","prompt":"x","image":[]}"#.to_owned(), "`image`"),
+        (r#"{"command":"settle","requestId":"r","behaviour":"deny"}"#.to_owned(), "`behaviour`"),
+        (r#"{"command":"configure","mode":"plan"}"#.to_owned(), "`mode`"),
+        (r#"{"command":"query","method":"m","arg":1}"#.to_owned(), "`arg`"),
+        (r#"["c1","stop"]"#.to_owned(), "sequence"),
+    ];
+    for (frame, named) in cases {
+        let error = CommandFrame::from_json(&frame).expect_err(&frame).error;
+        assert_eq!(error.code, ErrorCode::InvalidMessage, "{frame}");
+        assert!(error.message.contains(named), "{frame}: {}", error.message);
+    }
+    let taken = CommandFrame::from_json(&start(r#""id":null,"config":{"agentType":"demo"}"#));
+    assert_eq!(taken.expect("a frame").id, Some(Json::checked("null")));
+}
+
+#[test]
 fn silence_never_allows() {
     let read =
         |text: &str| serde_json::from_str::<Settlement>(text).expect("a settlement").answer();

@@ -56,7 +56,7 @@ impl Actor {
         if self.ending.is_some() {
             return Err(GatewayError::new(ErrorCode::Conflict, "the session is being stopped"));
         }
-        if prompt.text.is_empty() && prompt.images.is_empty() {
+        if prompt.text.is_empty() && prompt.images.is_empty() && prompt.content.is_none() {
             return Err(GatewayError::new(ErrorCode::InvalidMessage, "the prompt is empty"));
         }
         if prompt.text.len() > 4 * PROMPT_LIMIT * 64 {
