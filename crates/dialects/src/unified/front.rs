@@ -158,6 +158,12 @@ impl Front for Unified {
         }
     }
 
+    fn on_lost(&mut self, session: &SessionId, mut error: GatewayError, out: &mut Outbox) {
+        self.profiles.remove(session);
+        error.details = Some(Json::of(&BTreeMap::from([("sessionId", session)])));
+        out.say_json(&ErrorFrame { id: &None, error: &error });
+    }
+
     fn on_end(&mut self, session: &SessionId, _out: &mut Outbox) {
         self.profiles.remove(session);
     }

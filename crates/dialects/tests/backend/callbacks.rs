@@ -90,6 +90,18 @@ fn a_permission_is_asked_and_answered_in_snake_case() {
 }
 
 #[test]
+fn an_answer_that_comes_too_late_hears_how_it_was_settled() {
+    let mut client = Client::with_session();
+    client.event(request(&json!({ "toolName": "Bash", "input": {} })));
+    let id = client.frame()["id"].as_str().expect("an id").to_owned();
+    client.say("callback.response", &id, r#"{"behavior":"allow"}"#);
+    client.event(settled(RequestOutcome::Denied, SettledBy::Policy, "a rule"));
+    client.failed(ErrorCode::RequestSettled, "it is settled");
+    let error = client.error("CALLBACK_NOT_FOUND");
+    assert_eq!(error["payload"]["details"], json!({ "settled": "denied by policy" }));
+}
+
+#[test]
 fn a_denial_has_its_words() {
     let mut client = Client::with_session();
     client.event(request(&json!({ "toolName": "Bash", "input": {} })));
@@ -231,6 +243,7 @@ fn a_question_of_any_agent_is_claudes() {
 
     client.event(request(&json!({
         "requestId": "r2", "kind": "question", "input": { "questions": "of its own" },
+        "message": "The kitchen asks", "name": "kitchen",
         "questions": [
             { "question": "Tea?", "id": "q1", "header": "T", "multiSelect": true,
               "options": [{ "label": "Yes", "description": "hot" }, { "label": "No" }] },
@@ -244,7 +257,7 @@ fn a_question_of_any_agent_is_claudes() {
                 { "question": "Tea?", "header": "T", "multiSelect": true, "options": [
                     { "label": "Yes", "description": "hot" }, { "label": "No", "description": "" } ] },
                 { "question": "Sugar?", "header": "", "multiSelect": false, "options": [] },
-            ] },
+            ], "message": "The kitchen asks", "metadata": { "source": "kitchen" } },
         }),
     );
     for wrong in [

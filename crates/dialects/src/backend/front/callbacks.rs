@@ -6,7 +6,7 @@ use agentwire_protocol::command::{Behavior, Remember};
 use agentwire_protocol::event::{
     Question, RequestKind, RequestRaised, RequestSettled, SettledBy, UNANSWERED,
 };
-use agentwire_protocol::{Json, RequestId, SessionId, Settlement, Text};
+use agentwire_protocol::{AgentType, Json, RequestId, SessionId, Settlement, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -101,11 +101,13 @@ impl Callbacks {
     pub(super) fn raise(
         &mut self,
         session: &SessionId,
+        agent: AgentType,
         request: RequestRaised<'static>,
         shown: Option<(String, Json<'static>)>,
     ) -> bool {
         let id = RequestId::from(request.request_id.decode().as_ref());
-        let is_claudes = request.tool_name.as_ref().is_some_and(|name| *name == *QUESTIONS);
+        let is_claudes = matches!(agent, AgentType::Claude | AgentType::Demo)
+            && request.tool_name.as_ref().is_some_and(|name| *name == *QUESTIONS);
         let (form, payload) = match request.kind {
             RequestKind::Permission => tool(request, shown),
             RequestKind::Question if is_claudes => tool(request, None),
@@ -185,6 +187,12 @@ impl Callbacks {
         Ok(Answered { number, session: callback.session.clone(), settlement })
     }
 
+    /// Why an answer came too late, if it did.
+    pub(super) fn late(&self, number: u64) -> Option<Failure> {
+        let over = self.over.iter().find(|(over, _)| *over == number);
+        over.map(|(_, how)| not_open(&name(number), Some(how)))
+    }
+
     /// The answer was not taken: it may be given again.
     pub(super) fn reopen(&mut self, number: u64) {
         if let Some(callback) = self.open.get_mut(&number) {
@@ -253,9 +261,13 @@ fn questions(request: RequestRaised<'static>) -> (Form, Payload) {
         (words, key)
     };
     let list: Vec<Value> = request.questions.iter().map(asked).collect();
+    let mut input = BTreeMap::from([("questions", json!(list))]);
+    // Who asks, and what for, beside the questions.
+    input.extend(request.message.iter().map(|message| ("message", json!(message.decode()))));
+    input.extend(request.name.iter().map(|name| ("metadata", json!({ "source": name.decode() }))));
     let payload = Payload::CanUseTool {
         tool_name: QUESTIONS.to_owned(),
-        tool_input: Json::of(&json!({ "questions": list })),
+        tool_input: Json::of(&input),
         suggestions: None,
         tool_use_id: request.tool_use_id,
     };

@@ -7,6 +7,7 @@ use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::options::count;
 use crate::backend::wire::say;
 use crate::front::Outbox;
 
@@ -83,7 +84,7 @@ impl Method {
                 }
                 None => return Err("setPermissionMode needs the name of a mode".to_owned()),
             },
-            Self::SetMaxThinkingTokens => match first.map(Json::read::<u32>) {
+            Self::SetMaxThinkingTokens => match first.map(count) {
                 Some(Ok(tokens)) => {
                     let max_thinking_tokens = Some(tokens);
                     Command::Configure(Configure { max_thinking_tokens, ..nothing })
