@@ -431,7 +431,8 @@ fn a_run_whose_session_dies_is_told() {
     wire.reply(refused, Err(GatewayError::new(ErrorCode::Overloaded, "full")));
     assert_eq!(wire.error(), (json!(3), -32001, "overloaded".to_owned()));
     wire.event(json!({ "type": "error", "message": "it broke", "code": "agentFailed" }));
-    let told = wire.next()["params"]["message"].clone();
+    let mut told = wire.next()["params"]["message"].clone();
+    assert!(told.as_object_mut().expect("a message").remove("uuid").is_some());
     let error = json!({
         "type": "system", "subtype": "error", "message": "it broke", "code": "agentFailed",
         "session_id": SESSION,

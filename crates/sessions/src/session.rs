@@ -166,7 +166,7 @@ impl SessionHandle {
 /// Whether a command must not wait for those before it. The end of the work comes after all of it.
 pub fn overtakes(command: &Command) -> bool {
     match command {
-        Command::Interrupt { .. } | Command::Stop | Command::Settle(_) => true,
+        Command::Interrupt | Command::Stop | Command::Settle(_) => true,
         Command::Start(_)
         | Command::Attach { .. }
         | Command::Prompt(_)

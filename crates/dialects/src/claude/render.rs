@@ -332,3 +332,15 @@ fn system<T: Serialize>(subtype: &'static str, fields: T, voice: &mut Voice<'_>)
     let session_id = voice.session_id;
     voice.frame(&System { r#type: "system", subtype, fields, session_id, uuid });
 }
+
+/// A `system` message about an event that nothing else is said of.
+pub(crate) fn system_message(
+    event: &Event<'_>,
+    subtype: &'static str,
+    fields: impl Serialize,
+) -> Json<'static> {
+    let mut message = Json::checked("null");
+    let say = &mut |line: &str| message = Json::checked(line.to_owned());
+    system(subtype, fields, &mut Voice::new(&event.session_id, &event.id, false, say));
+    message
+}

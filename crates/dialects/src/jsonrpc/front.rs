@@ -1,5 +1,6 @@
 //! We serve it: calls in, replies and notifications out.
 
+mod notes;
 mod open;
 mod options;
 mod params;

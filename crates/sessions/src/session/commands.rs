@@ -56,7 +56,7 @@ impl Actor {
         if self.ending.is_some() {
             return Err(GatewayError::new(ErrorCode::Conflict, "the session is being stopped"));
         }
-        if prompt.text.is_empty() && prompt.images.is_empty() && prompt.content.is_none() {
+        if prompt.text.is_empty() && prompt.images.is_empty() && !asks(prompt.content.as_ref()) {
             return Err(GatewayError::new(ErrorCode::InvalidMessage, "the prompt is empty"));
         }
         if prompt.text.len() > 4 * PROMPT_LIMIT * 64 {
@@ -261,6 +261,16 @@ impl Actor {
             )),
         }
     }
+}
+
+/// Whether content asks for something. A tool's result alone begins no turn.
+fn asks(content: Option<&Json<'_>>) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Block {
+        r#type: String,
+    }
+    let blocks = content.and_then(|content| content.read::<Vec<Block>>().ok());
+    blocks.is_some_and(|blocks| blocks.iter().any(|block| block.r#type != "tool_result"))
 }
 
 /// The reply to a prompt names its message.

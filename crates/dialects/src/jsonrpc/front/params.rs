@@ -221,9 +221,7 @@ impl Request {
     /// Whether it lets others come to their end: it is taken however many calls are open.
     pub(super) fn is_relief(&self) -> bool {
         match self {
-            Self::Kill(_) | Self::Command(_, Command::Interrupt { .. } | Command::Settle(_)) => {
-                true
-            }
+            Self::Kill(_) | Self::Command(_, Command::Interrupt | Command::Settle(_)) => true,
             Self::Open(_)
             | Self::Attach(_)
             | Self::Greet(_)

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::event::{AgentInfo, SessionEndReason, Status, StatusChanged, TurnFailure};
+use agentwire_protocol::event::{AgentInfo, Status, StatusChanged, TurnFailure};
 use agentwire_protocol::{
     Call, ErrorCode, Event, EventKind, GatewayError, Json, MAIN_AGENT, SessionConfig, SessionId,
     Text,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::notes::{EndedParams, EventParams, MessageParams, RequestParams, SettledParams, Told};
 use super::replies::Ticket;
-use crate::claude::render::{Options, Renderer};
+use crate::claude::render::{Options, Renderer, system_message};
 use crate::front::Outbox;
 use crate::json::{self, Scanner};
 use crate::jsonrpc::wire::Notification;
@@ -64,64 +65,6 @@ struct Waiting {
 
 /// A run that is over.
 pub(super) type Finished = (Ticket, Result<Json<'static>, GatewayError>);
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct MessageParams<'p> {
-    session_id: &'p SessionId,
-    message: Json<'p>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EventParams<'p> {
-    session_id: &'p SessionId,
-    event: Json<'p>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RequestParams<'p, R: Serialize> {
-    session_id: &'p SessionId,
-    agent_id: &'p Text<'p>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_agent_id: Option<&'p Text<'p>>,
-    request: R,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SettledParams<'p> {
-    session_id: &'p SessionId,
-    agent_id: &'p Text<'p>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_agent_id: Option<&'p Text<'p>>,
-    request_id: &'p Text<'p>,
-    outcome: &'static str,
-    by: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'p Text<'p>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EndedParams<'p> {
-    session_id: &'p SessionId,
-    reason: SessionEndReason,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'p Text<'p>>,
-}
-
-/// What Claude has no message for, as one of its `system` messages.
-#[derive(Serialize)]
-struct System<'m> {
-    r#type: &'static str,
-    subtype: &'static str,
-    message: &'m Text<'m>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'m Text<'m>>,
-    session_id: &'m SessionId,
-}
 
 impl Watch {
     /// Nothing of it is shown; what happens after that number counts.
@@ -236,8 +179,7 @@ impl Watch {
             }
         });
         let say = |subtype, message, code| {
-            let message = System { r#type: "system", subtype, message, code, session_id };
-            let message = Json::of(&message);
+            let message = system_message(event, subtype, Told { message, code });
             Notification::new("message", MessageParams { session_id, message })
         };
         let (agent_id, parent_agent_id) = (&event.agent_id, event.parent_agent_id.as_ref());
