@@ -89,12 +89,28 @@ pub struct Prompt {
     /// What happens if a turn runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
+    /// Further fields of Claude's user message, in its own words: an object. To other agents they are
+    /// hints, but for `shouldQuery: false`, which is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<Json<'static>>,
 }
 
 impl Prompt {
     /// A prompt of text alone.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Whether the agent is to answer it, and not only to know it.
+    pub fn wants_answer(&self) -> bool {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Native {
+            #[serde(default)]
+            should_query: Option<bool>,
+        }
+        let native = self.native.as_ref().and_then(|native| native.read::<Native>().ok());
+        native.and_then(|native| native.should_query) != Some(false)
     }
 }
 

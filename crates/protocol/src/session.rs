@@ -231,6 +231,31 @@ pub enum SystemPrompt {
     Preset(SystemPromptPreset),
 }
 
+impl SystemPrompt {
+    /// What stands in place of the agent's own, and what after it.
+    pub fn parts(self) -> (Option<String>, Option<String>) {
+        match self {
+            Self::Text(whole) => (Some(whole), None),
+            Self::Preset(preset) => (None, preset.append),
+        }
+    }
+
+    /// A prompt in place of the agent's own, if there is one, with more after it, if there is any.
+    pub fn joined(whole: Option<String>, append: Option<String>) -> Option<Self> {
+        match (whole, append.filter(|append| !append.is_empty())) {
+            (Some(whole), Some(append)) if whole.is_empty() => Some(Self::Text(append)),
+            (Some(whole), Some(append)) => Some(Self::Text(format!("{whole}\n\n{append}"))),
+            (Some(whole), None) => Some(Self::Text(whole)),
+            (None, Some(append)) => Some(Self::Preset(SystemPromptPreset {
+                kind: "preset".to_owned(),
+                preset: "claude_code".to_owned(),
+                append: Some(append),
+            })),
+            (None, None) => None,
+        }
+    }
+}
+
 /// The agent's own system prompt, with more after it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemPromptPreset {

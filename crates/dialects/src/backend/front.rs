@@ -178,10 +178,9 @@ impl Backend {
             }
             EventKind::RequestRaised(request) => {
                 let id = request.request_id.to_string();
-                let tool = request.tool_use_id.as_ref().map(|id| id.to_string());
-                let shown = tool.as_ref().and_then(|tool| state.renderer.tool(tool));
-                let shown = shown.map(|(name, input)| (name.to_owned(), input.clone()));
-                if !self.callbacks.raise(session, *request, shown) {
+                let shown = state.renderer.asked(&request);
+                let is_native = state.renderer.speaks_claude();
+                if !self.callbacks.raise(session, *request, shown, is_native) {
                     let denial = Settlement::error(id, "no client of this wire can answer that");
                     let call = out.command(session, Command::Settle(denial));
                     self.calls.insert(call, Asked::Denial);

@@ -72,8 +72,25 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         let name = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
         launch.env.insert(name.to_owned(), "true".to_owned());
     }
-    launch.args.extend(config.native_args.iter().flatten().cloned());
+    for (at, arg) in config.native_args.iter().flatten().enumerate() {
+        match inline(arg) {
+            Some((flag, json)) => {
+                let name = format!("native-{at}.json");
+                launch.option(flag, format!("{{file:{name}}}"));
+                launch.files.insert(name, json.to_owned());
+            }
+            None => launch.args.push(arg.clone()),
+        }
+    }
     Ok(launch)
+}
+
+/// Settings and servers that stand in the argument itself: they may have secrets, and argv is for all to
+/// see.
+fn inline(arg: &str) -> Option<(&str, &str)> {
+    let (flag, value) = arg.split_once('=')?;
+    let is_source = matches!(flag, "--settings" | "--mcp-config");
+    (is_source && value.trim_start().starts_with('{')).then_some((flag, value))
 }
 
 /// The options that are one flag each.

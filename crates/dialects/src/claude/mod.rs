@@ -11,10 +11,11 @@
 mod agent;
 mod front;
 mod launch;
+pub(crate) mod permission;
 pub mod render;
+pub mod tools;
 mod wire;
 
-pub(crate) use front::suggestions;
 pub use front::{ClaudeFront, Options as FrontOptions};
 
 use agentwire_protocol::{AgentType, GatewayError};

@@ -5,7 +5,7 @@
 //! matter: of control nothing passes and nothing is rendered.
 
 mod calls;
-mod files;
+pub(super) mod files;
 mod frames;
 mod native;
 mod plan;
@@ -15,17 +15,20 @@ mod tools;
 mod turn;
 mod voice;
 
-use agentwire_protocol::event::{Status, StatusChanged, UsageReported};
-use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT};
+use agentwire_protocol::event::{RequestRaised, Status, StatusChanged, UsageReported};
+use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
-use self::frames::{CompactMetadata, Compacted, RateLimit, Retry, StatusLine, System};
+use self::frames::{
+    CompactMetadata, Compacted, Informational, RateLimit, Retry, StatusLine, System,
+};
 use self::native::Line;
 use self::session::Session;
 use self::speech::{Piece, Sort, Speakers};
 use self::tools::Tool;
 use self::turn::{Ending, Totals, Turn};
 use self::voice::Voice;
+use super::tools::{ToolCall, ToolUse};
 use crate::json::{Scanner, Value};
 use crate::recent::Recent;
 
@@ -37,15 +40,6 @@ pub const VERSION: &str = "2.1.325";
 pub struct Options {
     /// `stream_event` lines.
     pub partial: bool,
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastResult {
-    /// Whether it failed: a program that runs one turn then ends with another exit code than 0.
-    pub is_error: bool,
-    /// The answer, or what went wrong.
-    pub text: String,
 }
 
 /// Renders the events of one session, from its first on. To join later, let it see the earlier ones
@@ -67,7 +61,9 @@ pub struct Renderer {
     /// Of these, those that show what they did to a file.
     edits: Recent,
     todos: Option<Json<'static>>,
-    last: Option<LastResult>,
+    last_is_error: Option<bool>,
+    /// How often something was said that no event tells.
+    asides: u64,
     /// Messages whose fate is told; of all, if there is no list.
     named: Option<Recent>,
     scanner: Scanner,
@@ -91,7 +87,9 @@ impl Renderer {
         if agent == MAIN_AGENT {
             self.session.learn(&event.kind);
         }
-        self.is_claude |= matches!(self.session.agent, Some(AgentType::Claude | AgentType::Demo));
+        if let EventKind::SessionStarted(started) = &event.kind {
+            self.is_claude = speaks_claude(started.agent_type);
+        }
         let session_id = self.claude_id.take();
         let named = session_id.as_deref().unwrap_or(&event.session_id);
         let voice = &mut Voice::new(named, &event.id, self.options.partial, say);
@@ -103,14 +101,63 @@ impl Renderer {
         self.claude_id = session_id;
     }
 
-    /// An open call by its id: its tool and input, as they were shown.
-    pub fn tool(&self, id: &str) -> Option<(&str, &Json<'static>)> {
-        self.tools.iter().find(|tool| tool.id == id).map(|tool| (tool.name.as_str(), &tool.input))
+    /// Of that agent, as long as no event says otherwise.
+    pub fn of(mut self, agent: AgentType) -> Self {
+        self.is_claude = speaks_claude(agent);
+        self
     }
 
-    /// How the last turn ended, once one has: for the exit code of a program that runs one turn.
-    pub fn last_result(&self) -> Option<LastResult> {
-        self.last.clone()
+    /// Whether the agent says everything in Claude's own words.
+    pub fn speaks_claude(&self) -> bool {
+        self.is_claude
+    }
+
+    /// What a permission is asked for, as its call was shown and with all that the request tells: the
+    /// tool, and what it is to run with. Of a request whose event was rendered.
+    pub fn asked(&self, request: &RequestRaised<'_>) -> (String, Json<'static>) {
+        let id = request.tool_use_id.as_ref().map(Text::decode);
+        if let Some(tool) = self.tools.iter().find(|tool| id.as_deref() == Some(&*tool.id)) {
+            return (tool.name.clone(), tool.shown().input);
+        }
+        let name = request.tool_name.as_ref().or(request.name.as_ref());
+        let name = name.or(request.title.as_ref()).map_or("unknown".into(), Text::decode);
+        let title = request.title.as_ref().map(Text::decode).filter(|_| !self.is_claude);
+        let input = request.input.as_ref();
+        let call =
+            ToolCall { name: &name, input, title: title.as_deref(), ..ToolCall::default() };
+        let ToolUse { name, input, .. } = call.as_claude();
+        (name, input)
+    }
+
+    /// A prompt that never became a turn is told as one that failed at once.
+    pub fn refused(&mut self, session: &str, why: &str, say: &mut dyn FnMut(&str)) {
+        self.asides += 1;
+        let id = format!("aside-{}", self.asides);
+        let session_id = self.claude_id.take();
+        let named = session_id.as_deref().unwrap_or(session);
+        let voice = &mut Voice::new(named, &id, self.options.partial, say);
+        // Of a session that never began Claude says nothing but that.
+        if self.session.agent.is_some() && !self.turn.is_begun {
+            self.session.init(voice);
+        }
+        let turn = (&Turn::default(), "");
+        let is_error = self.totals.end(turn, &Ending::refused(why), 0, &self.session, voice);
+        self.last_is_error = Some(is_error);
+        self.claude_id = session_id;
+    }
+
+    /// Something that no event tells, as Claude warns.
+    pub fn warn(&mut self, session: &str, why: &str, say: &mut dyn FnMut(&str)) {
+        self.asides += 1;
+        let id = format!("aside-{}", self.asides);
+        let session_id = self.claude_id.as_deref().unwrap_or(session);
+        let voice = &mut Voice::new(session_id, &id, self.options.partial, say);
+        system("informational", Informational { content: why, level: "warning" }, voice);
+    }
+
+    /// Whether the last turn failed, once one has ended: for the exit code of the program.
+    pub fn last_is_error(&self) -> Option<bool> {
+        self.last_is_error
     }
 
     /// What becomes of a message is told only of those that are named: a client that gives its messages
@@ -148,7 +195,7 @@ impl Renderer {
             }
             Line::Result => {
                 self.turn.has_result = true;
-                self.last = native::last_result(&mut self.scanner, text);
+                self.last_is_error = native::is_error(&mut self.scanner, text);
             }
         }
         say(text);
@@ -171,13 +218,12 @@ impl Renderer {
             EventKind::TurnStarted(_) => {
                 self.turn = Turn::default();
                 self.turn.started(&event.timestamp);
-                self.speakers.main.messages = 0;
-                self.speakers.main.last_text.clear();
+                self.speakers.main.begin_turn();
                 self.begin_turn(voice);
             }
             EventKind::TurnCompleted(turn) => {
                 self.speakers.main.end_message(voice);
-                let answer = std::mem::take(&mut self.speakers.main.last_text);
+                let answer = std::mem::take(&mut self.speakers.main.answer);
                 self.end_turn(event, &Ending::completed(turn, &answer), voice);
             }
             EventKind::TurnFailed(turn) => {
@@ -217,10 +263,10 @@ impl Renderer {
             EventKind::AgentFinished(finished) => self.agent_finished(agent, finished, voice),
             EventKind::StatusChanged(change) => self.status_changed(change, voice),
             EventKind::UsageReported(report) => self.usage_reported(agent, report, voice),
+            EventKind::RequestRaised(request) => self.request_raised(request),
             EventKind::SessionStarted(_)
             | EventKind::SessionEnded(_)
             | EventKind::Error(_)
-            | EventKind::RequestRaised(_)
             | EventKind::RequestSettled(_)
             | EventKind::Other(_)
             | EventKind::Unknown(_) => {}
@@ -235,13 +281,15 @@ impl Renderer {
     }
 
     fn end_turn(&mut self, event: &Event<'_>, ending: &Ending<'_>, voice: &mut Voice<'_>) {
-        if !self.turn.has_result {
+        if self.turn.has_result {
+            self.totals.add(ending, &self.session);
+        } else {
             self.begin_turn(voice);
             self.cut_tools(voice);
             let turn = (&self.turn, &*event.timestamp);
             let messages = self.speakers.main.messages;
-            let last = self.totals.end(turn, ending, messages, &self.session, voice);
-            self.last = Some(last);
+            let is_error = self.totals.end(turn, ending, messages, &self.session, voice);
+            self.last_is_error = Some(is_error);
         }
         self.turn = Turn::default();
     }
@@ -323,6 +371,14 @@ impl Renderer {
         let session_id = voice.session_id;
         let r#type = "rate_limit_event";
         voice.frame(&RateLimit { r#type, rate_limit_info: limits, uuid, session_id });
+    }
+}
+
+/// Whether the agent is Claude, or speaks as Claude does.
+fn speaks_claude(agent: AgentType) -> bool {
+    match agent {
+        AgentType::Claude | AgentType::Demo => true,
+        AgentType::Codex | AgentType::Gemini | AgentType::Acp => false,
     }
 }
 

@@ -1,10 +1,12 @@
 //! `callback.request` and `callback.response`.
 
 use agentwire_protocol::event::{
-    RequestOutcome, RequestSettled, SettledBy, ToolKind, ToolStarted, TurnOrigin, TurnStarted,
-    UNANSWERED,
+    RequestOutcome, RequestSettled, SessionStarted, SettledBy, ToolKind, ToolStarted, TurnOrigin,
+    TurnStarted, UNANSWERED,
 };
-use agentwire_protocol::{Command, ErrorCode, EventKind, Json, Settlement, Text};
+use agentwire_protocol::{
+    AgentType, Command, ErrorCode, EventKind, Json, SessionConfig, Settlement, Text,
+};
 use serde_json::{Value, json};
 
 use crate::client::{Client, SESSION, request};
@@ -28,6 +30,18 @@ fn settlement(client: &mut Client) -> Value {
         Command::Settle(settlement) => serde_json::to_value(settlement).expect("JSON"),
         other => panic!("not an answer: {other:?}"),
     }
+}
+
+/// A client whose session is not of Claude.
+fn other_agent() -> Client {
+    let mut client = Client::with_session();
+    client.event(SessionStarted {
+        agent_type: AgentType::Codex,
+        config: SessionConfig::default(),
+        info: None,
+        forked_from: None,
+    });
+    client
 }
 
 /// What the client is asked; its id.
@@ -114,7 +128,7 @@ fn the_input_given_back_is_no_change() {
 
 #[test]
 fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
-    let mut client = Client::with_session();
+    let mut client = other_agent();
     let tool = ToolStarted {
         tool_id: Text::from("t1"),
         tool_name: Text::from("command_execution"),
@@ -133,7 +147,8 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
     client.event(tool);
     client.said();
     client.event(request(&json!({
-        "toolName": "command_execution", "toolUseId": "t1", "input": { "command": "ls", "cwd": "/" },
+        "toolName": "command_execution", "toolUseId": "t1", "input": { "command": null, "cwd": "/" },
+        "message": "network", "blockedPath": "/etc",
     })));
     let rules = json!([{
         "type": "addRules", "rules": [{ "tool_name": "Bash", "rule_content": "ls" }],
@@ -142,13 +157,27 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
     let id = asked(
         &mut client,
         &json!({
-            "callback_type": "can_use_tool", "tool_name": "Bash", "tool_input": { "command": "ls" },
-            "suggestions": rules, "tool_use_id": "t1",
+            "callback_type": "can_use_tool", "tool_name": "Bash",
+            "tool_input": { "command": "ls", "cwd": "/" }, "suggestions": rules, "tool_use_id": "t1",
+            "decision_reason": "network", "blocked_path": "/etc",
         }),
     );
+    // What cannot be kept for this agent is said, and nothing is allowed by it.
+    for wrong in [
+        json!([{ "type": "addRules", "rules": rules[0]["rules"], "behavior": "deny" }]),
+        json!([{ "type": "addRules", "rules": [{ "tool_name": "Bash" }], "behavior": "allow" }]),
+        json!([{ "type": "setMode", "mode": "acceptEdits" }]),
+    ] {
+        let answer = json!({ "behavior": "allow", "updated_permissions": wrong });
+        client.say("callback.response", &id, &answer.to_string());
+        let error = client.error("INVALID_MESSAGE");
+        let kind = wrong[0]["type"].as_str().expect("a type");
+        assert!(error["payload"]["message"].as_str().is_some_and(|text| text.contains(kind)));
+    }
     // The rule is the gateway's to keep: the agent knows no such words.
     let answer = json!({
-        "behavior": "allow", "updated_input": { "command": "ls" }, "updated_permissions": rules,
+        "behavior": "allow", "updated_input": { "cwd": "/", "command": "ls" },
+        "updated_permissions": rules,
     });
     client.say("callback.response", &id, &answer.to_string());
     assert_eq!(
@@ -229,6 +258,7 @@ fn a_question_of_any_agent_is_claudes() {
     );
     client.done("{}");
 
+    let mut client = other_agent();
     client.event(request(&json!({
         "requestId": "r2", "kind": "question", "input": { "questions": "of its own" },
         "questions": [

@@ -67,6 +67,9 @@ impl Actor {
             let what = "content blocks other than text and images in base64";
             return Err(GatewayError::unsupported(self.plan.agent.as_str(), what));
         }
+        if !prompt.wants_answer() && !self.plan.dialect.capabilities().content_blocks {
+            return Err(GatewayError::unsupported(self.plan.agent.as_str(), "shouldQuery: false"));
+        }
         match &prompt.message_id {
             Some(id) if self.has_taken(id)? => {
                 self.core.effects.push(Effect::Reply(call, Ok(taken(id))));

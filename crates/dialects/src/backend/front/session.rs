@@ -79,7 +79,7 @@ impl Session {
                 r#"{{"type":"sdk.message","session_id":{},"payload":"#,
                 Json::of(id).get()
             ),
-            renderer: Renderer::new(Options { partial }).only_named(),
+            renderer: Renderer::new(Options { partial }).only_named().of(agent),
             known: Known::default(),
         }
     }

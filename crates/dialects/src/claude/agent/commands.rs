@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::command::Delivery;
 use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::calls::{acknowledge, greeting_field, write_line};
 use super::{NAME, Translator};
@@ -123,6 +123,12 @@ impl Translator {
             "parent_tool_use_id": null,
         });
         if let Some(fields) = line.as_object_mut() {
+            let native = prompt.native.as_ref().map(Json::read::<Map<String, Value>>);
+            let native = native.transpose().map_err(|_| {
+                GatewayError::new(ErrorCode::InvalidMessage, "native must be an object")
+            })?;
+            let own = native.into_iter().flatten();
+            fields.extend(own.filter(|(name, _)| !matches!(&**name, "type" | "message")));
             fields.extend(uuid.map(|uuid| ("uuid".to_owned(), json!(uuid))));
             match prompt.delivery {
                 Some(Delivery::Now) => {

@@ -1,14 +1,14 @@
 //! What agents do: tool calls, changed files, plans, subagents. All of it is told as tool calls.
 
 use agentwire_protocol::event::{
-    AgentFinished, AgentOutcome, AgentSpawned, FileChanged, PlanUpdated, ToolCompleted, ToolFailed,
-    ToolFailure, ToolProgress, ToolStarted,
+    AgentFinished, AgentOutcome, AgentSpawned, FileChanged, PlanUpdated, RequestKind,
+    RequestRaised, ToolCompleted, ToolFailed, ToolFailure, ToolProgress, ToolStarted,
 };
 use agentwire_protocol::{Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
 use super::speech::{Piece, Sort};
-use super::tools::{Given, Tool, completed, failed, shown, tool_result};
+use super::tools::{Given, Tool, bound, completed, failed, tool_result};
 use super::voice::Voice;
 use super::{Renderer, files, plan};
 
@@ -22,8 +22,21 @@ impl Renderer {
         tool: &ToolStarted<'_>,
         voice: &mut Voice<'_>,
     ) {
-        let (name, input) = shown(&mut self.scanner, tool);
-        self.call(Tool::new(&tool.tool_id.decode(), agent, name, input), voice);
+        self.call(Tool::started(agent, tool), voice);
+    }
+
+    /// From now on the call is what was asked for.
+    pub(super) fn request_raised(&mut self, request: &RequestRaised<'_>) {
+        let id = request.tool_use_id.as_ref().map(Text::decode);
+        let is_it = |tool: &Tool| id.as_deref() == Some(&*tool.id);
+        if request.kind == RequestKind::Permission
+            && let Some(at) = self.tools.iter().position(is_it)
+        {
+            let mut tool = self.tools.remove(at);
+            tool.asked(request);
+            self.tools.push(tool);
+            bound(&mut self.tools);
+        }
     }
 
     pub(super) fn tool_progress(&mut self, progress: &ToolProgress<'_>) {
@@ -158,19 +171,22 @@ impl Renderer {
     }
 
     /// Shows a call.
-    fn call(&mut self, tool: Tool, voice: &mut Voice<'_>) {
+    fn call(&mut self, mut tool: Tool, voice: &mut Voice<'_>) {
         let is_open = self.tools.iter().any(|open| open.id == tool.id);
         if is_open || self.tools.len() >= OPEN_LIMIT || !self.may_speak(&tool.agent) {
             return;
         }
         self.turn.cut_tool &= tool.agent != MAIN_AGENT;
         self.called.add(&tool.id);
-        if tool.shows_edit() {
+        let shown = tool.shown();
+        if shown.is_edit {
             self.edits.add(&tool.id);
         }
+        tool.name = shown.name;
         let speaker = self.speakers.of(&tool.agent, voice);
-        speaker.tool_use((&tool.id, &tool.name, &tool.input), self.session.model(), voice);
+        speaker.tool_use((&tool.id, &tool.name, &shown.input), self.session.model(), voice);
         self.tools.push(tool);
+        bound(&mut self.tools);
     }
 
     fn close(&mut self, id: &str) -> Option<Tool> {
@@ -180,7 +196,9 @@ impl Renderer {
 
     /// Shows the result of a call. Only then is the model's message known to be over.
     fn give(&mut self, tool: &Tool, given: &Given<'_>, voice: &mut Voice<'_>) {
-        self.speakers.of(&tool.agent, voice).end_message(voice);
+        let speaker = self.speakers.of(&tool.agent, voice);
+        speaker.end_message(voice);
+        speaker.goes_on = false;
         tool_result(&tool.id, &tool.agent, given, voice);
     }
 
@@ -194,13 +212,15 @@ impl Renderer {
         voice: &mut Voice<'_>,
     ) {
         let id = voice.id("toolu_");
-        let messages = self.speakers.main.messages;
+        // The model did not say it: a message that this cuts goes on after it.
+        let speaker = self.speakers.of(agent, voice);
+        let goes_on = speaker.goes_on || speaker.is_in_message();
+        speaker.goes_on = true;
         self.call(Tool::new(&id, agent, name.to_owned(), input), voice);
         if let Some(tool) = self.close(&id) {
             self.give(&tool, given, voice);
         }
-        // The model did not say it.
-        self.speakers.main.messages = messages;
+        self.speakers.of(agent, voice).goes_on = goes_on;
     }
 }
 

@@ -5,16 +5,16 @@ use agentwire_protocol::event::{FileChangeType, FileChanged};
 use serde::Serialize;
 
 /// A call that changes a file, and its result.
-pub(super) struct Edit {
+pub(in crate::claude) struct Edit {
     pub(super) name: &'static str,
-    pub(super) input: Json<'static>,
+    pub(in crate::claude) input: Json<'static>,
     pub(super) content: String,
     pub(super) structured: Json<'static>,
 }
 
 /// The calls that tell of this change: a `Write` of a new file, an `Edit` for each passage of an old
 /// one. Claude has no tool that deletes, and a change of which only the path is known tells nothing.
-pub(super) fn edits(change: &FileChanged<'_>) -> Vec<Edit> {
+pub(in crate::claude) fn edits(change: &FileChanged<'_>) -> Vec<Edit> {
     let path = &*change.file_path.decode();
     let before = change.before.as_ref().map(|text| text.decode());
     let after = change.after.as_ref().map(|text| text.decode());

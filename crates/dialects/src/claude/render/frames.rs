@@ -65,6 +65,13 @@ pub(super) struct StatusLine {
     pub(super) status: &'static str,
 }
 
+/// `system/informational`
+#[derive(Serialize)]
+pub(super) struct Informational<'a> {
+    pub(super) content: &'a str,
+    pub(super) level: &'static str,
+}
+
 /// `system/api_retry`
 #[derive(Serialize)]
 pub(super) struct Retry {

@@ -7,7 +7,6 @@ use agentwire_protocol::event::{TurnCompleted, TurnFailed, TurnFailure};
 use agentwire_protocol::usage::ModelUsage;
 use agentwire_protocol::{Json, MAIN_AGENT, TokenUsage};
 
-use super::LastResult;
 use super::frames::{Assistant, Block, Denial, Message, ModelTotals, Outcome, UserBlock};
 use super::session::Session;
 use super::tools::{Tool, user};
@@ -18,6 +17,9 @@ const MODEL_LIMIT: usize = 64;
 
 /// How many refused calls of a turn are listed.
 const DENIAL_LIMIT: usize = 1024;
+
+/// How much is told of what they were called with.
+const DENIAL_BYTES: usize = 1 << 20;
 
 /// The turn that runs, or none.
 #[derive(Debug, Default)]
@@ -42,11 +44,16 @@ impl Turn {
 
     /// A call was refused.
     pub(super) fn denied(&mut self, tool: &Tool) {
-        if self.denials.len() < DENIAL_LIMIT {
-            let (name, id) = (&*tool.name, &*tool.id);
-            let denial = Denial { tool_name: name, tool_use_id: id, tool_input: &tool.input };
-            self.denials.push(Json::of(&denial).get().to_owned());
+        if self.denials.len() >= DENIAL_LIMIT {
+            return;
         }
+        let (name, id) = (&*tool.name, &*tool.id);
+        let listed: usize = self.denials.iter().map(String::len).sum();
+        let input = tool.shown().input;
+        let fits = listed + input.get().len() <= DENIAL_BYTES;
+        let input = if fits { input } else { Json::checked("{}") };
+        let denial = Denial { tool_name: name, tool_use_id: id, tool_input: &input };
+        self.denials.push(Json::of(&denial).get().to_owned());
     }
 
     /// How long it took, by the clock of the log.
@@ -114,8 +121,27 @@ impl<'e> Ending<'e> {
     }
 }
 
+impl<'e> Ending<'e> {
+    /// It never began.
+    pub(super) fn refused(why: &'e str) -> Self {
+        Self {
+            failure: Some(TurnFailure::Died),
+            words: Cow::Borrowed(why),
+            error_type: None,
+            stop_reason: None,
+            usage: TokenUsage::default(),
+            duration_ms: Some(0),
+            cost_usd: None,
+            models: &[],
+            structured_output: None,
+            denials: None,
+        }
+    }
+}
+
 impl Totals {
-    /// Says how the turn ended. `messages` is how many messages the model sent in it.
+    /// Says how the turn ended, and whether that is an error. `messages` is how many messages the model
+    /// sent in it.
     pub(super) fn end(
         &mut self,
         (turn, timestamp): (&Turn, &str),
@@ -123,7 +149,7 @@ impl Totals {
         messages: u64,
         session: &Session,
         voice: &mut Voice<'_>,
-    ) -> LastResult {
+    ) -> bool {
         self.add(ending, session);
         let words = &*ending.words;
         let (subtype, terminal_reason, stop_reason) = match ending.failure {
@@ -167,10 +193,11 @@ impl Totals {
             structured_output: ending.structured_output,
             uuid,
         });
-        LastResult { is_error, text: words.to_owned() }
+        is_error
     }
 
-    fn add(&mut self, ending: &Ending<'_>, session: &Session) {
+    /// Counts what the turn used.
+    pub(super) fn add(&mut self, ending: &Ending<'_>, session: &Session) {
         let sum = ending.models.iter().filter_map(|model| model.cost_usd).fold(0.0, |a, b| a + b);
         let cost = ending.cost_usd.unwrap_or(sum);
         self.cost_usd += if cost.is_finite() { cost } else { 0.0 };
