@@ -858,6 +858,14 @@ fn every_option_is_one_word() {
             vec!["--mcp-config={file:mcp.json}"],
         ),
         (json!({ "systemPrompt": "secret", "agents": {}, "hooks": {} }), vec![]),
+        (
+            json!({ "nativeArgs": [r#"--settings={"env":{"K":"secret"}}"#, "--brief", "--settings=s.json"] }),
+            vec!["--settings={file:native-0.json}", "--brief", "--settings=s.json"],
+        ),
+        (
+            json!({ "nativeArgs": [r#"--mcp-config={"mcpServers":{"s":{"headers":{"K":"secret"},"x":1}}}"#] }),
+            vec!["--mcp-config={file:native-0.json}"],
+        ),
     ];
     for (config, expected) in table {
         let launch = start(config.clone()).expect("a launch");

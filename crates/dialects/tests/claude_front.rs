@@ -365,7 +365,10 @@ fn a_bad_line_gets_an_error_with_its_id_and_nothing_else_happens() {
         assert!(wire.bytes(line).is_empty());
     }
     // Somebody waits for the result of what was to be a prompt.
-    for line in [&b"{\"type\":\"user\",\"message\":{}}"[..], b"{\"type\":\"user\",\"message\":{\"content\":7}}"] {
+    for line in [
+        &b"{\"type\":\"user\",\"message\":{}}"[..],
+        b"{\"type\":\"user\",\"message\":{\"content\":7}}",
+    ] {
         let told = said(&wire.bytes(line));
         assert_eq!((&told[0]["type"], &told[0]["is_error"]), (&"result".into(), &true.into()));
     }
@@ -433,7 +436,8 @@ fn what_a_message_has_beside_its_text_is_kept() {
     );
     assert!(!kept.wants_answer());
     let native: Value = kept.native.expect("fields").read().expect("JSON");
-    let expected = json!({ "shouldQuery": false, "priority": "later", "origin": { "kind": "human" } });
+    let expected =
+        json!({ "shouldQuery": false, "priority": "later", "origin": { "kind": "human" } });
     assert_eq!(native, expected);
     let cached = prompt(
         r#"{"type":"user","message":{"content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}}"#,
@@ -448,7 +452,8 @@ fn what_a_message_has_beside_its_text_is_kept() {
 fn requests_before_initialize_wait_for_it() {
     let mut wire = Wire::new(options(false));
     assert!(wire.line(&control("r1", &json!({ "subtype": "mcp_status" }))).is_empty());
-    let request = json!({ "subtype": "initialize", "systemPrompt": ["x"], "appendSystemPrompt": "y" });
+    let request =
+        json!({ "subtype": "initialize", "systemPrompt": ["x"], "appendSystemPrompt": "y" });
     let (start, ask) = asked(&wire.line(&control("r2", &request)));
     let Ask::Start(new) = ask else { panic!("no start") };
     let config = serde_json::to_value(&new.config).expect("a configuration");
@@ -490,7 +495,8 @@ fn rules_in_an_answer_mean_what_they_say() {
     let mut wire = other_agent();
     let mut answer = |rules: Value| {
         wire.event(request(RequestKind::Permission, "q1", Some(json!({ "command": "ls" }))), None);
-        let effects = wire.line(&response("q1", &json!({ "behavior": "allow", "updatedPermissions": rules })));
+        let effects = wire
+            .line(&response("q1", &json!({ "behavior": "allow", "updatedPermissions": rules })));
         wire.settled("q1", SettledBy::Client);
         effects
     };
@@ -510,11 +516,15 @@ fn rules_in_an_answer_mean_what_they_say() {
         assert!(settlement.error.is_some() && settlement.behavior.is_none(), "{wrong}");
         assert_eq!(settlement.remember, None);
     }
-    let effects = answer(json!([{ "type": "setMode", "mode": "acceptEdits", "destination": "session" }]));
-    let asks: Vec<_> = effects.iter().map(|effect| match effect {
-        Effect::Ask(_, Ask::Command(_, command)) => command.name(),
-        other => panic!("{other:?}"),
-    }).collect();
+    let effects =
+        answer(json!([{ "type": "setMode", "mode": "acceptEdits", "destination": "session" }]));
+    let asks: Vec<_> = effects
+        .iter()
+        .map(|effect| match effect {
+            Effect::Ask(_, Ask::Command(_, command)) => command.name(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
     assert_eq!(asks, ["configure", "settle"]);
     let bypass = answer(json!([{ "type": "setMode", "mode": "bypassPermissions" }]));
     assert!(settlement(&bypass).error.is_some());
@@ -549,7 +559,8 @@ fn what_is_asked_for_is_shown() {
 
 #[test]
 fn a_mode_that_asks_nothing_must_be_allowed_from_the_start() {
-    let mode = control("r", &json!({ "subtype": "set_permission_mode", "mode": "bypassPermissions" }));
+    let mode =
+        control("r", &json!({ "subtype": "set_permission_mode", "mode": "bypassPermissions" }));
     let told = said(&other_agent().line(&mode));
     assert_eq!(told[0]["response"]["error_code"], "bypass_not_launched");
     // Claude itself knows what it was launched with.
@@ -563,17 +574,23 @@ fn an_agent_is_asked_for_what_its_greeting_lacks() {
     let (query, _) = asked(&wire.reply(start, Ok(started(SessionState::Idle))));
     let unsupported = || Err(GatewayError::unsupported("codex", "the query"));
     let effects = wire.reply(query, unsupported());
-    let calls: Vec<Call> = effects.iter().filter_map(|effect| match effect {
-        Effect::Ask(call, _) => Some(*call),
-        _ => None,
-    }).collect();
+    let calls: Vec<Call> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Ask(call, _) => Some(*call),
+            _ => None,
+        })
+        .collect();
     let [models, commands, account] = calls.as_slice() else { panic!("{effects:?}") };
     let list = Json::checked(r#"[{"value":"m1","displayName":"M"}]"#);
     assert!(wire.reply(*models, Ok(Reply::Done(list))).is_empty());
     assert!(wire.reply(*commands, unsupported()).is_empty());
     let told = said(&wire.reply(*account, Ok(Reply::Done(Json::checked(r#"{"email":"a@b"}"#)))));
     let greeting = &told[0]["response"]["response"];
-    assert_eq!((&greeting["models"][0]["value"], &greeting["account"]["email"]), (&"m1".into(), &"a@b".into()));
+    assert_eq!(
+        (&greeting["models"][0]["value"], &greeting["account"]["email"]),
+        (&"m1".into(), &"a@b".into())
+    );
 }
 
 #[test]

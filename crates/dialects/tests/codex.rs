@@ -756,6 +756,27 @@ fn answers_become_results() {
     }
 }
 
+/// The program says that a call was declined; the words are those of whoever declined it.
+#[test]
+fn a_denial_keeps_its_words() {
+    let mut driven = Driven::working(json!({}));
+    let item = |method: &str, status: &str| {
+        let item =
+            json!({"type": "commandExecution", "id": "c", "command": "rm a", "status": status});
+        json!({"method": method, "params": {"threadId": THREAD, "turnId": "u1", "item": item}})
+    };
+    driven.says(&item("item/started", "inProgress"));
+    driven.events();
+    let params = json!({"itemId": "c", "command": "rm a"});
+    let id = ask_it(&mut driven, "item/commandExecution/requestApproval", &params);
+    driven
+        .send(&json!({"command": "settle", "requestId": id, "behavior": "deny", "message": "not that"}))
+        .expect("a denial");
+    driven.says(&item("item/completed", "declined"));
+    let failed = driven.events().into_iter().find(|event| event["type"] == "toolFailed");
+    assert_eq!(failed.expect("a failure")["error"], "not that");
+}
+
 fn ask_it(driven: &mut Driven, method: &str, params: &Value) -> String {
     let mut params = params.clone();
     params["threadId"] = json!(THREAD);

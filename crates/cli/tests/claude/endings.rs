@@ -36,7 +36,9 @@ fn an_idle_program_ends_with_its_input() {
 #[test]
 fn who_wants_no_turn_ends_well() {
     let place = Place::new();
-    for subtypes in [&["initialize"][..], &["mcp_status"], &["interrupt"], &["mcp_status", "initialize"]] {
+    for subtypes in
+        [&["initialize"][..], &["mcp_status"], &["interrupt"], &["mcp_status", "initialize"]]
+    {
         let mut client = place.client(&[]);
         for subtype in subtypes {
             let request = serde_json::json!({ "type": "control_request", "request_id": subtype, "request": { "subtype": subtype } });
@@ -44,7 +46,10 @@ fn who_wants_no_turn_ends_well() {
         }
         let (said, code) = client.rest();
         let answers = said.iter().filter(|said| said["type"] == "control_response");
-        assert!(answers.clone().all(|answer| answer["response"]["subtype"] == "success"), "{said:?}");
+        assert!(
+            answers.clone().all(|answer| answer["response"]["subtype"] == "success"),
+            "{said:?}"
+        );
         assert_eq!((answers.count(), code), (subtypes.len(), Some(0)), "{subtypes:?}");
     }
 }
@@ -59,7 +64,10 @@ fn a_message_that_cannot_be_read_has_its_result() {
     let (said, code) = client.rest();
     let kinds: Vec<&str> = said.iter().filter_map(|said| said["type"].as_str()).collect();
     assert_eq!(kinds, ["system", "result"]);
-    assert_eq!((&said[1]["is_error"], &said[1]["terminal_reason"]), (&true.into(), &"aborted_streaming".into()));
+    assert_eq!(
+        (&said[1]["is_error"], &said[1]["terminal_reason"]),
+        (&true.into(), &"aborted_streaming".into())
+    );
     assert!(said[1]["total_cost_usd"].is_f64());
     assert_eq!(code, Some(1));
 }
@@ -168,12 +176,19 @@ fn separators_never_stand_on_the_wire() {
 #[test]
 fn words_of_the_program_are_its_own() {
     let place = Place::new();
-    assert_eq!(place.output(&["-p", "--continue", "--fork-session", "/say {turns}"]).stdout, b"1\n");
+    assert_eq!(
+        place.output(&["-p", "--continue", "--fork-session", "/say {turns}"]).stdout,
+        b"1\n"
+    );
     // A command of the program's by its name, and what looks like a flag of ours.
     for prompt in ["mcp", "--config=x"] {
         let output = place.output(&["-p", "--output-format=json", "--", prompt]);
         let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert_eq!((&result["type"], output.status.code()), (&"result".into(), Some(0)), "{prompt}");
+        assert_eq!(
+            (&result["type"], output.status.code()),
+            (&"result".into(), Some(0)),
+            "{prompt}"
+        );
     }
     let refused = place.output(&["--log-level=x"]);
     assert_eq!(refused.stderr, b"error: unknown option '--log-level=x'\n");

@@ -8,26 +8,23 @@ mod control;
 mod initialize;
 mod prompt;
 mod requests;
+mod said;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use agentwire_protocol::event::{
-    AgentInfo, EventKind, RequestSettled, SessionEndReason, SettledBy, UsageReported,
-};
+use agentwire_protocol::event::{AgentInfo, EventKind, SessionEndReason, UsageReported};
 use agentwire_protocol::{
-    Call, Command, Configure, ErrorCode, Event, GatewayError, Json, NewSession, Prompt, SessionId,
-    SessionState, Settlement, Text,
+    Call, Command, ErrorCode, Event, GatewayError, Json, NewSession, Prompt, SessionId,
+    SessionState, Text,
 };
 use serde::Deserialize;
-use serde_json::json;
 
-use self::answers::Answer;
 use self::control::{Control, Fields};
 use self::initialize::Flavour;
 use self::requests::Shown;
+use self::said::{Said, Unread};
 use super::render::{Options as Rendering, Renderer};
 use crate::front::{Ask, Front, Outbox, Reply};
-use crate::json::repair;
 
 /// How much may wait until the session runs.
 const EARLY_LIMIT: usize = 64 << 20;
@@ -104,29 +101,6 @@ enum Then {
     Settle(String),
 }
 
-/// What the client said.
-enum Said {
-    Prompt(Prompt, Option<Json<'static>>),
-    Control(Control, Fields),
-    Answer(Answer),
-    /// Heartbeats, requests taken back, and what newer clients say.
-    Nothing,
-}
-
-/// A line that cannot be read.
-struct Unread {
-    why: String,
-    /// It was to be a prompt: somebody waits for its result.
-    is_prompt: bool,
-}
-
-/// What every line has.
-#[derive(Deserialize)]
-struct Head {
-    #[serde(rename = "type")]
-    kind: String,
-}
-
 impl ClaudeFront {
     /// A client to be served.
     pub fn new(options: Options) -> Self {
@@ -155,36 +129,6 @@ impl ClaudeFront {
     /// Why no session came about, in words.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
-    }
-
-    fn read(&self, text: &str) -> Result<Said, Unread> {
-        let unread = |why| Unread { why, is_prompt: false };
-        let head: Head = serde_json::from_str(text)
-            .map_err(|error| unread(format!("failed to read the line: {error}")))?;
-        Ok(match head.kind.as_str() {
-            "user" => {
-                let keeps_form = self.renderer.speaks_claude();
-                let prompt = prompt::read(text, keeps_form)
-                    .map_err(|why| Unread { why, is_prompt: true })?;
-                let replay = if self.options.replays { prompt::message(text) } else { None };
-                Said::Prompt(prompt, replay)
-            }
-            "control_request" => {
-                let (control, fields) = Control::read(text).map_err(unread)?;
-                Said::Control(control, fields)
-            }
-            "control_response" => Said::Answer(Answer::control(text).map_err(unread)?),
-            "callback.response" => Said::Answer(Answer::callback(text).map_err(unread)?),
-            _ => Said::Nothing,
-        })
-    }
-
-    /// Reads a line. One that only some parsers take, as with half of a surrogate pair, is mended first.
-    fn read_tolerant(&self, text: &str) -> Result<Said, Unread> {
-        self.read(text).or_else(|unread| match repair(text) {
-            Ok(mended) => self.read(&mended),
-            Err(_) => Err(unread),
-        })
     }
 
     fn take(&mut self, said: Said, bytes: usize, out: &mut Outbox) {
@@ -236,7 +180,9 @@ impl ClaudeFront {
         let new = &self.options.new;
         let session = match &self.stage {
             Stage::Running(session) => Some(session),
-            Stage::Waiting | Stage::Starting | Stage::Over => new.id.as_ref().or(new.resume.as_ref()),
+            Stage::Waiting | Stage::Starting | Stage::Over => {
+                new.id.as_ref().or(new.resume.as_ref())
+            }
         };
         let session = session.map_or("", SessionId::as_str).to_owned();
         self.renderer.refused(&session, why, &mut |line| out.say(line));
@@ -356,37 +302,6 @@ impl ClaudeFront {
         }
         self.ready(out);
     }
-
-    fn settled(&mut self, settled: &RequestSettled<'_>, out: &mut Outbox) {
-        let id = settled.request_id.decode();
-        self.raised.retain(|(raised, ..)| *raised != id);
-        let Some(shown) = self.shown.remove(&*id) else { return };
-        let ours = shown.is_answered && settled.by == SettledBy::Client;
-        if !ours && self.flavour == Flavour::Control {
-            out.say_json(&json!({ "type": "control_cancel_request", "request_id": id }));
-        }
-    }
-
-    fn answer(&mut self, answer: Answer, out: &mut Outbox) {
-        let Stage::Running(session) = self.stage.clone() else { return };
-        // An answer to what was never asked, or is over, is passed over as Claude does.
-        let Some(shown) = self.shown.get_mut(&answer.id) else { return };
-        shown.is_answered = true;
-        let (settlement, mode) = answer.settlement(shown);
-        let (settlement, mode) = match mode {
-            Some(mode) if self.is_bypass(&mode) => {
-                (Settlement::error(&*answer.id, control::NO_BYPASS), None)
-            }
-            mode => (settlement, mode),
-        };
-        if let Some(mode) = mode {
-            let change = Configure { permission_mode: Some(mode), ..Configure::default() };
-            let call = out.command(&session, Command::Configure(change));
-            self.calls.insert(call, Then::Mode);
-        }
-        let call = out.command(&session, Command::Settle(settlement));
-        self.calls.insert(call, Then::Settle(answer.id));
-    }
 }
 
 impl Front for ClaudeFront {
@@ -402,7 +317,7 @@ impl Front for ClaudeFront {
             return;
         }
         let read = match std::str::from_utf8(line) {
-            Ok(text) => self.read_tolerant(text),
+            Ok(text) => said::read(text, self.options.replays, self.renderer.speaks_claude()),
             Err(_) => Err(Unread { why: "the line is not UTF-8".to_owned(), is_prompt: false }),
         };
         match read {
@@ -484,18 +399,5 @@ impl ClaudeFront {
             ("uuid", Json::of(&taken.message_id)),
             ("isReplay", Json::of(&true)),
         ]));
-    }
-
-    /// An answer that the agent cannot take: it must not wait for ever for another.
-    fn not_settled(&mut self, id: &str, error: &GatewayError, out: &mut Outbox) {
-        let over = matches!(error.code, ErrorCode::RequestSettled | ErrorCode::RequestNotFound);
-        let Stage::Running(session) = self.stage.clone() else { return };
-        let Some(shown) = self.shown.get_mut(id).filter(|_| !over) else { return };
-        if std::mem::replace(&mut shown.is_refused, true) {
-            return;
-        }
-        let settlement = Settlement::deny(id, error.message.clone());
-        let call = out.command(&session, Command::Settle(settlement));
-        self.calls.insert(call, Then::Settle(id.to_owned()));
     }
 }

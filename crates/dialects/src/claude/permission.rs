@@ -71,9 +71,8 @@ pub(crate) fn updates(
     given: &Json<'_>,
     (tool, input): (&str, &Json<'_>),
 ) -> Result<Updates, String> {
-    let list: Vec<Update> = given
-        .read()
-        .map_err(|error| format!("failed to read updatedPermissions: {error}"))?;
+    let list: Vec<Update> =
+        given.read().map_err(|error| format!("failed to read updatedPermissions: {error}"))?;
     let mut updates = Updates::default();
     for update in list {
         let allows = update.behavior.as_deref() == Some("allow");

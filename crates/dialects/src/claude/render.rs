@@ -4,6 +4,7 @@
 //! it: `system/init`, messages block by block, tool results, one `result`. Requests are the front's
 //! matter: of control nothing passes and nothing is rendered.
 
+mod aside;
 mod calls;
 pub(super) mod files;
 mod frames;
@@ -15,13 +16,13 @@ mod tools;
 mod turn;
 mod voice;
 
+use std::collections::BTreeMap;
+
 use agentwire_protocol::event::{RequestRaised, Status, StatusChanged, UsageReported};
 use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
-use self::frames::{
-    CompactMetadata, Compacted, Informational, RateLimit, Retry, StatusLine, System,
-};
+use self::frames::{CompactMetadata, Compacted, RateLimit, Retry, StatusLine, System};
 use self::native::Line;
 use self::session::Session;
 use self::speech::{Piece, Sort, Speakers};
@@ -61,6 +62,10 @@ pub struct Renderer {
     /// Of these, those that show what they did to a file.
     edits: Recent,
     todos: Option<Json<'static>>,
+    /// Questions that are shown as calls: of each request, the call.
+    questions: BTreeMap<String, String>,
+    /// Agents that work while whoever spawned them goes on.
+    background: Recent,
     last_is_error: Option<bool>,
     /// How often something was said that no event tells.
     asides: u64,
@@ -123,36 +128,9 @@ impl Renderer {
         let name = name.or(request.title.as_ref()).map_or("unknown".into(), Text::decode);
         let title = request.title.as_ref().map(Text::decode).filter(|_| !self.is_claude);
         let input = request.input.as_ref();
-        let call =
-            ToolCall { name: &name, input, title: title.as_deref(), ..ToolCall::default() };
+        let call = ToolCall { name: &name, input, title: title.as_deref(), ..ToolCall::default() };
         let ToolUse { name, input, .. } = call.as_claude();
         (name, input)
-    }
-
-    /// A prompt that never became a turn is told as one that failed at once.
-    pub fn refused(&mut self, session: &str, why: &str, say: &mut dyn FnMut(&str)) {
-        self.asides += 1;
-        let id = format!("aside-{}", self.asides);
-        let session_id = self.claude_id.take();
-        let named = session_id.as_deref().unwrap_or(session);
-        let voice = &mut Voice::new(named, &id, self.options.partial, say);
-        // Of a session that never began Claude says nothing but that.
-        if self.session.agent.is_some() && !self.turn.is_begun {
-            self.session.init(voice);
-        }
-        let turn = (&Turn::default(), "");
-        let is_error = self.totals.end(turn, &Ending::refused(why), 0, &self.session, voice);
-        self.last_is_error = Some(is_error);
-        self.claude_id = session_id;
-    }
-
-    /// Something that no event tells, as Claude warns.
-    pub fn warn(&mut self, session: &str, why: &str, say: &mut dyn FnMut(&str)) {
-        self.asides += 1;
-        let id = format!("aside-{}", self.asides);
-        let session_id = self.claude_id.as_deref().unwrap_or(session);
-        let voice = &mut Voice::new(session_id, &id, self.options.partial, say);
-        system("informational", Informational { content: why, level: "warning" }, voice);
     }
 
     /// Whether the last turn failed, once one has ended: for the exit code of the program.
@@ -263,11 +241,12 @@ impl Renderer {
             EventKind::AgentFinished(finished) => self.agent_finished(agent, finished, voice),
             EventKind::StatusChanged(change) => self.status_changed(change, voice),
             EventKind::UsageReported(report) => self.usage_reported(agent, report, voice),
-            EventKind::RequestRaised(request) => self.request_raised(request),
+            EventKind::RequestRaised(request) => self.request_raised(agent, request, voice),
+            EventKind::RequestSettled(settled) => self.request_settled(settled, voice),
+            EventKind::Error(error) if error.will_retry == Some(true) => self.retrying(voice),
             EventKind::SessionStarted(_)
             | EventKind::SessionEnded(_)
             | EventKind::Error(_)
-            | EventKind::RequestSettled(_)
             | EventKind::Other(_)
             | EventKind::Unknown(_) => {}
         }
@@ -292,6 +271,7 @@ impl Renderer {
             self.last_is_error = Some(is_error);
         }
         self.turn = Turn::default();
+        self.questions.clear();
     }
 
     /// Claude's main agent speaks in turns only; its subagents at any time.
@@ -315,24 +295,24 @@ impl Renderer {
 
     fn status_changed(&mut self, change: &StatusChanged<'_>, voice: &mut Voice<'_>) {
         match change.status {
-            Status::Compacting => system("status", StatusLine { status: "compacting" }, voice),
+            Status::Compacting => {
+                let status = StatusLine { status: Some("compacting"), ..StatusLine::default() };
+                system("status", status, voice);
+            }
             Status::Compacted => {
+                let over = StatusLine { compact_result: Some("success"), ..StatusLine::default() };
+                system("status", over, voice);
                 let pre_tokens = self.session.context_used;
                 let compact_metadata = CompactMetadata { trigger: "auto", pre_tokens };
                 system("compact_boundary", Compacted { compact_metadata }, voice);
             }
-            Status::Retrying => {
-                self.turn.retries += 1;
-                let attempt = self.turn.retries;
-                let retry = Retry {
-                    attempt,
-                    max_retries: attempt,
-                    retry_delay_ms: 0,
-                    error_status: None,
-                    error: "unknown",
-                };
-                system("api_retry", retry, voice);
+            Status::Mode => {
+                if let mode @ Some(_) = self.session.mode() {
+                    let status = StatusLine { permission_mode: mode, ..StatusLine::default() };
+                    system("status", status, voice);
+                }
             }
+            Status::Retrying => self.retrying(voice),
             Status::RateLimit => {
                 if let Some(limits) = &change.details {
                     self.rate_limit(limits, voice);
@@ -345,7 +325,6 @@ impl Renderer {
             | Status::Prompted
             | Status::Queue
             | Status::Model
-            | Status::Mode
             | Status::Session
             | Status::Title
             | Status::Commands
@@ -358,6 +337,20 @@ impl Renderer {
             | Status::Notice
             | Status::Warning => {}
         }
+    }
+
+    /// A call of the model failed and is tried again.
+    fn retrying(&mut self, voice: &mut Voice<'_>) {
+        self.turn.retries += 1;
+        let attempt = self.turn.retries;
+        let retry = Retry {
+            attempt,
+            max_retries: attempt,
+            retry_delay_ms: 0,
+            error_status: None,
+            error: "unknown",
+        };
+        system("api_retry", retry, voice);
     }
 
     /// Readers need the `status` that Claude's limits have; those of other agents have none.

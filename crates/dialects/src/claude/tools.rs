@@ -133,10 +133,12 @@ fn more(kind: ToolKind, fields: &Fields, title: Option<&str>) -> Fields {
             if let Some(edit) = only_change(fields) {
                 more.extend(edit.read::<Fields>().unwrap_or_default());
             } else if !has(fields, "file_path") {
-                more.extend(only_path(fields).map(path));
+                more.extend(only_path(fields).as_deref().map(path));
             }
         }
-        ToolKind::Read if !has(fields, "file_path") => more.extend(only_path(fields).map(path)),
+        ToolKind::Read if !has(fields, "file_path") => {
+            more.extend(only_path(fields).as_deref().map(path));
+        }
         ToolKind::Read
         | ToolKind::Search
         | ToolKind::Fetch
@@ -152,7 +154,7 @@ fn more(kind: ToolKind, fields: &Fields, title: Option<&str>) -> Fields {
     more
 }
 
-fn path(path: String) -> (String, Json<'static>) {
+fn path(path: &str) -> (String, Json<'static>) {
     ("file_path".to_owned(), Json::of(&path))
 }
 

@@ -208,15 +208,20 @@ fn a_subagent_is_a_call_of_its_parent() {
             json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
         ],
     );
-    assert_eq!(kinds(&lines), ["system/init", "assistant", "assistant", "user", "result/success"]);
+    assert_eq!(
+        kinds(&lines),
+        ["system/init", "assistant", "user", "assistant", "user", "result/success"]
+    );
     let call = &lines[1]["message"]["content"][0];
     assert_eq!(call["name"], "Task");
     assert_eq!(call["input"]["subagent_type"], "Explore");
     assert_eq!(lines[1]["parent_tool_use_id"], Value::Null);
     assert_eq!(lines[2]["parent_tool_use_id"], "sub-1");
-    assert_eq!(lines[3]["parent_tool_use_id"], Value::Null);
-    assert_eq!(lines[3]["message"]["content"][0]["tool_use_id"], "sub-1");
-    assert_eq!(lines[3]["message"]["content"][0]["content"], "it is there");
+    assert_eq!(lines[2]["message"]["content"][0]["text"], "look");
+    assert_eq!(lines[3]["parent_tool_use_id"], "sub-1");
+    assert_eq!(lines[4]["parent_tool_use_id"], Value::Null);
+    assert_eq!(lines[4]["message"]["content"][0]["tool_use_id"], "sub-1");
+    assert_eq!(lines[4]["message"]["content"][0]["content"], "it is there");
 }
 
 /// Totals run over the session as Claude's do, and cached input is counted beside the rest.
@@ -253,7 +258,8 @@ fn init_tells_what_is_then_valid() {
         json!({"type":"statusChanged","status":"commands","details":[{"name":"help"},"init"]}),
     ];
     let events = [vec![started("codex")], changes.to_vec(), turn.to_vec()].concat();
-    let init = &render(&mut Renderer::new(Options::default()), &events)[0];
+    let lines = render(&mut Renderer::new(Options::default()), &events);
+    let init = lines.iter().find(|line| line["subtype"] == "init").expect("an init");
     assert_eq!(init["model"], "m-2");
     assert_eq!(init["permissionMode"], "plan");
     assert_eq!(init["mcp_servers"], json!([{"name":"db","status":"connected"}]));
@@ -367,4 +373,75 @@ fn a_refused_prompt_has_both_bounds() {
     assert_eq!(last["errors"], json!(["too long"]));
     assert_eq!(last["total_cost_usd"], 0.25);
     assert_eq!(renderer.last_is_error(), Some(true));
+}
+
+/// Questions, modes, retries, compactions and the end of a background agent, as Claude tells them.
+#[test]
+fn what_happens_beside_the_answer_is_told() {
+    let background = |mut event: Value| {
+        event["agentId"] = json!("bg-1");
+        event["parentAgentId"] = json!("main");
+        event
+    };
+    let lines = render(
+        &mut Renderer::new(Options { partial: true }),
+        &[
+            started("codex"),
+            json!({"type":"requestRaised","requestId":"m1","kind":"mcp","inputDigest":"","name":"db"}),
+            json!({"type":"turnStarted","turnNumber":1}),
+            json!({"type":"requestRaised","requestId":"q1","kind":"question","inputDigest":"",
+                "questions":[{"question":"Tea?"}]}),
+            json!({"type":"requestSettled","requestId":"q1","outcome":"answered","by":"client"}),
+            json!({"type":"statusChanged","status":"mode","message":"auto"}),
+            json!({"type":"error","message":"again","willRetry":true}),
+            json!({"type":"statusChanged","status":"compacted"}),
+            background(json!({"type":"agentSpawned","name":"a","background":true})),
+            background(json!({"type":"textChunk","content":"x","isComplete":true})),
+            background(json!({"type":"agentFinished","outcome":"completed","result":"4"})),
+            json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
+        ],
+    );
+    let mut checker = Checker::default();
+    lines.iter().for_each(|line| checker.line(&line.to_string()));
+    checker.end(1, "beside");
+    let pieces = lines.iter().filter(|line| line["type"] == "stream_event");
+    assert!(pieces.clone().all(|piece| piece["parent_tool_use_id"].is_null()));
+    assert_eq!(lines[0]["mcp_servers"], json!([{"name":"db","status":"connected"}]));
+    let find = |name: &str| {
+        let found = lines.iter().find(|line| line["subtype"] == name);
+        found.unwrap_or_else(|| panic!("no {name}"))
+    };
+    let asked =
+        lines.iter().find(|line| line["message"]["content"][0]["name"] == "AskUserQuestion");
+    let asked = &asked.expect("a call")["message"]["content"][0];
+    assert_eq!(
+        (&asked["id"], &asked["input"]["questions"][0]["question"]),
+        (&"q1".into(), &"Tea?".into())
+    );
+    assert_eq!(find("status")["permissionMode"], "auto");
+    assert_eq!(find("api_retry")["attempt"], 1);
+    assert!(lines.iter().any(|line| line["compact_result"] == "success"));
+    let told = find("task_notification");
+    assert_eq!((&told["summary"], &told["status"]), (&"4".into(), &"completed".into()));
+    let usage = &find("success")["usage"];
+    assert_eq!(
+        (&usage["service_tier"], &usage["server_tool_use"]["web_search_requests"]),
+        (&"standard".into(), &0.into())
+    );
+}
+
+/// A blank line that has lost its space is a line of both sides.
+#[test]
+fn a_blank_line_of_a_diff_is_kept() {
+    let lines = render(
+        &mut Renderer::new(Options::default()),
+        &[
+            started("codex"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            json!({"type":"fileChanged","filePath":"/a","changeType":"modified","diff":"@@ -1,3 +1,3 @@\n-a\n+b\n\n c\n\n"}),
+            json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
+        ],
+    );
+    let input = &lines[1]["message"]["content"][0]["input"];
+    assert_eq!((&input["old_string"], &input["new_string"]), (&"a\n\nc".into(), &"b\n\nc".into()));
 }

@@ -276,7 +276,7 @@ impl Form {
         }
         let decision: Decision = Json::of(&payload)
             .read()
-            .map_err(|error| open(format!("failed to read the answer: {error}")))?;
+            .map_err(|error| open(&format!("failed to read the answer: {error}")))?;
         let settlement = Settlement {
             behavior: Some(decision.behavior),
             message: decision.message,
@@ -300,16 +300,17 @@ impl Form {
                 if *is_native {
                     return Ok(Settlement { updated_permissions: Some(rules), ..settlement });
                 }
-                let updates = permission::updates(&rules, (name, shown)).map_err(open)?;
+                let updates =
+                    permission::updates(&rules, (name, shown)).map_err(|why| open(&why))?;
                 if updates.mode.is_some() {
-                    return Err(open("setMode cannot be taken here".to_owned()));
+                    return Err(open("setMode cannot be taken here"));
                 }
                 let remember = updates.remember.then_some(Remember::Session);
                 Ok(Settlement { remember, ..settlement })
             }
             Self::Questions(questions) => {
                 let input = decision.updated_input.as_ref();
-                let answers = permission::answers(questions, input).map_err(open)?;
+                let answers = permission::answers(questions, input).map_err(|why| open(&why))?;
                 Ok(Settlement { behavior: None, answers: Some(answers), ..settlement })
             }
         }
@@ -324,6 +325,6 @@ fn is_form(value: Option<&Json<'_>>, opens: char, message: &str) -> Result<(), F
 }
 
 /// What is wrong with an answer; another may be given.
-fn open(why: String) -> Failure {
+fn open(why: &str) -> Failure {
     Failure::invalid(format!("{why}; it stays open"))
 }

@@ -1,12 +1,16 @@
 //! The client's answers to what the agent asked.
 
 use agentwire_protocol::command::{Behavior, Remember};
-use agentwire_protocol::event::RequestKind;
-use agentwire_protocol::{Json, Settlement};
+use agentwire_protocol::event::{RequestKind, RequestSettled, SettledBy};
+use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json, Settlement};
 use serde::Deserialize;
+use serde_json::json;
 
+use super::initialize::Flavour;
 use super::requests::Shown;
+use super::{ClaudeFront, Stage, Then, control};
 use crate::claude::permission::{self, Updates};
+use crate::front::Outbox;
 
 /// An answer of the client.
 pub(super) struct Answer {
@@ -85,6 +89,54 @@ impl Answer {
                 decision(id, said, shown).unwrap_or_else(|why| (Settlement::error(id, why), None))
             }
         }
+    }
+}
+
+impl ClaudeFront {
+    /// A request is over.
+    pub(super) fn settled(&mut self, settled: &RequestSettled<'_>, out: &mut Outbox) {
+        let id = settled.request_id.decode();
+        self.raised.retain(|(raised, ..)| *raised != id);
+        let Some(shown) = self.shown.remove(&*id) else { return };
+        let ours = shown.is_answered && settled.by == SettledBy::Client;
+        if !ours && self.flavour == Flavour::Control {
+            out.say_json(&json!({ "type": "control_cancel_request", "request_id": id }));
+        }
+    }
+
+    /// The client answers.
+    pub(super) fn answer(&mut self, answer: Answer, out: &mut Outbox) {
+        let Stage::Running(session) = self.stage.clone() else { return };
+        // An answer to what was never asked, or is over, is passed over as Claude does.
+        let Some(shown) = self.shown.get_mut(&answer.id) else { return };
+        shown.is_answered = true;
+        let (settlement, mode) = answer.settlement(shown);
+        let (settlement, mode) = match mode {
+            Some(mode) if self.is_bypass(&mode) => {
+                (Settlement::error(&*answer.id, control::NO_BYPASS), None)
+            }
+            mode => (settlement, mode),
+        };
+        if let Some(mode) = mode {
+            let change = Configure { permission_mode: Some(mode), ..Configure::default() };
+            let call = out.command(&session, Command::Configure(change));
+            self.calls.insert(call, Then::Mode);
+        }
+        let call = out.command(&session, Command::Settle(settlement));
+        self.calls.insert(call, Then::Settle(answer.id));
+    }
+
+    /// An answer that the agent cannot take: it must not wait for ever for another.
+    pub(super) fn not_settled(&mut self, id: &str, error: &GatewayError, out: &mut Outbox) {
+        let over = matches!(error.code, ErrorCode::RequestSettled | ErrorCode::RequestNotFound);
+        let Stage::Running(session) = self.stage.clone() else { return };
+        let Some(shown) = self.shown.get_mut(id).filter(|_| !over) else { return };
+        if std::mem::replace(&mut shown.is_refused, true) {
+            return;
+        }
+        let settlement = Settlement::deny(id, error.message.clone());
+        let call = out.command(&session, Command::Settle(settlement));
+        self.calls.insert(call, Then::Settle(id.to_owned()));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::tape::bare;
 pub(super) enum Line {
     /// Control, or nothing a client reads as a message: the front's matter.
     Withheld,
-    /// `stream_event`
+    /// `stream_event`, and what comes with it
     Partial,
     /// `system/init`
     Init,
@@ -71,6 +71,8 @@ fn sort(scanner: &mut Scanner, text: &str) -> Line {
         Some("system") => match word("subtype").as_deref() {
             Some("init") => Line::Init,
             Some("session_state_changed") => Line::Withheld,
+            // Claude says it to those alone who hear of pieces too.
+            Some("status") if word("status").as_deref() == Some("requesting") => Line::Partial,
             _ => Line::Message,
         },
         Some("command_lifecycle") => Line::Lifecycle,

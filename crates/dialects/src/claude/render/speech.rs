@@ -219,9 +219,7 @@ impl Speaker {
         self.end_block(voice);
         self.begin_message(model, voice);
         let Some(open) = &mut self.message else { return };
-        if sort == Sort::Text
-            && (std::mem::take(&mut self.is_answered) || self.answer_id != id)
-        {
+        if sort == Sort::Text && (std::mem::take(&mut self.is_answered) || self.answer_id != id) {
             self.answer.clear();
             self.answer_id.clone_from(&id);
         }
@@ -307,13 +305,13 @@ impl Open {
     }
 }
 
-/// Says a `stream_event`, where they are wanted.
+/// Says a `stream_event`, where they are wanted. Claude streams nothing of subagents.
 fn stream<'e>(
     voice: &mut Voice<'_>,
     spawned_by: Option<&'e str>,
     event: impl FnOnce() -> Streamed<'e>,
 ) {
-    if !voice.partial {
+    if !voice.partial || spawned_by.is_some() {
         return;
     }
     let uuid = voice.piece_uuid();

@@ -259,23 +259,43 @@ fn synthetic(text: &str, ending: &Ending<'_>, stop_reason: Option<&str>, voice: 
     });
 }
 
-/// Claude's name of an error, by what the agent's own name speaks of.
+/// Claude's name of an error, by the words in the agent's own name.
 fn claude_error(name: &str) -> &'static str {
-    let name = name.to_ascii_lowercase();
-    let speaks_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if speaks_of(&["auth", "credential", "permission_denied"]) {
+    let words = words(name);
+    let speaks_of = |known: &[&str]| words.iter().any(|word| known.contains(&&**word));
+    if speaks_of(&["auth", "authentication", "authorization", "unauthorized", "unauthenticated"])
+        || speaks_of(&["oauth", "credential", "credentials", "permission", "401", "403"])
+    {
         "authentication_failed"
-    } else if speaks_of(&["billing", "quota", "usagelimit", "usage_limit"]) {
+    } else if speaks_of(&["billing", "quota", "usage", "budget"]) {
         "billing_error"
-    } else if speaks_of(&["rate", "exhausted", "429"]) {
+    } else if speaks_of(&["rate", "ratelimit", "ratelimited", "exhausted", "429"]) {
         "rate_limit"
-    } else if speaks_of(&["server", "overload", "unavailable", "connection", "internal"]) {
+    } else if speaks_of(&["server", "overload", "overloaded", "unavailable", "connection"])
+        || speaks_of(&["internal", "disconnected", "500", "502", "503", "529"])
+    {
         "server_error"
-    } else if speaks_of(&["invalid", "badrequest", "bad_request", "contextwindow"]) {
+    } else if speaks_of(&["invalid", "bad", "context", "400", "404"]) {
         "invalid_request"
     } else {
         "unknown"
     }
+}
+
+/// The words of a name in any case: `rateLimited`, `RATE_LIMITED`, `rate-limited`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || (letter.is_uppercase() && was_lower) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
+        }
+        was_lower = letter.is_lowercase();
+    }
+    words
 }
 
 /// A point of time in UTC, `2026-01-31T23:59:59.123Z`, in milliseconds since 1970.
@@ -303,6 +323,22 @@ fn milliseconds(timestamp: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_are_known_by_whole_words() {
+        for (name, known) in [
+            ("RATE_LIMITED", "rate_limit"),
+            ("rateLimitExceeded", "rate_limit"),
+            ("generate_failed", "unknown"),
+            ("author_missing", "unknown"),
+            ("usageLimitExceeded", "billing_error"),
+            ("unauthorized", "authentication_failed"),
+            ("contextWindowExceeded", "invalid_request"),
+            ("serverOverloaded", "server_error"),
+        ] {
+            assert_eq!(claude_error(name), known, "{name}");
+        }
+    }
 
     #[test]
     fn timestamps_are_read() {

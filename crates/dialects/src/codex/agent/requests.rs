@@ -20,7 +20,7 @@ pub(super) struct Asked {
     pub(super) id: String,
     pub(super) what: What,
     /// The call that waits for it.
-    tool: Option<String>,
+    pub(super) tool: Option<String>,
     /// A recording says that it was answered, not how: what the call does next will show.
     resolved: bool,
 }
