@@ -280,7 +280,7 @@ impl Drive {
         self.interrupts = self.interrupts.max(1);
         self.drop_question();
         self.screen.remark("interrupting; ctrl-c again ends the session");
-        self.command(Command::Interrupt, None);
+        self.command(Command::Interrupt { cancel_queued: false }, None);
     }
 
     fn stop(&mut self) {

@@ -9,6 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::args::Global;
 use crate::failure::Failure;
+use crate::print;
 use crate::settings::{self, Loaded};
 
 /// Where sessions run.
@@ -26,6 +27,17 @@ pub(crate) fn installed(settings: &Settings) -> Option<AgentType> {
         process::resolve(program, path.as_deref(), &here).is_ok()
     };
     [AgentType::Claude, AgentType::Codex, AgentType::Gemini].into_iter().find(is_installed)
+}
+
+/// The first agent that is installed, else the demo agent; `other` is how another is named.
+pub(crate) fn installed_or_demo(settings: &Settings, other: &str) -> AgentType {
+    installed(settings).unwrap_or_else(|| {
+        print::note(&format!(
+            "agentwire: neither claude nor codex nor gemini is installed: this is the built-in demo \
+             agent; {other} names another",
+        ));
+        AgentType::Demo
+    })
 }
 
 /// All sessions. What agents leave behind comes to us, and they cannot read our memory; where the

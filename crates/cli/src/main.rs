@@ -35,10 +35,16 @@ fn main() -> ExitCode {
     if is(relay::VERB) {
         return small(relay::run(words.next().as_deref()).map_err(|error| error.to_string()));
     }
-    let args = Args::parse_from(command_line());
+    // Flags of the `claude` program may look like ours.
+    if let Some(flags) = claude_flags() {
+        let global = Args::parse_from(["agentwire", "claude"]).global;
+        print::log(global.log_level);
+        return ended(commands::claude::run(&global, flags.into_iter()));
+    }
+    let args = Args::parse();
     let global = &args.global;
     print::log(global.log_level);
-    let result: Result<ExitCode, Failure> = match args.verb {
+    ended(match args.verb {
         Verb::Run(args) => done(commands::run::run(global, &args)),
         Verb::Attach(args) => done(commands::attach::run(global, &args)),
         Verb::Logs(args) => done(commands::logs::run(global, &args)),
@@ -58,7 +64,11 @@ fn main() -> ExitCode {
         Verb::Backend => done(commands::front::backend(global)),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
-    };
+    })
+}
+
+/// The exit code, and on stderr what went wrong.
+fn ended(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
         Ok(code) => code,
         // Whoever read our output has gone: nothing is left to say and nobody to say it to.
@@ -87,14 +97,12 @@ fn small(result: Result<(), String>) -> ExitCode {
     }
 }
 
-/// The words of the command line. Called by the name `claude`, the program is that.
-fn command_line() -> Vec<OsString> {
-    let mut words: Vec<OsString> = std::env::args_os().collect();
-    let name = words.first().map(Path::new).and_then(Path::file_name);
-    if name.is_some_and(|name| name == "claude") {
-        words.insert(1, OsString::from("claude"));
-    }
-    words
+/// What the `claude` program is called with, if we are it: by our name, or by the first word.
+fn claude_flags() -> Option<Vec<OsString>> {
+    let mut words = std::env::args_os();
+    let program = words.next()?;
+    let is_it = Path::new(&program).file_name().is_some_and(|name| name == "claude");
+    (is_it || words.next()? == "claude").then(|| words.collect())
 }
 
 fn done<E: Into<Failure>>(result: Result<(), E>) -> Result<ExitCode, Failure> {

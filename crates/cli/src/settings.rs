@@ -9,6 +9,7 @@ mod value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
@@ -134,6 +135,7 @@ fn resolve(
         keeper: std::env::current_exe().ok(),
         agents: commands(file.agents, environment)?,
         timing,
+        sessions: limits.sessions.map(NonZeroUsize::get),
         prices: file.prices.into_iter().map(|(model, price)| (model, dollars(&price))).collect(),
         defaults: SessionDefaults {
             approval: file.policy.approval,

@@ -99,6 +99,8 @@ fn the_schema_and_the_program_agree() {
         ("limits.request_timeout = 2e9", false),
         ("limits.call_timeout = 0", false),
         ("limits.stall_after = 'x'", false),
+        ("limits.sessions = 1", true),
+        ("limits.sessions = 0", false),
         ("policy.approval = 'autoAll'", true),
         ("policy.approval = 'yolo'", false),
         ("policy.allow = 'Read'", false),

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use agentwire_protocol::event::{Status, StatusChanged};
 use agentwire_protocol::session::SystemPrompt;
-use agentwire_protocol::{AgentType, Call, Command, GatewayError, Json, SessionConfig};
+use agentwire_protocol::{
+    AgentType, ApprovalMode, Call, Command, Configure, GatewayError, Json, SessionConfig, Text,
+};
 
 use crate::json::Value;
 use crate::tape::Out;
@@ -83,8 +86,8 @@ pub struct Capabilities {
     pub permissions: bool,
     /// It asks questions.
     pub questions: bool,
-    /// It calls hooks of the client.
-    pub hooks: bool,
+    /// Which hooks of the client it calls itself.
+    pub hooks: OwnHooks,
     /// It uses MCP servers that the client hosts.
     pub hosted_mcp: bool,
     /// Its text comes in pieces.
@@ -105,6 +108,26 @@ pub struct Capabilities {
     pub process_per_turn: bool,
     /// Several prompts may become one turn.
     pub folds_prompts: bool,
+}
+
+/// Which hooks of the client an agent calls itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnHooks {
+    /// None.
+    #[default]
+    None,
+    /// All but these.
+    AllBut(&'static [&'static str]),
+}
+
+impl OwnHooks {
+    /// Whether it calls those of that event.
+    pub fn include(self, event: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::AllBut(others) => !others.contains(&event),
+        }
+    }
 }
 
 /// A start that is wanted.
@@ -194,6 +217,29 @@ pub(crate) fn own_prompt(config: &SessionConfig) -> Option<&SystemPrompt> {
         SystemPrompt::Preset(_) => true,
     };
     config.system_prompt.as_ref().filter(says)
+}
+
+/// Tells of a change that the agent itself says nothing of. `model` is the one that is now set, if any.
+pub(crate) fn tell_change(change: &Configure, model: Option<&str>, out: &mut Out<'_>) {
+    if change.model.is_some() {
+        let model = model.unwrap_or("default");
+        out.emit(StatusChanged::new(Status::Model).message(Text::from(model)));
+    }
+    let mode = change.permission_mode.as_deref().or(change.approval_mode.map(|mode| match mode {
+        ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
+        ApprovalMode::AutoEdit => "acceptEdits",
+        ApprovalMode::AutoAll => "bypassPermissions",
+    }));
+    if let Some(mode) = mode {
+        out.emit(StatusChanged::new(Status::Mode).message(Text::from(mode)));
+    }
+}
+
+/// Tells that a prompt which waited will not run.
+pub(crate) fn tell_cancelled(message_id: &str, out: &mut Out<'_>) {
+    let details = Json::of(&BTreeMap::from([("messageId", message_id)]));
+    let status = StatusChanged::new(Status::Queue).message(Text::from("cancelled"));
+    out.emit(status.details(details));
 }
 
 /// Refuses by name the first option that is given and cannot be taken.

@@ -31,6 +31,16 @@ pub trait Front: Send {
     /// A session that is followed is over: there are no more events.
     fn on_end(&mut self, _session: &SessionId, _out: &mut Outbox) {}
 
+    /// The events of a session that is followed cannot be read any more. It may go on, unseen.
+    fn on_lost(&mut self, session: &SessionId, _error: GatewayError, out: &mut Outbox) {
+        self.on_end(session, out);
+    }
+
+    /// Whether so much waits in it that the client is not to be listened to for now.
+    fn is_full(&self) -> bool {
+        false
+    }
+
     /// The client says no more. Sessions are then told to finish by whoever serves them.
     fn on_close(&mut self, _out: &mut Outbox) {}
 }

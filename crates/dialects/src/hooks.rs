@@ -1,12 +1,19 @@
 //! Hooks as Claude has them: which are called, and what an answer says. Shared by the wire that has
 //! them and by the gateway, which raises them for agents that have none.
 
+mod names;
+mod output;
+
 use std::collections::BTreeMap;
 
 use agentwire_protocol::session::HookMatcher;
 use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
 use regex_lite::Regex;
 use serde_json::json;
+
+use self::names::camel_case;
+pub(crate) use self::names::{camel, permissions, suggestions};
+pub use self::output::{Block, Decision, Output, Permission, Specific, Update};
 
 pub(crate) type Object = BTreeMap<String, Json<'static>>;
 
@@ -34,6 +41,12 @@ impl Matcher {
             }
             Some(text) => Self::Pattern(Regex::new(text)?),
         })
+    }
+
+    /// Whether no program could read that pattern. Claude's own patterns know more than ours: what may
+    /// be such a one is left to the agent.
+    pub fn is_broken(text: &str) -> bool {
+        !text.contains('\\') && !text.contains("(?") && Self::parse(Some(text)).is_err()
     }
 
     /// Whether the hook is called for this one.
@@ -150,35 +163,6 @@ pub(crate) fn read_object(json: &Json<'_>) -> Result<Object, GatewayError> {
     })
 }
 
-/// The backend's hook outputs are in snake case, Claude's in camel case. What is inside, such as a
-/// tool's input, keeps its names.
-fn camel_case(output: &Json<'_>) -> Result<Json<'static>, GatewayError> {
-    let mut renamed = Object::new();
-    for (key, value) in read_object(output)? {
-        let key = camel(&key);
-        let value = match value.read::<Object>() {
-            Ok(fields) if key == "hookSpecificOutput" => {
-                let fields = fields.into_iter().map(|(key, value)| (camel(&key), value));
-                Json::of(&fields.collect::<Object>())
-            }
-            _ => value,
-        };
-        renamed.insert(key, value);
-    }
-    Ok(Json::of(&renamed))
-}
-
-fn camel(key: &str) -> String {
-    let mut words = key.split('_');
-    let mut name = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        let mut letters = word.chars();
-        name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
-        name.push_str(letters.as_str());
-    }
-    name
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,5 +183,7 @@ mod tests {
         assert!(fits(Some("mcp__.*__add"), "mcp__calc__add"));
         assert!(!fits(Some("^ash"), "Bash"));
         assert!(Matcher::parse(Some("(")).is_err());
+        assert!(Matcher::is_broken("(") && Matcher::is_broken("*a") && Matcher::is_broken("[a"));
+        assert!(!Matcher::is_broken("^(?!Bash)") && !Matcher::is_broken("mcp__.*"));
     }
 }

@@ -12,7 +12,7 @@ mod residue;
 mod scan;
 
 pub use read::{Fields, Items, Read, Value};
-pub use repair::repair;
+pub use repair::{repair, without_lone_surrogates};
 pub use residue::residue;
 pub use scan::{Document, Fault, Scanner};
 

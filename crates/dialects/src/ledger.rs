@@ -9,6 +9,7 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{MAIN_AGENT, Prompt, Text, TokenUsage};
 
+use crate::agent::tell_cancelled;
 use crate::tape::{Agent, Out};
 
 /// How many tool calls or requests may be open at once; more are not told of.
@@ -122,6 +123,13 @@ impl<T, R> Ledger<T, R> {
     pub(crate) fn prompt_sent(&mut self, prompt: &Prompt) {
         if self.prompts.len() < OPEN_LIMIT {
             self.prompts.push_back(Work::from(prompt));
+        }
+    }
+
+    /// Gives up the prompts that wait, but for the first so many.
+    pub(crate) fn cancel_prompts(&mut self, kept: usize, out: &mut Out<'_>) {
+        for work in self.prompts.drain(kept.min(self.prompts.len())..) {
+            work.ids.iter().for_each(|id| tell_cancelled(&id.decode(), out));
         }
     }
 

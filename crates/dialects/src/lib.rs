@@ -28,7 +28,7 @@ use crate::json::{Fault, Scanner, Value, repair};
 
 /// Every agent wire that agentwire speaks. To add an agent, add its folder and its line here.
 pub fn agents() -> &'static [&'static dyn AgentDialect] {
-    &[&claude::Claude, &codex::Codex, &codex::CodexExec, &gemini::Gemini, &acp::ACP]
+    &[&claude::CLAUDE, &codex::Codex, &codex::CodexExec, &gemini::Gemini, &acp::ACP]
 }
 
 /// The agent wire of that name.
@@ -57,7 +57,8 @@ pub fn driver(
     name: Option<&str>,
 ) -> Result<&'static dyn AgentDialect, GatewayError> {
     match (agent, name) {
-        (AgentType::Claude | AgentType::Demo, None | Some("stream-json")) => Ok(&claude::Claude),
+        (AgentType::Claude, None | Some("stream-json")) => Ok(&claude::CLAUDE),
+        (AgentType::Demo, None | Some("stream-json")) => Ok(&claude::DEMO),
         (AgentType::Codex, None | Some("app-server")) => Ok(&codex::Codex),
         (AgentType::Codex, Some("exec")) => Ok(&codex::CodexExec),
         (AgentType::Gemini, None | Some("acp")) => Ok(&acp::GEMINI),

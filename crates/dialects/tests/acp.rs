@@ -715,6 +715,37 @@ fn configure_waits_for_the_agent() {
 }
 
 #[test]
+fn a_model_can_be_taken_back() {
+    for (config, first, change, ids) in
+        [(json!({}), "a", "b", ["2", "3"]), (json!({"model":"b"}), "b", "a", ["3", "4"])]
+    {
+        let mut live = Live::start(ACP, config, None);
+        live.says(INITIALIZE).says(OPENED).says(&result("2", json!({}))).forget();
+        live.does(json!({"command":"configure","model":change}));
+        live.says(&result(ids[0], json!({}))).forget();
+        live.does(json!({"command":"configure","model":null,"maxThinkingTokens":null}));
+        assert!(live.stdin()[0].contains(&format!(r#""modelId":"{first}""#)));
+        live.says(&result(ids[1], json!({})));
+        assert_eq!(live.events(), [format!("statusChanged model {first}")]);
+    }
+    let mut live = Live::start(ACP, json!({}), None);
+    live.says(INITIALIZE).says(&result("1", json!({"sessionId":"s"}))).forget();
+    let (code, message) = live.refuses(json!({"command":"configure","model":null}));
+    assert_eq!((code, message.contains("model null")), (ErrorCode::Unsupported, true), "{message}");
+}
+
+#[test]
+fn an_interrupt_may_give_up_what_waits() {
+    let mut live = Live::busy();
+    let id = "00000000-0000-4000-8000-000000000001";
+    live.does(json!({"command":"prompt","prompt":"on","messageId":id})).forget();
+    live.does(json!({"command":"interrupt","cancelQueued":true}));
+    assert_eq!(live.stdin().len(), 1);
+    assert_eq!(live.seen.events[0]["details"]["messageId"], id);
+    assert_eq!(live.events(), ["statusChanged queue cancelled"]);
+}
+
+#[test]
 fn queries_reply_what_is_known_or_asked() {
     let mut live = Live::ready();
     live.says(&update(

@@ -1,12 +1,15 @@
-//! What a translator remembers is bounded: a session that goes on for ever, with ids that never come
-//! again, does not grow.
+//! What a translator or a renderer remembers is bounded: a session that goes on for ever, with ids that
+//! never come again, does not grow.
 
 mod common;
 
 use std::alloc::System;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
+use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::tape::{Draft, Tape};
+use agentwire_protocol::Event;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -15,8 +18,56 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// How much may be held after all that: what the limits on open calls, requests and agents allow.
 const LIMIT: isize = 8 << 20;
 
+/// Of a renderer: what open calls are called with, a block and an answer, 8 MiB each, and room for what
+/// they grow by.
+const RENDERER_LIMIT: isize = 48 << 20;
+
+/// One allocator counts for all.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn renderers_do_not_grow() {
+    let _alone = ALONE.lock();
+    let cases = common::cases().into_iter().filter(|case| case.dialect.name() != "claude");
+    let events = cases.flat_map(|case| common::events(case.dialect, &[&case.bytes], None));
+    let events: Vec<String> = events.filter(|event| event.len() < 4000).collect();
+    let input = "x".repeat(1 << 20);
+    let tool = format!(
+        r#"{{"id":"e1","sessionId":"s","timestamp":"","type":"toolStarted","toolId":"tool-1","toolName":"x","arguments":{{"a":"{input}"}}}}"#
+    );
+    let denied = r#"{"id":"e2","sessionId":"s","timestamp":"","type":"toolFailed","toolId":"tool-1","error":"no","reason":"denied"}"#;
+    let text = format!(
+        r#"{{"id":"e3","sessionId":"s","timestamp":"","type":"textChunk","content":"{input}","isComplete":false}}"#
+    );
+    let turn = r#"{"id":"e0","sessionId":"s","timestamp":"","type":"turnStarted","turnNumber":1}"#;
+    let mut renderer = Renderer::new(Options::default());
+    let mut show = |event: &str| {
+        // Another id may be no event any more.
+        if let Ok(event) = Event::from_json(event) {
+            renderer.event(&event, &mut |_| {});
+        }
+    };
+    let region = Region::new(ALLOCATOR);
+    show(turn);
+    for event in events.iter().step_by(1 + events.len() / 300) {
+        (0..300).for_each(|round| show(&renamed(event, round)));
+    }
+    show(turn);
+    (0..100).for_each(|_| show(&text));
+    for round in 0..100 {
+        show(&renamed(&tool, round));
+        if round % 2 == 0 {
+            show(&renamed(denied, round));
+        }
+    }
+    let change = region.change();
+    let held = change.bytes_allocated as isize - change.bytes_deallocated as isize;
+    assert!(held < RENDERER_LIMIT, "it holds {held} bytes");
+}
+
 #[test]
 fn translators_do_not_grow() {
+    let _alone = ALONE.lock();
     let mut cases: BTreeMap<&str, Vec<common::Case>> = BTreeMap::new();
     for case in common::cases() {
         cases.entry(case.dialect.name()).or_default().push(case);

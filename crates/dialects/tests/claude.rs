@@ -10,7 +10,7 @@
 mod common;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Launch, Setup, Start};
-use agentwire_dialects::claude::Claude;
+use agentwire_dialects::claude::CLAUDE;
 use agentwire_dialects::tape::{Action, Draft, Sink, Tape};
 use agentwire_protocol::{Call, CommandFrame, ErrorCode, GatewayError, Json, SessionConfig};
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ impl Live {
     }
 
     fn with(setup: Setup) -> Self {
-        let mut live = Self { tape: Tape::new(&Claude, &setup), seen: Seen::default() };
+        let mut live = Self { tape: Tape::new(&CLAUDE, &setup), seen: Seen::default() };
         live.tape.start(&mut live.seen);
         live
     }
@@ -206,6 +206,20 @@ fn every_answer_in_the_words_of_the_agent() {
                 "hook_event_name": "PreToolUse", "updated_input": { "file_path": "x" } } } }),
             json!({ "continue": true, "systemMessage": "m", "hookSpecificOutput": {
                 "hookEventName": "PreToolUse", "updatedInput": { "file_path": "x" } } }),
+        ),
+        (
+            hook("PermissionRequest"),
+            json!({ "hookOutput": { "hook_specific_output": { "decision": {
+                "behavior": "allow", "updated_input": { "file_path": "x" }, "updated_permissions":
+                    [{ "type": "addRules", "rules": [{ "tool_name": "Bash", "rule_content": "ls" }] }] } } } }),
+            json!({ "hookSpecificOutput": { "decision": {
+                "behavior": "allow", "updatedInput": { "file_path": "x" }, "updatedPermissions":
+                    [{ "type": "addRules", "rules": [{ "toolName": "Bash", "ruleContent": "ls" }] }] } } }),
+        ),
+        (
+            hook("PostToolUse"),
+            json!({ "hookOutput": { "hook_specific_output": { "updated_mcp_tool_output": { "a_b": 1 } } } }),
+            json!({ "hookSpecificOutput": { "updatedMCPToolOutput": { "a_b": 1 } } }),
         ),
         (hook("Stop"), json!({ "behavior": "allow" }), json!({})),
         (hook("PreToolUse"), json!({ "behavior": "allow" }), json!({})),
@@ -471,10 +485,14 @@ fn interrupt_and_stop_do_not_wait() {
         live.command(json!({ "command": "interrupt" }))[0]["request"],
         json!({ "subtype": "interrupt" })
     );
+    assert_eq!(
+        live.command(json!({ "command": "interrupt", "cancelQueued": true }))[0]["request"],
+        json!({ "subtype": "interrupt", "cancel_queued": true })
+    );
     let stop = live.command(json!({ "command": "stop" }));
     assert_eq!(stop[0]["request"]["subtype"], "end_session");
     assert_eq!(live.seen.actions, [Action::CloseStdin]);
-    assert_eq!(live.seen.replies.len(), 2);
+    assert_eq!(live.seen.replies.len(), 3);
 }
 
 #[test]
@@ -494,6 +512,14 @@ fn queries_and_changes_reply_with_what_the_agent_says() {
         ),
         (
             query("setMaxThinkingTokens", json!([null])),
+            json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": null }),
+        ),
+        (
+            json!({ "command": "configure", "model": null }),
+            json!({ "subtype": "set_model", "model": null }),
+        ),
+        (
+            json!({ "command": "configure", "maxThinkingTokens": null }),
             json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": null }),
         ),
         (
@@ -819,7 +845,7 @@ fn text_that_is_said_anew_is_a_new_block() {
 
 fn start(config: Value) -> Result<Launch, GatewayError> {
     let config: SessionConfig = serde_json::from_value(config).expect("a config");
-    Claude.launch(&Start {
+    CLAUDE.launch(&Start {
         config: &config,
         resume: None,
         fork: false,
@@ -858,6 +884,14 @@ fn every_option_is_one_word() {
             vec!["--mcp-config={file:mcp.json}"],
         ),
         (json!({ "systemPrompt": "secret", "agents": {}, "hooks": {} }), vec![]),
+        (
+            json!({ "nativeArgs": [r#"--settings={"env":{"K":"secret"}}"#, "--brief", "--settings=s.json"] }),
+            vec!["--settings={file:native-0.json}", "--brief", "--settings=s.json"],
+        ),
+        (
+            json!({ "nativeArgs": [r#"--mcp-config={"mcpServers":{"s":{"headers":{"K":"secret"},"x":1}}}"#] }),
+            vec!["--mcp-config={file:native-0.json}"],
+        ),
     ];
     for (config, expected) in table {
         let launch = start(config.clone()).expect("a launch");
@@ -889,7 +923,7 @@ fn modes_and_sessions() {
     let config = SessionConfig::default();
     let session = |resume, native_session_id| {
         let start = Start { config: &config, resume, fork: false, native_session_id, prompt: None };
-        Claude.launch(&start).expect("a launch").args.last().cloned()
+        CLAUDE.launch(&start).expect("a launch").args.last().cloned()
     };
     assert_eq!(session(Some("-r"), Some("n")).as_deref(), Some("--resume=-r"));
     assert_eq!(session(None, Some("n")).as_deref(), Some("--session-id=n"));
@@ -900,7 +934,7 @@ fn modes_and_sessions() {
         native_session_id: Some("n"),
         prompt: None,
     };
-    let args = Claude.launch(&start).expect("a launch").args;
+    let args = CLAUDE.launch(&start).expect("a launch").args;
     assert!(
         args.ends_with(&["--resume=-r", "--fork-session", "--session-id=n"].map(str::to_owned))
     );
@@ -927,7 +961,8 @@ fn initialize_says_what_has_no_flag() {
         "agents": { "helper": { "description": "d", "prompt": "p" } },
         "outputFormat": { "type": "json_schema", "schema": { "type": "object" } },
         "mcpServers": { "calc": { "type": "sdk" }, "own": { "command": "run" } },
-        "hooks": { "PreToolUse": [{ "matcher": "Bash" }, { "timeout": 5 }], "Stop": [{}] },
+        "hooks": { "PreToolUse": [{ "matcher": "Bash" }, { "timeout": 5 }],
+            "SessionStart": [{}], "Stop": [{}] },
     });
     let config: SessionConfig = serde_json::from_value(config).expect("a config");
     let live = Live::with(Setup { config, ..Setup::default() });
@@ -942,7 +977,8 @@ fn initialize_says_what_has_no_flag() {
                     { "matcher": "Bash", "hookCallbackIds": ["hook_0"] },
                     { "timeout": 5, "hookCallbackIds": ["hook_1"] },
                 ],
-                "Stop": [{ "hookCallbackIds": ["hook_2"] }],
+                // It never calls those of the session's start, which is left to the gateway.
+                "Stop": [{ "hookCallbackIds": ["hook_3"] }],
             },
         })
     );

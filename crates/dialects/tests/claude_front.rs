@@ -1,16 +1,20 @@
 //! A client of the `claude` program, served without any program: what it says and what it is told.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod common;
+
+use agentwire_dialects::agent::Exit;
 use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
 use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
+use agentwire_protocol::command::{Behavior, Remember};
 use agentwire_protocol::event::{
     Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised, RequestSettled,
-    SettledBy, input_digest,
+    SettledBy, TurnCompleted, TurnStarted, input_digest,
 };
 use agentwire_protocol::{
-    AgentType, Call, Command, ErrorCode, Event, EventKind, GatewayError, Json, Lines, Native,
-    NativeLine, NewSession, Prompt, SessionId, SessionState, SessionSummary, Settlement, Stream,
-    Text,
+    AgentType, Call, Command, Configure, ErrorCode, Event, EventKind, GatewayError, Json, Lines,
+    Native, NativeLine, NewSession, Prompt, SessionId, SessionState, SessionSummary, Settlement,
+    Stream, Text,
 };
 use serde_json::{Value, json};
 
@@ -25,7 +29,7 @@ struct Wire {
 
 fn options(asks_client: bool) -> FrontOptions {
     let new = NewSession::of(AgentType::Demo);
-    FrontOptions { new, asks_client, partial: false, replays: false, pid: 7 }
+    FrontOptions { new, asks_client, partial: false, replays: false, may_bypass: false, pid: 7 }
 }
 
 fn summary(state: SessionState) -> Box<SessionSummary> {
@@ -68,6 +72,13 @@ impl Wire {
     }
 
     fn event(&mut self, kind: impl Into<EventKind<'static>>, native: Option<&str>) -> Vec<Effect> {
+        self.show(kind, native);
+        self.front.on_pause(&SessionId::from(ID), &mut self.out);
+        self.out.take()
+    }
+
+    /// An event with which others became durable.
+    fn show(&mut self, kind: impl Into<EventKind<'static>>, native: Option<&str>) {
         self.seq += 1;
         let native = native.map(|line| Native {
             dialect: "claude".into(),
@@ -87,8 +98,6 @@ impl Wire {
         };
         let text = serde_json::to_string(&event).expect("an event");
         self.front.on_event(&SessionId::from(ID), &text, &mut self.out);
-        self.front.on_pause(&SessionId::from(ID), &mut self.out);
-        self.out.take()
     }
 
     fn settled(&mut self, id: &'static str, by: SettledBy) -> Vec<Effect> {
@@ -205,8 +214,11 @@ fn an_agent_without_a_greeting_is_waited_for_until_it_is_ready() {
     let mut wire = Wire::new(options(false));
     let (start, _) = asked(&wire.line(&control("r1", &json!({ "subtype": "initialize" }))));
     let (query, _) = asked(&wire.reply(start, Ok(started(SessionState::Starting))));
-    let unsupported = GatewayError::unsupported("codex", "the query initialization");
-    assert!(wire.reply(query, Err(unsupported)).is_empty());
+    let unsupported = || Err(GatewayError::unsupported("codex", "the query initialization"));
+    for effect in wire.reply(query, unsupported()) {
+        let Effect::Ask(call, _) = effect else { panic!("{effect:?}") };
+        assert!(wire.reply(call, unsupported()).is_empty());
+    }
     let status: EventKind<'_> = serde_json::from_value::<agentwire_protocol::event::StatusChanged<'_>>(
         json!({ "status": "ready", "info": { "models": [{ "id": "m1", "description": "d" }], "commands": [{ "name": "c" }] } }),
     )
@@ -344,8 +356,6 @@ fn a_bad_line_gets_an_error_with_its_id_and_nothing_else_happens() {
         (b"\xff\xfe", ""),
         (b"[1,2]", ""),
         (b"{\"no\":\"type\"}", ""),
-        (b"{\"type\":\"user\",\"message\":{}}", ""),
-        (b"{\"type\":\"user\",\"message\":{\"content\":7}}", ""),
         (b"{\"type\":\"control_request\",\"request_id\":\"r7\"}", "r7"),
         (b"{\"type\":\"control_request\",\"request_id\":\"r8\",\"request\":{}}", "r8"),
         (b"{\"type\":\"control_response\",\"response\":{}}", ""),
@@ -359,6 +369,16 @@ fn a_bad_line_gets_an_error_with_its_id_and_nothing_else_happens() {
     for line in [&b""[..], b"  ", b"{\"type\":\"keep_alive\"}", b"{\"type\":\"novel\"}"] {
         assert!(wire.bytes(line).is_empty());
     }
+    // Somebody waits for the result of what was to be a prompt.
+    for line in [
+        &b"{\"type\":\"user\",\"message\":{}}"[..],
+        b"{\"type\":\"user\",\"message\":{\"content\":7}}",
+    ] {
+        let told = said(&wire.bytes(line));
+        assert_eq!((&told[0]["type"], &told[0]["is_error"]), (&"result".into(), &true.into()));
+    }
+    wire.front.on_end(&SessionId::from(ID), &mut wire.out);
+    assert_eq!(wire.out.take(), [Effect::Close(1)]);
     wire.front.on_overlong(1 << 40, &mut wire.out);
     assert_eq!(said(&wire.out.take())[0]["response"]["subtype"], "error");
 }
@@ -367,14 +387,39 @@ fn a_bad_line_gets_an_error_with_its_id_and_nothing_else_happens() {
 fn what_is_asked_while_a_turn_runs_is_answered() {
     let mut wire = Wire::running(false);
     let (call, ask) = asked(&wire.line(&control("r1", &json!({ "subtype": "interrupt" }))));
-    assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Interrupt));
+    assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Interrupt { cancel_queued: false }));
     let told = said(&wire.reply(call, Ok(Reply::Done(Json::checked("{}")))));
     assert_eq!(told[0]["response"]["response"], json!({ "still_queued": [] }));
+
+    let cancel = json!({ "subtype": "interrupt", "cancel_queued": true });
+    let (call, ask) = asked(&wire.line(&control("r1", &cancel)));
+    assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Interrupt { cancel_queued: true }));
+    let done = Json::checked(r#"{"stillQueued":["a"],"cancelled":["b","c"]}"#);
+    let told = said(&wire.reply(call, Ok(Reply::Done(done))));
+    let expected = json!({ "still_queued": ["a"], "cancelled": ["b", "c"] });
+    assert_eq!(told[0]["response"]["response"], expected);
 
     let (call, _) =
         asked(&wire.line(&control("r2", &json!({ "subtype": "set_model", "model": "m" }))));
     let told = said(&wire.reply(call, Ok(Reply::Done(Json::checked("{}")))));
     assert_eq!(told[0]["response"]["response"], json!({ "model": "m" }));
+    for model in [json!({}), json!({ "model": null }), json!({ "model": "default" })] {
+        let mut request = json!({ "subtype": "set_model" });
+        request
+            .as_object_mut()
+            .expect("an object")
+            .extend(model.as_object().cloned().expect("one"));
+        let (_, ask) = asked(&wire.line(&control("r2", &request)));
+        let change = Configure { model: Some(None), ..Configure::default() };
+        assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Configure(change)), "{request}");
+    }
+    for tokens in [None, Some(7)] {
+        let request =
+            json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens });
+        let (_, ask) = asked(&wire.line(&control("r2", &request)));
+        let change = Configure { max_thinking_tokens: Some(tokens), ..Configure::default() };
+        assert_eq!(ask, Ask::Command(SessionId::from(ID), Command::Configure(change)));
+    }
 
     let (call, ask) = asked(&wire.line(&control("r3", &json!({ "subtype": "get_settings" }))));
     let Ask::Command(_, Command::Query { method, args }) = ask else { panic!("no query") };
@@ -407,6 +452,175 @@ fn messages_of_any_form_become_prompts() {
         prompt(json!([{ "type": "text", "text": "a" }, { "type": "document", "source": {} }]));
     assert_eq!(document.text, "a");
     assert!(document.content.is_some());
+}
+
+#[test]
+fn what_a_message_has_beside_its_text_is_kept() {
+    let mut wire = Wire::running(false);
+    let mut prompt = |line: &str| match asked(&wire.bytes(line.as_bytes())).1 {
+        Ask::Command(_, Command::Prompt(prompt)) => prompt,
+        other => panic!("{other:?}"),
+    };
+    let kept = prompt(
+        r#"{"type":"user","session_id":"","parent_tool_use_id":null,"shouldQuery":false,"priority":"later","origin":{"kind":"human"},"message":{"role":"user","content":"a"}}"#,
+    );
+    assert!(!kept.wants_answer());
+    let native: Value = kept.native.expect("fields").read().expect("JSON");
+    let expected =
+        json!({ "shouldQuery": false, "priority": "later", "origin": { "kind": "human" } });
+    assert_eq!(native, expected);
+    let cached = prompt(
+        r#"{"type":"user","message":{"content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}}"#,
+    );
+    assert!(cached.content.is_some() && cached.native.is_none());
+    let halved = prompt(r#"{"type":"user","message":{"content":"a\ud83d"}}"#);
+    assert_eq!(halved.text, "a\u{FFFD}");
+}
+
+/// What the session is started with may come after other requests.
+#[test]
+fn requests_before_initialize_wait_for_it() {
+    let mut wire = Wire::new(options(false));
+    assert!(wire.line(&control("r1", &json!({ "subtype": "mcp_status" }))).is_empty());
+    let request =
+        json!({ "subtype": "initialize", "systemPrompt": ["x"], "appendSystemPrompt": "y" });
+    let (start, ask) = asked(&wire.line(&control("r2", &request)));
+    let Ask::Start(new) = ask else { panic!("no start") };
+    let config = serde_json::to_value(&new.config).expect("a configuration");
+    assert_eq!(config["systemPrompt"], "x\n\ny");
+    let effects = wire.reply(start, Ok(started(SessionState::Idle)));
+    let queries = effects.iter().filter(|effect| matches!(effect, Effect::Ask(..)));
+    assert_eq!(queries.count(), 2);
+
+    let mut wire = Wire::new(options(false));
+    wire.line(&control("r1", &json!({ "subtype": "mcp_status" })));
+    wire.front.on_close(&mut wire.out);
+    let (start, _) = asked(&wire.out.take());
+    wire.reply(start, Ok(started(SessionState::Idle)));
+    wire.front.on_end(&SessionId::from(ID), &mut wire.out);
+    assert_eq!(wire.out.take(), [Effect::Close(0)], "nothing was to be answered by a turn");
+}
+
+#[test]
+fn what_waits_for_the_session_is_bounded() {
+    let mut wire = Wire::new(options(false));
+    let line = control("r", &json!({ "subtype": "get_settings", "x": "x".repeat(1 << 20) }));
+    let told: Vec<Value> = (0..70).flat_map(|_| said(&wire.line(&line))).collect();
+    assert!((4..10).contains(&told.len()), "{}", told.len());
+    assert!(told.iter().all(|told| told["response"]["subtype"] == "error"));
+}
+
+fn other_agent() -> Wire {
+    let mut options = options(true);
+    options.new.agent = AgentType::Codex;
+    let mut wire = Wire::new(options);
+    let (call, _) = asked(&wire.line(&json!({ "type": "user", "message": { "content": "hi" } })));
+    wire.reply(call, Ok(started(SessionState::Idle)));
+    wire
+}
+
+/// Only what was suggested is remembered, and a rule that denies is never taken for one that allows.
+#[test]
+fn rules_in_an_answer_mean_what_they_say() {
+    let mut wire = other_agent();
+    let mut answer = |rules: Value| {
+        wire.event(request(RequestKind::Permission, "q1", Some(json!({ "command": "ls" }))), None);
+        let effects = wire
+            .line(&response("q1", &json!({ "behavior": "allow", "updatedPermissions": rules })));
+        wire.settled("q1", SettledBy::Client);
+        effects
+    };
+    let rule = |behavior: &str, content: &str| {
+        json!([{ "type": "addRules", "behavior": behavior, "destination": "session",
+            "rules": [{ "toolName": "Bash", "ruleContent": content }] }])
+    };
+    let kept = settlement(&answer(rule("allow", "ls")));
+    assert_eq!((kept.remember, kept.error), (Some(Remember::Session), None));
+    for wrong in [
+        rule("deny", "ls"),
+        rule("allow", "rm"),
+        json!([{ "type": "addRules", "behavior": "allow", "rules": [{ "toolName": "Bash" }] }]),
+        json!([{ "type": "addDirectories", "directories": ["/"] }]),
+    ] {
+        let settlement = settlement(&answer(wrong.clone()));
+        assert!(settlement.error.is_some() && settlement.behavior.is_none(), "{wrong}");
+        assert_eq!(settlement.remember, None);
+    }
+    let effects =
+        answer(json!([{ "type": "setMode", "mode": "acceptEdits", "destination": "session" }]));
+    let asks: Vec<_> = effects
+        .iter()
+        .map(|effect| match effect {
+            Effect::Ask(_, Ask::Command(_, command)) => command.name(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(asks, ["configure", "settle"]);
+    let bypass = answer(json!([{ "type": "setMode", "mode": "bypassPermissions" }]));
+    assert!(settlement(&bypass).error.is_some());
+}
+
+/// A client is asked for what the agent asks, whatever was shown of the call before.
+#[test]
+fn what_is_asked_for_is_shown() {
+    let mut seen = 0;
+    for case in common::cases().into_iter().filter(|case| case.dialect.name() == "acp") {
+        let mut wire = other_agent();
+        for line in common::events(case.dialect, &[&case.bytes], Some(Exit::Unknown)) {
+            wire.front.on_event(&SessionId::from(ID), &line, &mut wire.out);
+            wire.front.on_pause(&SessionId::from(ID), &mut wire.out);
+            let told = said(&wire.out.take());
+            let asked = told.iter().filter(|told| told["type"] == "control_request");
+            for input in asked.map(|asked| &asked["request"]["input"]) {
+                match case.name.as_str() {
+                    "edge-permission-for-other-input" => assert_eq!(input["command"], "rm -rf ~"),
+                    "real-write-nofs-allow" => {
+                        assert_eq!(input["file_path"], "/workspace/project/new.txt");
+                        assert_eq!(input["content"], "alpha\nbeta\n");
+                    }
+                    _ => continue,
+                }
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, 2);
+}
+
+#[test]
+fn a_mode_that_asks_nothing_must_be_allowed_from_the_start() {
+    let mode =
+        control("r", &json!({ "subtype": "set_permission_mode", "mode": "bypassPermissions" }));
+    let told = said(&other_agent().line(&mode));
+    assert_eq!(told[0]["response"]["error_code"], "bypass_not_launched");
+    // Claude itself knows what it was launched with.
+    asked(&Wire::running(false).line(&mode));
+}
+
+#[test]
+fn an_agent_is_asked_for_what_its_greeting_lacks() {
+    let mut wire = Wire::new(options(false));
+    let (start, _) = asked(&wire.line(&control("r1", &json!({ "subtype": "initialize" }))));
+    let (query, _) = asked(&wire.reply(start, Ok(started(SessionState::Idle))));
+    let unsupported = || Err(GatewayError::unsupported("codex", "the query"));
+    let effects = wire.reply(query, unsupported());
+    let calls: Vec<Call> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Ask(call, _) => Some(*call),
+            _ => None,
+        })
+        .collect();
+    let [models, commands, account] = calls.as_slice() else { panic!("{effects:?}") };
+    let list = Json::checked(r#"[{"value":"m1","displayName":"M"}]"#);
+    assert!(wire.reply(*models, Ok(Reply::Done(list))).is_empty());
+    assert!(wire.reply(*commands, unsupported()).is_empty());
+    let told = said(&wire.reply(*account, Ok(Reply::Done(Json::checked(r#"{"email":"a@b"}"#)))));
+    let greeting = &told[0]["response"]["response"];
+    assert_eq!(
+        (&greeting["models"][0]["value"], &greeting["account"]["email"]),
+        (&"m1".into(), &"a@b".into())
+    );
 }
 
 #[test]
@@ -444,4 +658,36 @@ fn a_session_that_does_not_start_is_told_to_all_who_wait() {
     }
     assert_eq!(effects.last(), Some(&Effect::Close(1)));
     assert_eq!(wire.front.failure(), Some("codex is not installed"));
+}
+
+#[test]
+fn what_is_asked_is_asked_before_the_result() {
+    let mut wire = Wire::running(true);
+    let turn = json!({ "turnNumber": 1, "origin": "prompt" });
+    let started: TurnStarted<'static> = serde_json::from_value(turn).expect("a turn");
+    wire.show(started, None);
+    let hook = request(RequestKind::Hook, "h1", Some(json!({ "hook_event_name": "Stop" })));
+    wire.show(hook, None);
+    let usage = json!({ "inputTokens": 0, "outputTokens": 0, "totalTokens": 0 });
+    let turn = json!({ "turnNumber": 1, "usage": usage });
+    let completed: TurnCompleted<'static> = serde_json::from_value(turn).expect("a turn");
+    wire.show(completed, None);
+    let told = said(&wire.out.take());
+    let place = |kind: &str| told.iter().position(|line| line["type"] == kind).expect("a line");
+    assert!(place("control_request") < place("result"), "{told:?}");
+}
+
+#[test]
+fn a_hooks_answer_that_cannot_be_taken_is_none() {
+    for (kind, is_denied) in [(RequestKind::Hook, false), (RequestKind::Permission, true)] {
+        let mut wire = Wire::running(true);
+        wire.event(request(kind, "q1", Some(json!({}))), None);
+        let effects = wire.line(&response("q1", &json!({ "behavior": "allow", "decision": "no" })));
+        let (call, _) = asked(&effects);
+        let refusal = GatewayError::new(ErrorCode::InvalidMessage, "no such word");
+        let settlement = settlement(&wire.reply(call, Err(refusal)));
+        assert_eq!(settlement.behavior == Some(Behavior::Deny), is_denied);
+        let words = settlement.error.or(settlement.message);
+        assert_eq!(words.as_deref(), Some("no such word"));
+    }
 }

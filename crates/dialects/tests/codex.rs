@@ -471,6 +471,67 @@ fn model_and_mode_stand_in_the_next_turn() {
     }
 }
 
+/// Neither Codex nor the wire says so: the change is told when it is taken.
+#[test]
+fn a_model_can_be_taken_back() {
+    let reset = json!({"command": "configure", "model": null, "maxThinkingTokens": null});
+    let own = json!({"command": "query", "method": "setModel", "args": [null]});
+    let change = json!({"command": "configure", "model": "m", "approvalMode": "autoEdit"});
+    for (config, first) in [(json!({"model": "old"}), "old"), (json!({}), "codex's own")] {
+        for reset in [&reset, &own] {
+            let mut driven = Driven::new("codex", config.clone(), None);
+            driven.says(&json!({"id": 1, "result": {}}));
+            let opened = json!({"thread": {"id": THREAD}, "model": "codex's own"});
+            driven.says(&json!({"id": 2, "result": opened}));
+            driven.events();
+            driven.stdin();
+            driven.send(&change).expect("taken");
+            driven.send(reset).expect("taken");
+            let told: Vec<_> = driven.events().iter().map(|told| told["message"].clone()).collect();
+            assert_eq!(told, ["m", "acceptEdits", first]);
+            driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("a prompt");
+            assert_eq!(driven.stdin()[0]["params"]["model"], first);
+        }
+    }
+    let mut exec = Driven::new("codex-exec", json!({"model": "old"}), None);
+    exec.send(&change).expect("taken");
+    exec.send(&reset).expect("taken");
+    let told: Vec<_> = exec.events().iter().map(|told| told["message"].clone()).collect();
+    assert_eq!(told, ["m", "acceptEdits", "old"]);
+}
+
+/// What was given up is told, and the turn that runs is the one that is interrupted.
+#[test]
+fn an_interrupt_may_give_up_what_waits() {
+    let id = |n: u8| format!("00000000-0000-4000-8000-00000000000{n}");
+    let prompt = |n: u8| json!({"command": "prompt", "prompt": "p", "messageId": id(n)});
+    let cancelled = |driven: &mut Driven| -> Vec<String> {
+        let events = driven.events().into_iter();
+        let queue = events.filter(|event| event["status"] == "queue");
+        queue
+            .map(|event| format!("{} {}", event["message"], event["details"]["messageId"]))
+            .map(|told| told.replace('"', ""))
+            .collect()
+    };
+    let told = [2, 3].map(|n| format!("cancelled {}", id(n)));
+    for name in ["codex", "codex-exec"] {
+        let mut driven = match name {
+            "codex" => Driven::working(json!({})),
+            _ => {
+                let mut exec = Driven::new(name, json!({}), None);
+                exec.send(&prompt(1)).expect("taken");
+                exec
+            }
+        };
+        driven.events();
+        for n in [2, 3] {
+            driven.send(&prompt(n)).expect("it waits");
+        }
+        driven.send(&json!({"command": "interrupt", "cancelQueued": true})).expect("taken");
+        assert_eq!(cancelled(&mut driven), told, "{name}");
+    }
+}
+
 /// What the user's own settings say of approvals and the sandbox stays when only the model changes.
 #[test]
 fn a_change_of_model_leaves_the_mode_alone_and_the_other_way_round() {
@@ -754,6 +815,27 @@ fn answers_become_results() {
             .send(&json!({"command": "settle", "requestId": id, "behavior": "deny"}))
             .expect("a denial");
     }
+}
+
+/// The program says that a call was declined; the words are those of whoever declined it.
+#[test]
+fn a_denial_keeps_its_words() {
+    let mut driven = Driven::working(json!({}));
+    let item = |method: &str, status: &str| {
+        let item =
+            json!({"type": "commandExecution", "id": "c", "command": "rm a", "status": status});
+        json!({"method": method, "params": {"threadId": THREAD, "turnId": "u1", "item": item}})
+    };
+    driven.says(&item("item/started", "inProgress"));
+    driven.events();
+    let params = json!({"itemId": "c", "command": "rm a"});
+    let id = ask_it(&mut driven, "item/commandExecution/requestApproval", &params);
+    driven
+        .send(&json!({"command": "settle", "requestId": id, "behavior": "deny", "message": "not that"}))
+        .expect("a denial");
+    driven.says(&item("item/completed", "declined"));
+    let failed = driven.events().into_iter().find(|event| event["type"] == "toolFailed");
+    assert_eq!(failed.expect("a failure")["error"], "not that");
 }
 
 fn ask_it(driven: &mut Driven, method: &str, params: &Value) -> String {

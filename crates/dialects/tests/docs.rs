@@ -13,6 +13,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Setup, Start};
@@ -119,6 +120,20 @@ fn check(dialect: &dyn AgentDialect, section: &str, name: &str) -> usize {
         }
     }
     blocks.len()
+}
+
+#[test]
+fn the_commands_of_the_unified_protocol_are_read() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/unified.md");
+    let text = std::fs::read_to_string(path).expect("the document");
+    let blocks = blocks(&text);
+    let lines =
+        blocks.iter().filter(|(info, _)| info == "jsonl").flat_map(|(_, text)| text.lines());
+    let names: BTreeSet<&str> = lines
+        .map(|line| CommandFrame::from_json(line).unwrap_or_else(|e| panic!("{line}: {e:?}")))
+        .map(|frame| frame.command.name())
+        .collect();
+    assert_eq!(names.len(), 10, "{names:?}");
 }
 
 /// The fenced blocks with their info strings.

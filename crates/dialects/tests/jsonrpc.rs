@@ -15,7 +15,8 @@ use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::front::{Ask, Effect, Front as _, Outbox, Reply};
 use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_protocol::{
-    AgentType, Call, Command, ErrorCode, Event, GatewayError, Json, SessionId, SessionSummary,
+    AgentType, Call, Command, Configure, ErrorCode, Event, GatewayError, Json, SessionId,
+    SessionSummary,
 };
 use serde_json::{Value, json};
 
@@ -430,7 +431,18 @@ fn a_run_whose_session_dies_is_told() {
     assert_eq!(wire.error(), (json!(1), -32000, "agentFailed".to_owned()));
     wire.reply(refused, Err(GatewayError::new(ErrorCode::Overloaded, "full")));
     assert_eq!(wire.error(), (json!(3), -32001, "overloaded".to_owned()));
+    wire.event(json!({ "type": "error", "message": "it broke", "code": "agentFailed" }));
+    let mut told = wire.next()["params"]["message"].clone();
+    assert!(told.as_object_mut().expect("a message").remove("uuid").is_some());
+    let error = json!({
+        "type": "system", "subtype": "error", "message": "it broke", "code": "agentFailed",
+        "session_id": SESSION,
+    });
+    assert_eq!(told, error);
     wire.event(json!({ "type": "sessionEnded", "reason": "failed", "error": "code 3" }));
+    let ended = json!({ "sessionId": SESSION, "reason": "failed", "error": "code 3" });
+    let said = wire.next();
+    assert_eq!((&said["method"], &said["params"]), (&json!("session/ended"), &ended));
     wire.end();
     let said = wire.answer();
     assert_eq!((&said["id"], &said["error"]["message"]), (&json!(2), &json!("code 3")));
@@ -462,8 +474,10 @@ fn a_session_that_is_over_is_resumed_and_what_follows_waits() {
     wire.reply(found, Ok(Reply::Session(summary("ended", 2))));
     let Ask::Start(new) = wire.start(2) else { panic!("no start") };
     assert_eq!((new.agent, new.resume), (AgentType::Codex, Some(SessionId::from(SESSION))));
-    assert!(matches!(wire.command().1, Command::Prompt(_)));
-    assert_eq!(wire.command().1, Command::Interrupt);
+    for prompt in ["a", "b"] {
+        assert!(matches!(wire.command().1, Command::Prompt(given) if given.text == prompt));
+    }
+    assert_eq!(wire.command().1, Command::Interrupt { cancel_queued: false });
     // What was before is learned from, not shown.
     wire.seq = 0;
     wire.turn_starts_with(&[]);
@@ -487,8 +501,10 @@ fn a_run_on_a_session_that_has_just_died_resumes_it_after_its_end() {
     wire.reply(found, Ok(Reply::Session(summary("ended", 3))));
     wire.is_quiet();
     wire.event(json!({ "type": "sessionEnded", "reason": "failed" }));
+    assert_eq!(wire.answer()["method"], "session/ended");
     wire.end();
     wire.start(3);
+    wire.command();
     wire.turn("b", "two");
     let reply = wire.answer();
     assert_eq!((&reply["id"], &reply["result"]["result"]), (&json!(2), &json!("two")));
@@ -512,6 +528,147 @@ fn options_of_a_session_that_runs_are_refused() {
     let (found, _) = wire.ask();
     wire.reply(found, Ok(Reply::Session(summary("idle", 2))));
     assert_eq!(wire.error(), (json!(2), -32000, "conflict".to_owned()));
+    wire.is_quiet();
+}
+
+#[test]
+fn the_same_options_again_are_no_change() {
+    let options = json!({ "max_turns": 3 });
+    let first = json!({ "agent": "codex", "cwd": ".", "options": options, "prompt": "a" });
+    let mut wire = Wire::running(&call(1, "run", &first));
+    wire.turn("a", "one");
+    wire.answer();
+    for (cwd, options) in [(".", options), ("/work", json!({ "model": "m" }))] {
+        let again = json!({ "sessionId": SESSION, "agent": "codex", "cwd": cwd,
+            "options": options, "prompt": "b" });
+        wire.line(&call(2, "run", &again));
+        let (found, _) = wire.ask();
+        let mut session = summary("idle", 2);
+        session.working_directory = Some("/work".to_owned());
+        session.model = Some("m".to_owned());
+        wire.reply(found, Ok(Reply::Session(session)));
+        assert!(matches!(wire.command().1, Command::Prompt(_)));
+        wire.turn("b", "two");
+        assert_eq!(wire.answer()["result"]["result"], "two");
+    }
+    wire.is_quiet();
+}
+
+#[test]
+fn a_message_that_was_taken_before_is_answered_at_once() {
+    let mut wire = Wire::running(FIRST);
+    wire.turn("a", "one");
+    wire.answer();
+    let message = json!({ "role": "user", "content": "b" });
+    let again = json!({ "sessionId": SESSION, "message": message, "messageId": "m1" });
+    wire.line(&call(2, "run", &again));
+    let (prompt, command) = wire.command();
+    assert!(matches!(command, Command::Prompt(p) if p.message_id.as_deref() == Some("m1")));
+    wire.done(prompt, &json!({ "messageId": "m1", "repeated": true }));
+    let said = wire.answer();
+    assert_eq!((&said["id"], &said["error"]["data"]["code"]), (&json!(2), &json!("conflict")));
+    assert!(said["error"]["message"].as_str().expect("words").contains("m1"), "{said}");
+    wire.turn("other", "two");
+    wire.said.clear();
+    wire.is_quiet();
+}
+
+#[test]
+fn a_session_of_another_process_is_not_watched_for_a_run_that_it_refused() {
+    let mut wire = Wire::new();
+    wire.line(&run(1, "a"));
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("idle", 4))));
+    assert_eq!(wire.follows.len(), 1);
+    let (prompt, _) = wire.command();
+    wire.reply(prompt, Err(GatewayError::new(ErrorCode::SessionNotFound, "not here")));
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("idle", 4))));
+    let said = wire.answer();
+    assert_eq!(said["error"]["code"], -32002);
+    assert!(said["error"]["message"].as_str().expect("words").contains("another process"));
+    assert!(wire.follows.is_empty(), "it is left alone");
+    wire.is_quiet();
+}
+
+#[test]
+fn a_run_after_a_kill_resumes_the_session() {
+    let mut wire = Wire::running(FIRST);
+    wire.turn("a", "one");
+    wire.answer();
+    wire.line(&call(2, "session/kill", &json!({ "sessionId": SESSION })));
+    wire.line(&run(3, "b"));
+    let (stop, _) = wire.command();
+    wire.done(stop, &json!({}));
+    wire.is_quiet();
+    wire.end();
+    assert_eq!(wire.answer()["id"], 2);
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("ended", 2))));
+    wire.start(2);
+    wire.command();
+    wire.turn("b", "two");
+    assert_eq!(wire.answer()["result"]["result"], "two");
+    wire.is_quiet();
+}
+
+#[test]
+fn what_is_still_asked_is_shown_to_whoever_comes_later() {
+    let mut wire = Wire::new();
+    wire.line(&call(1, "session/attach", &json!({ "sessionId": SESSION, "after": 4 })));
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("waitingPermission", 4))));
+    wire.answer();
+    let raised = |id: &str| {
+        json!({ "type": "requestRaised", "requestId": id, "kind": "permission", "inputDigest": "d",
+            "agentId": "toolu_1", "parentAgentId": "main" })
+    };
+    let settled = |id: &str| json!({ "type": "requestSettled", "requestId": id, "outcome": "allowed", "by": "client" });
+    wire.turn_starts("a");
+    wire.event(raised("over"));
+    wire.pause();
+    wire.event(settled("over"));
+    wire.event(raised("open"));
+    wire.is_quiet();
+    wire.pause();
+    let shown = wire.next();
+    assert_eq!(
+        (&shown["method"], &shown["params"]["request"]["requestId"]),
+        (&json!("request"), &json!("open"))
+    );
+    let agents = (&shown["params"]["agentId"], &shown["params"]["parentAgentId"]);
+    assert_eq!(agents, (&json!("toolu_1"), &json!("main")));
+    wire.event(settled("open"));
+    let over = wire.next();
+    assert_eq!(
+        (&over["method"], &over["params"]["agentId"]),
+        (&json!("request/settled"), &json!("main"))
+    );
+    wire.is_quiet();
+}
+
+#[test]
+fn pages_that_make_a_batch_too_long_are_refused() {
+    let mut wire = Wire::new();
+    let page = |id: u64| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "session/events",
+            "params": { "sessionId": SESSION } })
+    };
+    wire.line(&json!([page(1), page(2), page(3)]).to_string());
+    for _ in 0..3 {
+        let (call, _) = wire.ask();
+        let events = vec![format!("\"{}\"", "x".repeat(8 << 20))];
+        wire.reply(call, Ok(Reply::Events { events, next: 1 }));
+    }
+    let said = wire.next();
+    let codes: Vec<&Value> =
+        said.as_array().expect("replies").iter().map(|r| &r["error"]["code"]).collect();
+    assert_eq!(codes, [&json!(null), &json!(-32001), &json!(-32001)]);
+    // The next batch has room again.
+    wire.line(&json!([page(4)]).to_string());
+    let (call, _) = wire.ask();
+    wire.reply(call, Ok(Reply::Events { events: Vec::new(), next: 0 }));
+    assert!(wire.next()[0]["result"].is_object());
     wire.is_quiet();
 }
 
@@ -559,7 +716,7 @@ fn requests_are_shown_and_settled() {
     assert_eq!(shown["method"], "request");
     assert_eq!(
         shown["params"],
-        json!({ "sessionId": SESSION, "request": {
+        json!({ "sessionId": SESSION, "agentId": "main", "request": {
         "requestId": "r1", "kind": "permission", "inputDigest": "d", "toolName": "Bash",
         "input": { "command": "ls" },
     } })
@@ -583,7 +740,8 @@ fn requests_are_shown_and_settled() {
     assert_eq!(
         over["params"],
         json!({
-            "sessionId": SESSION, "requestId": "r1", "outcome": "denied", "by": "policy", "reason": "no",
+            "sessionId": SESSION, "agentId": "main", "requestId": "r1", "outcome": "denied",
+            "by": "policy", "reason": "no",
         })
     );
     wire.is_quiet();
@@ -618,16 +776,19 @@ fn control_requests_are_commands() {
         wire
     };
     let command = |request: Value| control(request).command().1;
-    assert_eq!(command(json!({ "subtype": "interrupt" })), Command::Interrupt);
-    let Command::Configure(change) = command(json!({ "subtype": "set_model", "model": "m" }))
-    else {
-        panic!("no change");
-    };
-    assert_eq!(change.model.as_deref(), Some("m"));
-    assert!(matches!(
-        command(json!({ "subtype": "set_model", "model": null })),
-        Command::Query { .. }
-    ));
+    for cancel_queued in [false, true] {
+        assert_eq!(
+            command(json!({ "subtype": "interrupt", "cancel_queued": cancel_queued })),
+            Command::Interrupt { cancel_queued }
+        );
+    }
+    for (asked, model) in
+        [(json!("m"), Some("m".to_owned())), (json!(null), None), (json!("default"), None)]
+    {
+        let change = Configure { model: Some(model), ..Configure::default() };
+        let request = json!({ "subtype": "set_model", "model": asked });
+        assert_eq!(command(request), Command::Configure(change));
+    }
     let Command::Configure(change) =
         command(json!({ "subtype": "set_permission_mode", "mode": "plan" }))
     else {
@@ -642,8 +803,22 @@ fn control_requests_are_commands() {
         panic!("no query");
     };
     assert_eq!((method.as_str(), args[0].get()), ("control", r#"{"subtype":"mcp_status"}"#));
-    let mut wire = control(json!({ "subtype": "initialize" }));
+    let hooks = json!({ "Stop": [{ "hookCallbackIds": ["h"] }] });
+    let mut wire = control(json!({ "subtype": "initialize", "hooks": hooks }));
     assert_eq!(wire.error(), (json!(1), -32000, "unsupported".to_owned()));
+    let mut wire = control(json!({ "subtype": "initialize" }));
+    assert_eq!(wire.error(), (json!(1), -32002, "sessionNotFound".to_owned()));
+}
+
+#[test]
+fn initialize_is_answered_by_what_the_agent_has_said_of_itself() {
+    let mut wire = Wire::running(FIRST);
+    let info = json!({ "commands": [{ "name": "help" }], "models": ["m"], "mode": "default" });
+    wire.event(json!({ "type": "statusChanged", "status": "ready", "info": info }));
+    let request = json!({ "subtype": "initialize", "hooks": {} });
+    wire.line(&call(2, "control", &json!({ "sessionId": SESSION, "request": request })));
+    let result = json!({ "commands": [{ "name": "help" }], "models": ["m"] });
+    assert_eq!(wire.answer()["result"], result);
 }
 
 #[test]
@@ -732,14 +907,27 @@ fn every_agent_can_be_watched() {
                 }
                 let said = wire.said.pop_front().expect("a message");
                 let head = format!(r#"{{"jsonrpc":"2.0","method":"message","params":{{"sessionId":"{SESSION}","message":"#);
+                // A lone surrogate would make the frame unreadable.
+                let message = agentwire_dialects::json::without_lone_surrogates(message);
                 assert_eq!(said, format!("{head}{message}}}}}"), "{name}");
             });
             while let Some(said) = wire.said.pop_front() {
                 let said = mended(&said);
                 match said["method"].as_str() {
+                    Some("message") => {
+                        let subtype = said["params"]["message"]["subtype"].as_str();
+                        let kind = event.kind.name();
+                        let is_told = match subtype {
+                            Some("error") => kind == "error",
+                            _ => subtype == Some("warning") && kind == "statusChanged",
+                        };
+                        assert!(is_told, "{name}: {said}");
+                    }
                     Some(method) => {
-                        let kind =
-                            if method == "request" { "requestRaised" } else { "requestSettled" };
+                        let kind = match method {
+                            "session/ended" => "sessionEnded",
+                            _ => "requestSettled",
+                        };
                         assert_eq!(event.kind.name(), kind, "{name}: {said}");
                     }
                     None => {

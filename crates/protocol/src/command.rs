@@ -27,7 +27,10 @@ pub enum Command {
     /// Work on this.
     Prompt(Prompt),
     /// Stop working on it; the session stays.
-    Interrupt,
+    Interrupt {
+        /// Prompts that wait are given up too; else they stay.
+        cancel_queued: bool,
+    },
     /// End the session.
     Stop,
     /// End the session once its work is done: no more prompts come, and nobody is left to ask.
@@ -59,7 +62,7 @@ impl Command {
             Self::Start(_) => "start",
             Self::Attach { .. } => "attach",
             Self::Prompt(_) => "prompt",
-            Self::Interrupt => "interrupt",
+            Self::Interrupt { .. } => "interrupt",
             Self::Stop => "stop",
             Self::Finish => "finish",
             Self::Settle(_) => "settle",
@@ -72,7 +75,7 @@ impl Command {
 
 /// A prompt: text, and images beside it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prompt {
     /// The text.
     #[serde(rename = "prompt")]
@@ -89,12 +92,28 @@ pub struct Prompt {
     /// What happens if a turn runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
+    /// Further fields of Claude's user message, in its own words: an object. To other agents they are
+    /// hints, but for `shouldQuery: false`, which is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<Json<'static>>,
 }
 
 impl Prompt {
     /// A prompt of text alone.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Whether the agent is to answer it, and not only to know it.
+    pub fn wants_answer(&self) -> bool {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Native {
+            #[serde(default)]
+            should_query: Option<bool>,
+        }
+        let native = self.native.as_ref().and_then(|native| native.read::<Native>().ok());
+        native.and_then(|native| native.should_query) != Some(false)
     }
 }
 
@@ -112,7 +131,7 @@ pub enum Delivery {
 
 /// An image in base64.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Image {
     /// Such as `image/png`.
     pub media_type: String,
@@ -120,27 +139,37 @@ pub struct Image {
     pub data: String,
 }
 
-/// What to change in a running session.
+/// What to change in a running session. What is left out stays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Configure {
-    /// The model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    /// The model; `null` goes back to the one that the session was started with.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub model: Option<Option<String>>,
     /// When to ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_mode: Option<ApprovalMode>,
     /// The agent's own name of a permission mode; wins over `approvalMode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
-    /// How many tokens of reasoning a step may take.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_thinking_tokens: Option<u32>,
+    /// How many tokens of reasoning a step may take; `null` goes back to what the session was started
+    /// with.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub max_thinking_tokens: Option<Option<u32>>,
+}
+
+/// Reads a field of which `null` says something else than its absence.
+pub fn given<'de, T, D>(field: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    Option::deserialize(field).map(Some)
 }
 
 /// An answer to a request, as it stands on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settlement {
     /// Which request.
     pub request_id: RequestId,
@@ -313,34 +342,61 @@ pub struct FrameError {
     pub error: GatewayError,
 }
 
+type Fields = BTreeMap<String, Json<'static>>;
+
 impl CommandFrame {
-    /// Reads a frame: first its name, then the fields of that command.
+    /// Reads a frame: first its name, then the fields of that command. A field that the command does
+    /// not have is refused by name.
     pub fn from_json(text: &str) -> Result<Self, FrameError> {
-        let id = || read::<Id>(text).ok().and_then(|id| id.id);
-        Self::read(text).map_err(|error| FrameError { id: id(), error })
+        let fields: Result<Fields, _> = serde_json::from_str(text);
+        let mut fields = fields.map_err(|error| FrameError { id: None, error: unread(&error) })?;
+        let id = fields.remove("id");
+        match Self::read(fields) {
+            Ok((session_id, command)) => Ok(Self { id, session_id, command }),
+            Err(error) => Err(FrameError { id, error }),
+        }
     }
 
-    fn read(text: &str) -> Result<Self, GatewayError> {
-        let head: Head = read(text)?;
-        let command = match head.command.as_str() {
-            "start" => {
-                let request: SessionRequest = read(text)?;
-                request.check()?;
-                Command::Start(Box::new(request))
+    fn read(mut fields: Fields) -> Result<(Option<String>, Command), GatewayError> {
+        let name = fields.remove("command").unwrap_or(Json::checked("null"));
+        let name: String = name.read().map_err(|_| {
+            let message = "failed to read the command: `command` must be its name";
+            GatewayError::new(ErrorCode::InvalidMessage, message)
+        })?;
+        let session = fields.get("sessionId").map(Json::read::<Option<String>>);
+        let session = session.transpose().map_err(|error| unread(&error))?.flatten();
+        if name != "start" {
+            fields.remove("sessionId");
+        }
+        if matches!(name.as_str(), "start" | "attach") {
+            // Which events are shown is the connection's matter.
+            fields.remove("profile");
+        }
+        let fields = Json::of(&fields);
+        let command = match name.as_str() {
+            "start" => Command::Start(Box::new(SessionRequest::from_json(fields.get())?)),
+            "attach" => Command::Attach { after: read::<AttachFields>(&fields)?.after },
+            "prompt" => Command::Prompt(read(&fields)?),
+            "interrupt" => {
+                let InterruptFields { cancel_queued } = read(&fields)?;
+                Command::Interrupt { cancel_queued }
             }
-            "attach" => Command::Attach { after: read::<AttachFields>(text)?.after },
-            "prompt" => Command::Prompt(read(text)?),
-            "interrupt" => Command::Interrupt,
-            "stop" => Command::Stop,
-            "finish" => Command::Finish,
-            "settle" => Command::Settle(read(text)?),
-            "configure" => Command::Configure(read(text)?),
+            "stop" => {
+                read::<NoFields>(&fields)?;
+                Command::Stop
+            }
+            "finish" => {
+                read::<NoFields>(&fields)?;
+                Command::Finish
+            }
+            "settle" => Command::Settle(read(&fields)?),
+            "configure" => Command::Configure(read(&fields)?),
             "query" => {
-                let fields: QueryFields = read(text)?;
+                let fields: QueryFields = read(&fields)?;
                 Command::Query { method: fields.method, args: fields.args }
             }
             "rewind" => {
-                let fields: RewindFields = read(text)?;
+                let fields: RewindFields = read(&fields)?;
                 Command::Rewind { message_id: fields.message_id, dry_run: fields.dry_run }
             }
             unknown => {
@@ -350,43 +406,47 @@ impl CommandFrame {
                 ));
             }
         };
-        Ok(Self { id: head.id, session_id: head.session_id, command })
+        Ok((session, command))
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, GatewayError> {
-    serde_json::from_str(text).map_err(|error| {
-        let code = match error.classify() {
-            serde_json::error::Category::Data => ErrorCode::InvalidMessage,
-            _ => ErrorCode::InvalidJson,
-        };
-        GatewayError::new(code, format!("failed to read the command: {error}"))
-    })
+fn read<T: serde::de::DeserializeOwned>(fields: &Json<'_>) -> Result<T, GatewayError> {
+    fields.read().map_err(|error| unread(&error))
+}
+
+fn unread(error: &serde_json::Error) -> GatewayError {
+    let code = match error.classify() {
+        serde_json::error::Category::Data => ErrorCode::InvalidMessage,
+        serde_json::error::Category::Io
+        | serde_json::error::Category::Syntax
+        | serde_json::error::Category::Eof => ErrorCode::InvalidJson,
+    };
+    // Where it stands in the fields is not where it stands on the client's line.
+    let error = error.to_string();
+    let what = error.split(" at line ").next().unwrap_or_default();
+    GatewayError::new(code, format!("failed to read the command: {what}"))
 }
 
 #[derive(Deserialize)]
-struct Id {
-    #[serde(default)]
-    id: Option<Json<'static>>,
-}
+#[serde(deny_unknown_fields)]
+struct NoFields {}
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Head {
-    #[serde(default)]
-    id: Option<Json<'static>>,
-    command: String,
-    #[serde(default)]
-    session_id: Option<String>,
-}
-
-#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct AttachFields {
     #[serde(default)]
     after: u64,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct InterruptFields {
+    #[serde(default)]
+    cancel_queued: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct QueryFields {
     method: String,
     #[serde(default)]
@@ -394,7 +454,7 @@ struct QueryFields {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RewindFields {
     message_id: String,
     #[serde(default)]

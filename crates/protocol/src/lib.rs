@@ -12,6 +12,7 @@ pub mod native;
 pub mod profile;
 pub mod schema;
 pub mod session;
+pub mod strict;
 pub mod summary;
 pub mod usage;
 

@@ -9,6 +9,44 @@ use crate::command::Prompt;
 use crate::error::{ErrorCode, GatewayError};
 use crate::id::SessionId;
 use crate::json::Json;
+use crate::strict;
+
+/// The events that a hook may be for.
+pub const HOOK_EVENTS: [&str; 33] = [
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "Setup",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Elicitation",
+    "ElicitationResult",
+    "ConfigChange",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "InstructionsLoaded",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "MessageDisplay",
+];
 
 /// The longest prompt of a [`SessionRequest`], in characters.
 pub const PROMPT_LIMIT: usize = 100_000;
@@ -184,6 +222,52 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
+    /// The names of its fields.
+    pub const FIELDS: [&str; 30] = [
+        "additionalDirectories",
+        "agentType",
+        "agents",
+        "allowedTools",
+        "approvalMode",
+        "betas",
+        "blockedTools",
+        "driver",
+        "enableFileCheckpointing",
+        "env",
+        "fallbackModel",
+        "hooks",
+        "includePartialMessages",
+        "maxBudgetTokens",
+        "maxBudgetUsd",
+        "maxThinkingTokens",
+        "maxTurns",
+        "mcpServers",
+        "model",
+        "nativeArgs",
+        "nativeOptions",
+        "onLimit",
+        "outputFormat",
+        "permissionMode",
+        "projectId",
+        "sandbox",
+        "sandboxMode",
+        "settingSources",
+        "systemPrompt",
+        "workingDirectory",
+    ];
+
+    /// Checks what types cannot, and says what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(turns) = self.max_turns.filter(|turns| !(1..=1000).contains(turns)) {
+            return Err(format!("maxTurns is {turns}, it must be from 1 to 1000"));
+        }
+        let mut events = self.hooks.iter().flatten().map(|(event, _)| event.as_str());
+        match events.find(|event| !HOOK_EVENTS.contains(event)) {
+            Some(unknown) => Err(format!("there is no hook {unknown}")),
+            None => Ok(()),
+        }
+    }
+
     /// What readers of the log may see: no environment, no arguments, and of MCP servers only their
     /// names and kinds, since variables, headers, arguments and addresses hold secrets.
     pub fn shown(&self) -> Self {
@@ -194,14 +278,38 @@ impl SessionConfig {
         shown
     }
 
-    /// What is kept to resume the session: no variables and no headers, since those hold secrets.
+    /// What is kept to resume the session: nothing that may hold secrets (variables, headers, the
+    /// agent's own arguments and options), and nothing that only the client of that time can answer
+    /// (hooks, MCP servers that it hosts).
     pub fn kept(&self) -> Self {
-        let mut kept = Self { env: None, ..self.clone() };
-        for server in kept.mcp_servers.iter_mut().flat_map(BTreeMap::values_mut) {
-            server.env = BTreeMap::new();
-            server.headers = BTreeMap::new();
+        let mut kept = Self {
+            env: None,
+            hooks: None,
+            native_args: None,
+            native_options: None,
+            ..self.clone()
+        };
+        if let Some(servers) = &mut kept.mcp_servers {
+            servers.retain(|_, server| !server.is_hosted());
+            for server in servers.values_mut() {
+                server.env = BTreeMap::new();
+                server.headers = BTreeMap::new();
+            }
         }
+        kept.mcp_servers = kept.mcp_servers.filter(|servers| !servers.is_empty());
         kept
+    }
+
+    /// What is not kept, or not whole: it must come with each start.
+    pub fn unkept(&self) -> Self {
+        Self {
+            env: self.env.clone(),
+            hooks: self.hooks.clone(),
+            mcp_servers: self.mcp_servers.clone(),
+            native_args: self.native_args.clone(),
+            native_options: self.native_options.clone(),
+            ..Self::default()
+        }
     }
 
     /// Only what the specification has.
@@ -229,6 +337,31 @@ pub enum SystemPrompt {
     Text(String),
     /// The agent's own, with more after it.
     Preset(SystemPromptPreset),
+}
+
+impl SystemPrompt {
+    /// What stands in place of the agent's own, and what after it.
+    pub fn parts(self) -> (Option<String>, Option<String>) {
+        match self {
+            Self::Text(whole) => (Some(whole), None),
+            Self::Preset(preset) => (None, preset.append),
+        }
+    }
+
+    /// A prompt in place of the agent's own, if there is one, with more after it, if there is any.
+    pub fn joined(whole: Option<String>, append: Option<String>) -> Option<Self> {
+        match (whole, append.filter(|append| !append.is_empty())) {
+            (Some(whole), Some(append)) if whole.is_empty() => Some(Self::Text(append)),
+            (Some(whole), Some(append)) => Some(Self::Text(format!("{whole}\n\n{append}"))),
+            (Some(whole), None) => Some(Self::Text(whole)),
+            (None, Some(append)) => Some(Self::Preset(SystemPromptPreset {
+                kind: "preset".to_owned(),
+                preset: "claude_code".to_owned(),
+                append: Some(append),
+            })),
+            (None, None) => None,
+        }
+    }
 }
 
 /// The agent's own system prompt, with more after it.
@@ -266,6 +399,13 @@ pub struct McpServer {
     /// Headers to send there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+}
+
+impl McpServer {
+    /// Whether the client hosts it.
+    pub fn is_hosted(&self) -> bool {
+        self.kind.as_deref() == Some("sdk")
+    }
 }
 
 /// A kind of subagent.
@@ -377,8 +517,10 @@ pub struct NewSession {
     pub native_resume: Option<String>,
     /// The id it shall have; a new one, if left out.
     pub id: Option<SessionId>,
-    /// What it runs with. Of a session that is resumed, what is left out stays as it was.
+    /// What it runs with. Of a session that is resumed or forked, what is left out stays as it was.
     pub config: SessionConfig,
+    /// `config` is the whole: of a session that is resumed or forked nothing stays but its directory.
+    pub replaces_config: bool,
     /// Sent twice, it counts once.
     pub key: Option<String>,
 }
@@ -394,6 +536,7 @@ impl NewSession {
             native_resume: None,
             id: None,
             config: SessionConfig::default(),
+            replaces_config: false,
             key: None,
         }
     }
@@ -417,6 +560,12 @@ impl From<SessionRequest> for NewSession {
     }
 }
 
+#[derive(Deserialize)]
+struct GivenConfig {
+    #[serde(default)]
+    config: Option<BTreeMap<String, Json<'static>>>,
+}
+
 /// The specification's request for a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -435,15 +584,21 @@ pub struct SessionRequest {
 }
 
 impl SessionRequest {
-    /// Reads a request and checks its bounds.
+    /// Reads a request and checks its bounds. What it does not know it refuses by name.
     pub fn from_json(text: &str) -> Result<Self, GatewayError> {
-        let request: Self = serde_json::from_str(text).map_err(|error| {
-            let code = match error.classify() {
-                serde_json::error::Category::Data => ErrorCode::InvalidMessage,
-                _ => ErrorCode::InvalidJson,
-            };
-            GatewayError::new(code, format!("failed to read the session request: {error}"))
-        })?;
+        let failed =
+            |why: &dyn std::fmt::Display| format!("failed to read the session request: {why}");
+        let json = Json::parse(text)
+            .map_err(|error| GatewayError::new(ErrorCode::InvalidJson, failed(&error)))?;
+        let invalid = |why: String| GatewayError::new(ErrorCode::InvalidMessage, failed(&why));
+        let request: Self = strict::whole(&json).map_err(invalid)?;
+        // What is nothing is kept by no field, whatever its name.
+        let given = json.read::<GivenConfig>().map(|given| given.config.unwrap_or_default());
+        let given = given.unwrap_or_default();
+        let is_unknown = |name: &&String| !SessionConfig::FIELDS.contains(&name.as_str());
+        if let Some(name) = given.keys().find(is_unknown) {
+            return Err(invalid(format!("there is no field config.{name}")));
+        }
         request.check()?;
         Ok(request)
     }
@@ -457,11 +612,11 @@ impl SessionRequest {
                 "prompt has {length} characters, at most {PROMPT_LIMIT} are taken"
             ));
         }
-        match self.config.as_ref().and_then(|config| config.max_turns) {
-            Some(turns) if !(1..=1000).contains(&turns) => {
-                invalid(format!("maxTurns is {turns}, it must be from 1 to 1000"))
-            }
-            _ => Ok(()),
+        let Some(config) = &self.config else { return Ok(()) };
+        let agent = self.agent_type.as_str();
+        if let Some(other) = config.agent_type.as_deref().filter(|other| *other != agent) {
+            return invalid(format!("agentType is {agent}, and config.agentType is {other}"));
         }
+        config.check().or_else(invalid)
     }
 }

@@ -74,3 +74,12 @@ fn requests_have_the_bounds_of_the_specification() {
         assert_eq!(specification.is_valid(&request), valid, "the specification: {shown}");
     }
 }
+
+#[test]
+fn the_fields_of_a_session_are_listed() {
+    let schema = agentwire_protocol::schema::request().to_value();
+    let fields = schema["$defs"]["SessionConfig"]["properties"].as_object().expect("fields");
+    let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, agentwire_protocol::SessionConfig::FIELDS);
+}

@@ -10,8 +10,8 @@ use agentwire_protocol::event::{
     SessionEndReason, SessionEnded, TextChunk, ToolStarted, UsageReported,
 };
 use agentwire_protocol::{
-    Answer, Command, CommandFrame, ErrorCode, Event, EventKind, GatewayError, Json, Lines, Native,
-    NativeLine, Profile, Settlement, Stream, Text,
+    Answer, Command, CommandFrame, Configure, ErrorCode, Event, EventKind, GatewayError, Json,
+    Lines, Native, NativeLine, Profile, Settlement, Stream, Text,
 };
 use proptest::prelude::*;
 
@@ -86,7 +86,13 @@ fn error_codes_are_written_as_they_are_named() {
 #[test]
 fn command_frames_are_read_by_name() {
     let read = |text| CommandFrame::from_json(text).map(|frame| frame.command);
-    assert_eq!(read(r#"{"id":"c1","command":"interrupt"}"#), Ok(Command::Interrupt));
+    let interrupt = |cancel_queued| Ok(Command::Interrupt { cancel_queued });
+    assert_eq!(read(r#"{"id":"c1","command":"interrupt"}"#), interrupt(false));
+    assert_eq!(read(r#"{"command":"interrupt","cancelQueued":true}"#), interrupt(true));
+    let change = |model| Ok(Command::Configure(Configure { model, ..Configure::default() }));
+    assert_eq!(read(r#"{"command":"configure"}"#), change(None));
+    assert_eq!(read(r#"{"command":"configure","model":null}"#), change(Some(None)));
+    assert_eq!(read(r#"{"command":"configure","model":"m"}"#), change(Some(Some("m".into()))));
     assert_eq!(read(r#"{"id":7,"command":"attach","after":5}"#), Ok(Command::Attach { after: 5 }));
     let query = read(r#"{"command":"query","method":"setModel","args":["opus",{"a":1}]}"#);
     let args = vec![Json::checked("\"opus\""), Json::checked("{\"a\":1}")];
@@ -98,6 +104,40 @@ fn command_frames_are_read_by_name() {
     assert_eq!(code("{}"), Err(ErrorCode::InvalidMessage));
     assert_eq!(code(r#"{"command":"dance"}"#), Err(ErrorCode::UnknownMethod));
     assert_eq!(code(r#"{"command":"prompt"}"#), Err(ErrorCode::InvalidMessage));
+}
+
+#[test]
+fn what_a_command_does_not_have_is_refused_by_name() {
+    let start = |fields: &str| {
+        format!(
+            r#"{{"command":"start","agentType":"demo","prompt":"x","profile":"core",{fields}}}"#
+        )
+    };
+    let cases = [
+        (start(r#""permission_mode":"plan""#), "permission_mode"),
+        (start(r#""config":{"blocked_tools":["Bash"]}"#), "config.blocked_tools"),
+        (start(r#""config":{"modle":null}"#), "config.modle"),
+        (start(r#""config":{"sandbox":{"enabeld":true}}"#), "config.sandbox.enabeld"),
+        (start(r#""config":{"mcpServers":{"a":{"cmd":"x"}}}"#), "config.mcpServers.a.cmd"),
+        (start(r#""config":{"hooks":{"Stop":[{"matchr":"x"}]}}"#), "config.hooks.Stop.matchr"),
+        (start(r#""config":{"hooks":{"OnLunch":[]}}"#), "OnLunch"),
+        (start(r#""config":{"agentType":"codex"}"#), "config.agentType is codex"),
+        (start(r#""config":{"maxTurns":0}"#), "maxTurns is 0"),
+        (r#"{"command":"stop","now":true}"#.to_owned(), "`now`"),
+        (r#"{"command":"attach","from":1}"#.to_owned(), "`from`"),
+        (r#"{"command":"prompt","prompt":"x","image":[]}"#.to_owned(), "`image`"),
+        (r#"{"command":"settle","requestId":"r","behaviour":"deny"}"#.to_owned(), "`behaviour`"),
+        (r#"{"command":"configure","mode":"plan"}"#.to_owned(), "`mode`"),
+        (r#"{"command":"query","method":"m","arg":1}"#.to_owned(), "`arg`"),
+        (r#"["c1","stop"]"#.to_owned(), "sequence"),
+    ];
+    for (frame, named) in cases {
+        let error = CommandFrame::from_json(&frame).expect_err(&frame).error;
+        assert_eq!(error.code, ErrorCode::InvalidMessage, "{frame}");
+        assert!(error.message.contains(named), "{frame}: {}", error.message);
+    }
+    let taken = CommandFrame::from_json(&start(r#""id":null,"config":{"agentType":"demo"}"#));
+    assert_eq!(taken.expect("a frame").id, Some(Json::checked("null")));
 }
 
 #[test]

@@ -5,19 +5,22 @@
 
 mod asks;
 mod follow;
+mod queue;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::pin::Pin;
 use std::time::Duration;
 
 use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
 use agentwire_sessions::{Hub, SessionHandle};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::asks::Answered;
 use self::follow::{Follows, Seen};
+use self::queue::{Queue, Queued};
 use crate::connection::{Connection, Incoming};
 
 /// As long as more waits for the client, it is shown no further events.
@@ -29,11 +32,15 @@ const CALLS_WAIT: usize = 8 << 20;
 /// How many calls may be open at once.
 const OPEN_CALLS: usize = 1024;
 
-/// How long sessions may take to end once they are told to stop.
-const STOPPING: Duration = Duration::from_secs(6);
+/// How long sessions may take to end once they are told to stop: an agent that heeds no signal is
+/// killed before.
+const STOPPING: Duration = Duration::from_millis(5500);
 
 /// How long the last words may take to get out.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long they may take where the client had its time.
+const LATE_FAREWELL: Duration = Duration::from_millis(500);
 
 /// What becomes of a client's sessions when it says no more.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +63,10 @@ pub async fn serve(
         front,
         out: Outbox::new(Uuid::new_v4().as_u128()),
         calls: JoinSet::new(),
+        names: HashMap::new(),
+        queue: Queue::default(),
+        pages: VecDeque::new(),
+        page: None,
         follows: Follows::new(),
         held: Vec::new(),
         own: BTreeMap::new(),
@@ -66,8 +77,11 @@ pub async fn serve(
     };
     pump.front.on_open(&mut pump.out);
     let code = pump.run(&mut connection, closing, stop).await;
+    let deadline = pump.deadline;
     drop(pump);
-    let _ = tokio::time::timeout(FAREWELL, connection.finish()).await;
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let farewell = left.map_or(FAREWELL, |left| FAREWELL.min(left + LATE_FAREWELL));
+    let _ = tokio::time::timeout(farewell, connection.finish()).await;
     code
 }
 
@@ -76,6 +90,13 @@ struct Pump<'s> {
     front: &'s mut dyn Front,
     out: Outbox,
     calls: JoinSet<Answered>,
+    /// The calls by their tasks, for one that fails to come back. What the pump itself wants has none.
+    names: HashMap<task::Id, Option<Call>>,
+    /// Commands that wait for room.
+    queue: Queue,
+    /// Pages that are wanted: they are read one at a time, and only while the client takes them.
+    pages: VecDeque<(Call, Page)>,
+    page: Option<task::Id>,
     follows: Follows,
     /// Replies that wait until the events of what they did are shown.
     held: Vec<Held>,
@@ -87,6 +108,9 @@ struct Pump<'s> {
     deadline: Option<Instant>,
     code: Option<u8>,
 }
+
+/// A page that is yet to be read.
+type Page = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 struct Held {
     session: SessionId,
@@ -115,7 +139,13 @@ impl Pump<'_> {
             }
             let waiting = outgoing.waiting();
             let may_show = waiting < EVENTS_WAIT;
-            let may_listen = waiting < CALLS_WAIT && self.calls.len() < OPEN_CALLS;
+            let may_listen = waiting < CALLS_WAIT
+                && self.open() < OPEN_CALLS
+                && self.queue.is_empty()
+                && !self.front.is_full();
+            if may_show {
+                self.next_page();
+            }
             tokio::select! {
                 biased;
                 () = &mut stop, if !self.is_stopping => self.stop(),
@@ -126,11 +156,10 @@ impl Pump<'_> {
                     }
                     self.stop();
                 }
-                Some(answered) = self.calls.join_next(), if !self.calls.is_empty() => {
-                    if let Ok(answered) = answered {
-                        self.answered(answered);
-                    }
+                Some(back) = self.calls.join_next_with_id(), if !self.calls.is_empty() => {
+                    self.came_back(back);
                 }
+                session = self.queue.room() => self.catch_up(&session),
                 incoming = connection.incoming.recv(), if !self.is_closed && may_listen => {
                     match incoming {
                         Some(Incoming::Line(line)) => self.front.on_line(&line, &mut self.out),
@@ -164,15 +193,20 @@ impl Pump<'_> {
         }
         self.is_stopping = true;
         self.deadline = Some(Instant::now() + STOPPING);
-        for session in self.own.values() {
-            let _ = session.post(Command::Stop);
+        let own: Vec<SessionHandle> = self.own.values().cloned().collect();
+        for session in own {
+            self.post(None, session, Command::Stop);
         }
+    }
+
+    /// How many calls have no reply yet.
+    fn open(&self) -> usize {
+        self.calls.len() + self.held.len() + self.pages.len() + self.queue.len()
     }
 
     /// Whether nothing more can come of what this client started.
     fn is_done(&self) -> bool {
-        let is_over = |id| !self.follows.has(id);
-        self.calls.is_empty() && self.held.is_empty() && self.own.keys().all(is_over)
+        self.open() == 0 && self.own.keys().all(|id| !self.follows.has(id))
     }
 
     async fn carry_out(&mut self, connection: &Connection) {
@@ -195,8 +229,8 @@ impl Pump<'_> {
                         self.release(&session, u64::MAX);
                     }
                     Effect::Finish(session) => {
-                        if let Some(session) = self.own.get(&session) {
-                            let _ = session.post(Command::Finish);
+                        if let Some(session) = self.own.get(&session).cloned() {
+                            self.post(None, session, Command::Finish);
                         }
                     }
                     Effect::Close(code) => {
@@ -208,34 +242,112 @@ impl Pump<'_> {
     }
 
     fn ask(&mut self, call: Call, ask: Ask) {
+        let hub = self.hub.clone();
         match ask {
-            Ask::Command(session, command) => {
-                // Commands reach a session in the order in which the client gave them.
-                let posted = self.hub.session(&session).and_then(|handle| handle.post(command));
-                match posted {
-                    Ok(answer) => {
-                        self.calls.spawn(asks::command(call, session, answer));
-                    }
-                    Err(error) => self.front.on_reply(call, Err(error), &mut self.out),
-                }
-            }
-            _ if self.calls.len() >= OPEN_CALLS => {
+            Ask::Command(session, command) => match hub.session(&session) {
+                Ok(session) => self.post(Some(call), session, command),
+                Err(error) => self.front.on_reply(call, Err(error), &mut self.out),
+            },
+            Ask::Start(_) | Ask::Session(_) | Ask::Sessions { .. } | Ask::Events { .. }
+                if self.open() >= OPEN_CALLS =>
+            {
                 let error = GatewayError::new(ErrorCode::Overloaded, "too many calls are open");
                 self.front.on_reply(call, Err(error), &mut self.out);
             }
-            other => {
-                self.calls.spawn(asks::other(self.hub.clone(), call, other));
+            Ask::Start(new) => drop(self.spawn(Some(call), asks::start(hub, call, *new))),
+            Ask::Session(id) => drop(self.spawn(Some(call), asks::session(hub, call, id))),
+            Ask::Sessions { limit } => {
+                self.pages.push_back((call, Box::pin(asks::sessions(hub, call, limit))));
             }
+            Ask::Events { session, after, limit } => {
+                let page = asks::events(hub, call, session, after, limit);
+                self.pages.push_back((call, Box::pin(page)));
+            }
+        }
+    }
+
+    /// Gives a command to a session, once there is room. Commands keep their order, but for those that
+    /// may overtake the ones that wait.
+    fn post(&mut self, call: Option<Call>, handle: SessionHandle, command: Command) {
+        let waits =
+            self.queue.has(handle.id()) && !agentwire_sessions::session::overtakes(&command);
+        let unsent = match waits {
+            true => Box::new(command),
+            false => match handle.post(command) {
+                Ok(answer) => return self.sent(call, handle.id().clone(), answer),
+                Err(command) => command,
+            },
+        };
+        self.queue.push(Queued { handle, call, command: unsent });
+    }
+
+    /// There is room for what waits for that session.
+    fn catch_up(&mut self, session: &SessionId) {
+        while let Some(Queued { handle, call, command }) = self.queue.pop(session) {
+            match handle.post(*command) {
+                Ok(answer) => self.sent(call, session.clone(), answer),
+                Err(command) => return self.queue.put_back(Queued { handle, call, command }),
+            }
+        }
+    }
+
+    fn sent(
+        &mut self,
+        call: Option<Call>,
+        session: SessionId,
+        answer: impl Future<Output = agentwire_sessions::session::Answered> + Send + 'static,
+    ) {
+        self.spawn(call, asks::command(call, session, answer));
+    }
+
+    fn next_page(&mut self) {
+        if self.page.is_none()
+            && let Some((call, page)) = self.pages.pop_front()
+        {
+            self.page = Some(self.spawn(Some(call), page));
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        call: Option<Call>,
+        work: impl Future<Output = Answered> + Send + 'static,
+    ) -> task::Id {
+        let id = self.calls.spawn(work).id();
+        self.names.insert(id, call);
+        id
+    }
+
+    fn came_back(&mut self, back: Result<(task::Id, Answered), JoinError>) {
+        let id = back.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let call = self.names.remove(&id).flatten();
+        self.page.take_if(|page| *page == id);
+        match (back, call) {
+            (Ok((_, answered)), _) => self.answered(answered),
+            (Err(error), Some(call)) => {
+                tracing::error!(%error, "a call failed");
+                let error = GatewayError::new(ErrorCode::Internal, "agentwire failed in this call");
+                self.front.on_reply(call, Err(error), &mut self.out);
+            }
+            (Err(error), None) => tracing::error!(%error, "a command failed"),
         }
     }
 
     fn answered(&mut self, answered: Answered) {
         let Answered { call, reply, started, after } = answered;
+        let Some(call) = call else {
+            if let Err(error) = reply {
+                tracing::debug!(%error.message, "a session does not end by itself");
+            }
+            return;
+        };
         if let Some(handle) = started {
             let id = handle.id().clone();
-            self.own.insert(id.clone(), handle);
+            self.own.insert(id.clone(), handle.clone());
             self.front.on_reply(call, reply, &mut self.out);
-            if self.is_closed {
+            if self.is_stopping {
+                self.post(None, handle, Command::Stop);
+            } else if self.is_closed {
                 self.out.finish(&id);
             }
             return;
@@ -270,6 +382,10 @@ impl Pump<'_> {
                 self.front.on_end(&session, &mut self.out);
                 self.own.remove(&session);
             }
+            Seen::Lost(session, error) => {
+                self.release(&session, u64::MAX);
+                self.front.on_lost(&session, Hub::storage_error(&error), &mut self.out);
+            }
         }
     }
 
@@ -277,6 +393,10 @@ impl Pump<'_> {
     fn release(&mut self, session: &SessionId, shown: u64) {
         let fits = |held: &mut Held| held.session == *session && held.until <= shown;
         let due: Vec<Held> = self.held.extract_if(.., fits).collect();
+        if !due.is_empty() {
+            // What the agent asks is told before the reply that comes after it.
+            self.front.on_pause(session, &mut self.out);
+        }
         for held in due {
             self.front.on_reply(held.call, held.reply, &mut self.out);
         }

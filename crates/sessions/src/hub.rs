@@ -15,7 +15,7 @@ use agentwire_protocol::{
     AgentType, Command, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId,
     SessionState, SessionSummary,
 };
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 
 use self::beginning::{Beginning, taken};
@@ -24,7 +24,7 @@ use crate::owner::Owner;
 use crate::process::Contain;
 use crate::session::policy::Policy;
 use crate::session::{
-    Actor, Book, COMMAND_QUEUE, Core, Hooks, Journal, Origin, Parts, Plan, SessionHandle, storage,
+    Actor, Book, Core, Hooks, Journal, Origin, Parts, Plan, SessionHandle, check_prompt, storage,
 };
 use crate::settings::{Settings, StoreKind};
 use crate::store::memory::Memory;
@@ -51,6 +51,8 @@ struct Shared {
     owner: Option<Owner>,
     contain: Arc<Contain>,
     room: Arc<Semaphore>,
+    /// How many more sessions may run.
+    places: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, SessionHandle>>,
 }
 
@@ -80,6 +82,7 @@ impl Hub {
         Ok(Self {
             shared: Arc::new(Shared {
                 log: EventLog::new(store),
+                places: Arc::new(Semaphore::new(settings.sessions())),
                 settings: Arc::new(settings),
                 owner,
                 contain: Arc::new(contain),
@@ -118,17 +121,21 @@ impl Hub {
         }
         let wanted = key.clone();
         beginning::check(&new)?;
-        let Beginning { record, origin, forked_from } = self.beginning(&new).await?;
+        let place = Arc::clone(&self.shared.places).try_acquire_owned().map_err(|_| {
+            let limit = self.shared.settings.sessions();
+            let message =
+                format!("{limit} sessions run already; stop one, or raise `sessions` in [limits]");
+            GatewayError::new(ErrorCode::Overloaded, message)
+        })?;
+        let Beginning { record, config, origin, forked_from } = self.beginning(&new).await?;
         let id = record.summary.id.clone();
-        let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
         let (told, summary) = watch::channel(record.summary.clone());
-        let handle = SessionHandle::new(id.clone(), commands, summary);
-        let mut config = record.config.clone();
-        // What is not kept must come with each start.
-        config.env = new.config.env.clone();
-        config.mcp_servers = new.config.mcp_servers.clone().or(config.mcp_servers);
+        let (handle, inbox) = SessionHandle::new(id.clone(), summary);
         let agent = record.summary.agent_type;
         let dialect = driver(agent, config.driver.as_deref())?;
+        if let Some(prompt) = &new.prompt {
+            check_prompt(prompt, agent, dialect)?;
+        }
         let (bridge, offers) = self.bridge(dialect, &config).await?;
         let plan = Plan {
             offers,
@@ -179,6 +186,7 @@ impl Hub {
         tokio::spawn(async move {
             // A session that panics takes nobody with it; its end is told like that of a crash.
             let ended = tokio::spawn(actor).await;
+            drop(place);
             let Some(shared) = shared.upgrade() else { return };
             if !ended.unwrap_or(false) {
                 shared.abandon(&id).await;

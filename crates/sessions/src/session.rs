@@ -3,37 +3,74 @@
 mod actor;
 mod agent;
 mod book;
+mod calls;
 mod commands;
+mod commit;
 mod core;
+mod deadlines;
 mod hooks;
 mod hosted;
 mod journal;
 mod limits;
+mod living;
 pub mod policy;
 mod requests;
 mod stderr;
+mod taken;
 
 use agentwire_protocol::{
     Command, ErrorCode, GatewayError, Json, SessionId, SessionState, SessionSummary,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub(crate) use actor::{Actor, Parts, storage};
+pub(crate) use actor::{Actor, Parts};
 pub(crate) use agent::{Origin, Plan};
 pub(crate) use book::Book;
+pub(crate) use commands::check_prompt;
+pub(crate) use commit::storage;
 pub(crate) use core::Core;
 pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;
 
 /// How many commands may wait for a session. It takes them at once, so that few ever do.
-pub(crate) const COMMAND_QUEUE: usize = 64;
+const COMMAND_QUEUE: usize = 64;
 
 /// A running session, for whoever wants something of it.
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     id: SessionId,
     commands: mpsc::Sender<Message>,
+    /// What must reach the session however much waits for it.
+    brakes: mpsc::Sender<Message>,
     summary: watch::Receiver<SessionSummary>,
+}
+
+/// The session's end of it.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    commands: mpsc::Receiver<Message>,
+    brakes: mpsc::Receiver<Message>,
+}
+
+impl Inbox {
+    /// The next command; what overtakes comes first. None once nobody is left to send one.
+    pub(crate) async fn recv(&mut self) -> Option<Message> {
+        tokio::select! {
+            biased;
+            Some(message) = self.brakes.recv() => Some(message),
+            message = self.commands.recv() => message,
+        }
+    }
+
+    /// Takes no more, and gives what waits.
+    pub(crate) fn close(&mut self) -> Vec<Message> {
+        let mut waiting = Vec::new();
+        for lane in [&mut self.brakes, &mut self.commands] {
+            lane.close();
+            waiting.extend(std::iter::from_fn(|| lane.try_recv().ok()));
+        }
+        waiting
+    }
 }
 
 /// A command on its way.
@@ -53,12 +90,10 @@ pub struct Answered {
 }
 
 impl SessionHandle {
-    pub(crate) fn new(
-        id: SessionId,
-        commands: mpsc::Sender<Message>,
-        summary: watch::Receiver<SessionSummary>,
-    ) -> Self {
-        Self { id, commands, summary }
+    pub(crate) fn new(id: SessionId, summary: watch::Receiver<SessionSummary>) -> (Self, Inbox) {
+        let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
+        let (brakes, first) = mpsc::channel(COMMAND_QUEUE);
+        (Self { id, commands, brakes, summary }, Inbox { commands: inbox, brakes: first })
     }
 
     /// Its id.
@@ -75,25 +110,37 @@ impl SessionHandle {
     pub async fn send(&self, command: Command) -> Result<Json<'static>, GatewayError> {
         let (reply, result) = oneshot::channel();
         let over = |_| self.over();
-        self.commands.send(Message { command, reply }).await.map_err(over)?;
+        self.lane(&command).send(Message { command, reply }).await.map_err(over)?;
         result.await.map_err(|_| self.over())?.reply
     }
 
-    /// Sends a command at once, in the order of the calls; the reply is waited for apart. Refused if
-    /// too many wait already.
+    /// Sends a command at once, in the order of the calls; the reply is waited for apart. Gives the
+    /// command back if there is no room for it: [`Self::room`] waits for that.
     pub fn post(
         &self,
         command: Command,
-    ) -> Result<impl Future<Output = Answered> + use<>, GatewayError> {
+    ) -> Result<impl Future<Output = Answered> + use<>, Box<Command>> {
         let (reply, result) = oneshot::channel();
-        self.commands.try_send(Message { command, reply }).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => {
-                GatewayError::new(ErrorCode::Overloaded, "too many commands wait for the session")
-            }
-            mpsc::error::TrySendError::Closed(_) => self.over(),
-        })?;
+        let sent = self.lane(&command).try_send(Message { command, reply });
+        if let Err(mpsc::error::TrySendError::Full(message)) = sent {
+            return Err(Box::new(message.command));
+        }
+        // Who sends to a session that is over hears it by the reply.
         let over = self.over();
         Ok(async move { result.await.unwrap_or(Answered { reply: Err(over), last_seq: 0 }) })
+    }
+
+    /// Waits until there is room for a command, or the session is over.
+    pub async fn room(&self) {
+        let _ = self.commands.reserve().await;
+    }
+
+    /// Commands keep their order. Only where there is no room, what overtakes does.
+    fn lane(&self, command: &Command) -> &mpsc::Sender<Message> {
+        match self.commands.capacity() == 0 && overtakes(command) {
+            true => &self.brakes,
+            false => &self.commands,
+        }
     }
 
     /// Waits until the session is in a state that fits, and gives it. A session that is over fits.
@@ -120,5 +167,19 @@ impl SessionHandle {
             ErrorCode::Conflict,
             format!("session {} is over; it can be resumed", self.id),
         )
+    }
+}
+
+/// Whether a command must not wait for those before it. The end of the work comes after all of it.
+pub fn overtakes(command: &Command) -> bool {
+    match command {
+        Command::Interrupt { .. } | Command::Stop | Command::Settle(_) => true,
+        Command::Start(_)
+        | Command::Attach { .. }
+        | Command::Prompt(_)
+        | Command::Finish
+        | Command::Configure(_)
+        | Command::Query { .. }
+        | Command::Rewind { .. } => false,
     }
 }

@@ -23,7 +23,12 @@ pub struct Settings {
     pub prices: BTreeMap<String, Price>,
     /// What sessions run with, where they do not say.
     pub defaults: SessionDefaults,
+    /// How many sessions may run at once; [`SESSIONS`], if left out.
+    pub sessions: Option<usize>,
 }
+
+/// How many sessions may run at once.
+pub const SESSIONS: usize = 256;
 
 /// What keeps the logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,7 +105,7 @@ impl Default for Timing {
             request: None,
             call: Duration::from_secs(60),
             interrupt: Duration::from_secs(10),
-            stop: Duration::from_secs(5),
+            stop: Duration::from_secs(3),
             signal: Duration::from_secs(2),
             stall: Duration::from_secs(300),
         }
@@ -141,6 +146,11 @@ impl Price {
 }
 
 impl Settings {
+    /// How many sessions may run at once.
+    pub fn sessions(&self) -> usize {
+        self.sessions.unwrap_or(SESSIONS).min(tokio::sync::Semaphore::MAX_PERMITS)
+    }
+
     /// How that agent is started.
     pub fn agent(&self, agent: AgentType) -> AgentCommand {
         self.agents.get(agent.as_str()).cloned().unwrap_or_default()

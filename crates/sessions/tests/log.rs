@@ -86,6 +86,24 @@ async fn write(writer: LogWriter, session: &str, total: u64, seed: u64) {
     writer.submit(ended).await.unwrap();
 }
 
+/// A session whose owner failed is read on until somebody has told its end.
+async fn ends_when_told(store: Arc<dyn Store>, owner: &str) {
+    let log = EventLog::new(Arc::clone(&store));
+    let writer = log.open(id("a"), 0);
+    let owned = |state, last| record("a", state, Some(owner), last);
+    let first = Append { record: owned(SessionState::Working, 1), ..append("a", 1, 1) };
+    writer.submit(first).await.unwrap();
+    let mut cursor = log.cursor(&id("a"), 0);
+    assert_eq!(next(&mut cursor).await.map(|batch| batch.last()), Some(1));
+    drop(writer);
+    // What is handed over later is done later.
+    log.open(id("b"), 0).submit(append("b", 1, 1)).await.unwrap();
+    let end = Append { record: owned(SessionState::Ended, 2), ..append("a", 2, 1) };
+    store.append(&[&end]).unwrap();
+    assert_eq!(next(&mut cursor).await.map(|batch| batch.last()), Some(2));
+    assert_eq!(next(&mut cursor).await, None);
+}
+
 async fn churn(store: Arc<dyn Store>) {
     const SESSIONS: [&str; 4] = ["a", "b", "c", "d"];
     const EVENTS: u64 = 3_000;
@@ -448,6 +466,14 @@ async fn shutting_down_without_room_gives_up_and_says_so() {
 fn owned(owner: &Owner, mut append: Append) -> Append {
     append.record.owner = Some(owner.name().to_owned());
     append
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_reads_a_session_that_failed_hears_of_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let owner = Owner::claim(directory.path()).unwrap();
+    let store = Arc::new(Sqlite::open(directory.path()).unwrap());
+    ends_when_told(store, owner.name()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -67,8 +67,14 @@ fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8,
         Asked::Session(given) => Some(given),
     };
     let mut loaded = settings::load(global)?;
-    let agent = loaded.agent.or_else(|| engine::installed(&loaded.engine));
-    let agent = agent.unwrap_or(AgentType::Demo);
+    let agent = loaded.agent.or_else(|| engine::installed(&loaded.engine)).unwrap_or_else(|| {
+        // Answers of nobody's must not be taken for those of a model.
+        print::note(
+            "agentwire: neither claude nor codex nor gemini is installed: the built-in demo agent \
+             answers; AGENTWIRE_AGENT names another",
+        );
+        AgentType::Demo
+    });
     let Some(given) = given else {
         print::line(&argv::help(agent))?;
         return Ok(0);
@@ -131,6 +137,7 @@ async fn speak(
         asks_client: asked.asks_client,
         partial: asked.include_partial,
         replays: asked.replay_user_messages,
+        may_bypass: asked.may_bypass,
         pid: std::process::id(),
         new: session(hub, agent, &asked, prompt).await?,
     };
@@ -190,6 +197,8 @@ async fn session(
         id: asked.session_id.as_deref().map(SessionId::from),
         fork: asked.fork,
         config: asked.config.clone(),
+        // The command line and `initialize` say all there is, as with the program itself.
+        replaces_config: true,
         ..NewSession::of(agent)
     };
     // What subagents say is heard of only by who asks for it; in `initialize` it may be asked for too.
@@ -199,11 +208,9 @@ async fn session(
         None => {}
         Some(Resume::Continue) => {
             let here = std::env::current_dir()?;
+            // Where there is none, the program begins one.
             new.resume = hub.latest(agent, &here).await?;
-            if new.resume.is_none() {
-                let message = "No conversation found to continue".to_owned();
-                return Err(Refused { message, exit: 1 }.into());
-            }
+            new.fork &= new.resume.is_some();
         }
         Some(Resume::Session(id)) => match hub.summary(&SessionId::from(id.as_str())).await {
             Ok(session) => new.resume = Some(session.id),

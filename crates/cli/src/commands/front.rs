@@ -8,6 +8,7 @@ use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_dialects::unified::Unified;
 use agentwire_protocol::AgentType;
 use agentwire_server::{Closing, Connection, serve};
+use agentwire_sessions::Settings;
 
 use crate::args::Global;
 use crate::drive::Signals;
@@ -19,28 +20,35 @@ const LINGER: Duration = Duration::from_secs(3);
 
 /// `agentwire unified`
 pub(crate) fn unified(global: &Global) -> Result<(), Failure> {
-    speak(global, |_| Unified::default())
+    speak(global, |_, _| Unified::default())
 }
 
 /// `agentwire rpc`
 pub(crate) fn rpc(global: &Global) -> Result<(), Failure> {
-    speak(global, JsonRpc::new)
+    speak(global, |named, settings| JsonRpc::new(agent(named, settings)))
 }
 
 /// `agentwire backend`
 pub(crate) fn backend(global: &Global) -> Result<(), Failure> {
-    speak(global, Backend::new)
+    speak(global, |named, settings| Backend::new(agent(named, settings)))
 }
 
-/// Serves one client. Where it names no agent, it gets the one that the front is made with.
-fn speak<F: Front>(global: &Global, front: impl FnOnce(AgentType) -> F) -> Result<(), Failure> {
+/// The agent of who names none.
+fn agent(named: Option<AgentType>, settings: &Settings) -> AgentType {
+    named.unwrap_or_else(|| engine::installed_or_demo(settings, "AGENTWIRE_AGENT"))
+}
+
+/// Serves one client.
+fn speak<F: Front>(
+    global: &Global,
+    front: impl FnOnce(Option<AgentType>, &Settings) -> F,
+) -> Result<(), Failure> {
     let loaded = settings::load(global)?;
     let named = loaded.agent;
     let runtime = engine::runtime()?;
     let result = runtime.block_on(async {
         let hub = engine::hub(loaded).await?;
-        let agent = named.or_else(|| engine::installed(hub.settings())).unwrap_or(AgentType::Demo);
-        let mut front = front(agent);
+        let mut front = front(named, hub.settings());
         let mut signals = Signals::new()?;
         let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout());
         let closing = Closing { linger: Some(LINGER) };

@@ -11,7 +11,7 @@ use crate::drive::{Drive, Ended, Signals};
 use crate::failure::Failure;
 use crate::screen::{Screen, Shape};
 use crate::terminal::Terminal;
-use crate::{engine, print, settings};
+use crate::{engine, settings};
 
 pub(crate) fn run(global: &Global, args: &Run) -> Result<(), Failure> {
     let loaded = settings::load(global)?;
@@ -38,7 +38,9 @@ async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<Ended, 
             let agent = args.agent.map_or(session.agent_type, AgentType::from);
             (Some(session.id), agent, session.last_seq)
         }
-        None => (None, named.unwrap_or_else(|| installed(hub)), 0),
+        None => {
+            (None, named.unwrap_or_else(|| engine::installed_or_demo(hub.settings(), "`-a`")), 0)
+        }
     };
     let text = prompt::read(args.prompt.as_deref(), agent)?;
     let screen = Screen::new(match args.format {
@@ -82,15 +84,4 @@ fn config(args: &Run, can_ask: bool) -> SessionConfig {
         on_limit: (is_limited && !can_ask).then_some(OnLimit::Fail),
         ..SessionConfig::default()
     }
-}
-
-/// The first agent that is installed; there is always the demo agent.
-fn installed(hub: &Hub) -> AgentType {
-    engine::installed(hub.settings()).unwrap_or_else(|| {
-        print::note(
-            "agentwire: neither claude nor codex nor gemini is installed: this is the built-in \
-             demo agent; `-a` names another",
-        );
-        AgentType::Demo
-    })
 }

@@ -1,6 +1,7 @@
 //! The words of `config.toml`.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use agentwire_protocol::schema::without_null;
 use agentwire_protocol::{AgentType, ApprovalMode};
@@ -77,7 +78,7 @@ pub(super) struct Agent {
     pub(super) model: Option<String>,
 }
 
-/// How long things may take, in seconds.
+/// How long things may take, in seconds, and how many there may be.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Limits {
@@ -93,6 +94,8 @@ pub(super) struct Limits {
     pub(super) signal_grace: Option<Seconds>,
     /// Silence after which a working agent counts as stalled; 300 if left out.
     pub(super) stall_after: Option<PositiveSeconds>,
+    /// How many sessions may run at once; 256 if left out.
+    pub(super) sessions: Option<NonZeroUsize>,
 }
 
 /// What runs unasked and what never runs.

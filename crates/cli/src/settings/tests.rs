@@ -48,6 +48,7 @@ fn the_file_is_taken_whole() {
         stop_grace = 8
         signal_grace = 9
         stall_after = 10
+        sessions = 11
         [policy]
         approval = "autoEdit"
         allow = ["Read"]
@@ -81,6 +82,7 @@ fn the_file_is_taken_whole() {
             stall: Duration::from_secs(10),
         }
     );
+    assert_eq!(loaded.engine.sessions, Some(11));
     assert_eq!(loaded.engine.store, StoreKind::Memory);
     let price = loaded.engine.prices["m"];
     assert_eq!((price.input, price.output), (3.0, 15.0));

@@ -1,22 +1,15 @@
 //! A client of the backend that waits for every frame, and fails on one that nobody read.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long a frame may take.
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::program::{self, Program};
 
 pub(crate) struct Client {
     root: TempDir,
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
+    program: Program,
 }
 
 impl Client {
@@ -25,40 +18,10 @@ impl Client {
     }
 
     pub(crate) fn with(variables: &[(&str, &str)]) -> Self {
-        let root = tempfile::tempdir().expect("a directory");
-        for name in ["data", "work", "home"] {
-            std::fs::create_dir(root.path().join(name)).expect("a directory");
-        }
-        let mut command = Command::new(env!("CARGO_BIN_EXE_agentwire"));
-        command.arg("backend").current_dir(root.path().join("work"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("AGENTWIRE_") {
-                command.env_remove(name);
-            }
-        }
-        let mut child = command
-            .env("AGENTWIRE_DATA_DIR", root.path().join("data"))
-            .env("HOME", root.path().join("home"))
-            .env("XDG_CONFIG_HOME", root.path().join("home"))
-            .env("PATH", "/usr/bin:/bin")
-            .envs(variables.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let stdout = BufReader::new(child.stdout.take().expect("stdout"));
-        let (sender, lines) = sync_channel(1 << 16);
-        std::thread::spawn(move || {
-            for line in stdout.lines() {
-                let Ok(line) = line else { return };
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let stdin = child.stdin.take();
-        Self { root, child, stdin, lines }
+        let root = program::place();
+        let mut command = program::command(env!("CARGO_BIN_EXE_agentwire"), root.path());
+        let program = Program::start(command.arg("backend").envs(variables.iter().copied()));
+        Self { root, program }
     }
 
     pub(crate) fn work(&self) -> PathBuf {
@@ -66,8 +29,7 @@ impl Client {
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin.write_all(bytes).expect("the program reads");
+        self.program.bytes(bytes);
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -101,7 +63,7 @@ impl Client {
     }
 
     pub(crate) fn line(&mut self) -> String {
-        self.lines.recv_timeout(DEADLINE).expect("a frame in time")
+        self.program.line().expect("one more frame")
     }
 
     pub(crate) fn frame(&mut self) -> Value {
@@ -151,42 +113,22 @@ impl Client {
     }
 
     /// Says no more: all that was said must have been read, and the program ends well and silently.
-    pub(crate) fn finish(mut self) {
-        self.stdin = None;
-        if let Ok(line) = self.lines.recv_timeout(DEADLINE) {
-            panic!("unread: {line}");
-        }
-        self.end();
+    pub(crate) fn finish(self) {
+        let rest = self.rest();
+        assert!(rest.is_empty(), "unread: {rest:?}");
     }
 
     /// Says no more, and reads what is left.
     pub(crate) fn rest(mut self) -> Vec<Value> {
-        self.stdin = None;
-        let mut rest = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(DEADLINE) {
-            rest.push(serde_json::from_str(&line).expect("JSON"));
-        }
-        self.end();
+        self.program.hush();
+        let lines = std::iter::from_fn(|| self.program.line());
+        let rest = lines.map(|line| serde_json::from_str(&line).expect("JSON")).collect();
+        assert_eq!(self.program.end(), Some(0));
         rest
     }
-
-    fn end(&mut self) {
-        let status = self.child.wait().expect("the program ends");
-        let mut told = String::new();
-        self.child.stderr.take().expect("stderr").read_to_string(&mut told).expect("UTF-8");
-        assert_eq!((status.code(), told.as_str()), (Some(0), ""));
-    }
 }
 
-impl Drop for Client {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The types of messages, without those that only tell of the prompt's way.
+/// The types of messages.
 pub(crate) fn types(messages: &[Value]) -> Vec<&str> {
-    let types = messages.iter().filter_map(|message| message["type"].as_str());
-    types.filter(|kind| *kind != "command_lifecycle").collect()
+    messages.iter().filter_map(|message| message["type"].as_str()).collect()
 }

@@ -9,5 +9,7 @@
 mod asking;
 mod client;
 mod documents;
+#[path = "../shared/program.rs"]
+mod program;
 mod sessions;
 mod wrong;

@@ -111,8 +111,8 @@ fn the_eight_methods() {
     let options = json!({ "enable_file_checkpointing": true, "permission_mode": "acceptEdits", "model": "m-0" });
     let session = client.create("/say hello", &options);
     let messages = client.turn();
-    let prompt = messages.iter().find_map(|message| message["command_uuid"].as_str());
-    let prompt = prompt.expect("the prompt's id").to_owned();
+    let prompt = messages.iter().find(|message| message["isReplay"] == true);
+    let prompt = prompt.expect("the prompt is said back")["uuid"].clone();
     for method in ["supportedModels", "supportedCommands", "mcpServerStatus"] {
         let payload = call(&mut client, &session, method, &json!([]));
         assert!(payload["success"] == true && payload["result"].is_array(), "{method}: {payload}");

@@ -11,3 +11,5 @@ mod documents;
 mod endings;
 #[path = "../shared/examples.rs"]
 mod examples;
+#[path = "../shared/program.rs"]
+mod program;

@@ -87,6 +87,18 @@ fn every_event_is_raised_in_its_place() {
 }
 
 #[test]
+fn what_there_is_nothing_to_choose_by_fits_every_matcher() {
+    let place = Place::new();
+    let mut demo = place.start(&[]);
+    let entry = |id: &str| json!([{ "matcher": "Bash", "hookCallbackIds": [id] }]);
+    let hooks =
+        json!({ "UserPromptSubmit": entry("u"), "PreToolUse": entry("p"), "Stop": entry("s") });
+    demo.initialize(json!({ "hooks": hooks }));
+    let lines = demo.turn_with("/read nothing", when("none", json!({})));
+    assert_eq!(names(&lines), ["u", "s"]);
+}
+
+#[test]
 fn a_hook_denies_changes_or_allows_a_tool() {
     let place = Place::new();
     let mut demo = place.start(&[]);

@@ -4,18 +4,8 @@ use crate::drive::drive;
 use crate::recording::{DEMO, Recording, recordings};
 use crate::speaker::{Case, FRONTS, front};
 
-/// What cannot be played to a client, and why.
-const UNPLAYABLE: &[(&str, &str, &str)] = &[
-    ("backend", "claude/hostile-lines", "its lone surrogates pass as they are, within a frame"),
-    ("rpc", "claude/hostile-lines", "its lone surrogates pass as they are, within a frame"),
-];
-
 fn over(name: &str, folder: &str) {
-    let is_playable = |case: &Case| {
-        !UNPLAYABLE.iter().any(|(front, known, _)| *front == name && *known == case.name)
-    };
-    let mut cases: Vec<Case> =
-        recordings(folder).into_iter().map(case).filter(is_playable).collect();
+    let mut cases: Vec<Case> = recordings(folder).into_iter().map(case).collect();
     cases.sort_by_key(|case| case.agent.driver);
     for cases in cases.chunk_by(|one, other| one.agent == other.agent) {
         drive(front(name), cases);

@@ -136,8 +136,11 @@ fn claude() {
             (b"\xff\xfe{}", error("")),
             (b"{\"type\":\"user\0\"}", error("")),
             (b"[]", error("")),
-            (b"{\"type\":\"user\",\"message\":{\"content\":7}}\r", error("")),
-            (b"{\"type\":\"control_request\",\"request_id\":\"c\"}", error("c")),
+            // A prompt that cannot be read has a result, after that of the turn that runs.
+            (
+                b"{\"type\":\"user\",\"message\":{\"content\":7}}\r\n{\"type\":\"control_request\",\"request_id\":\"c\"}",
+                error("c"),
+            ),
             (
                 b"{\"type\":\"control_request\",\"request_id\":\"d\",\"request\":{\"subtype\":[]}}",
                 error("d"),
@@ -164,7 +167,10 @@ fn claude() {
                 "file_path": "a.txt", "content": "x" } } } }),
         settled: json!({ "type": "user", "message": {
             "content": [{ "type": "tool_result", "content": "" }] } }),
-        again: vec![json!({ "type": "result", "subtype": "success" })],
+        again: vec![
+            json!({ "type": "result", "subtype": "success" }),
+            json!({ "type": "result", "subtype": "error_during_execution", "errors": [""] }),
+        ],
         alive: vec![
             Say(prompt("/say alive")),
             Hear(json!({ "type": "result", "subtype": "success", "result": "=alive" })),

@@ -111,7 +111,9 @@ fn is_like(said: &Value, shown: &Value, key: &str, names: &mut Names) -> bool {
         }
         Value::String(text) => match text.strip_prefix('=') {
             // The text, or the number in words.
-            Some(text) => said == text || said.is_number() && said.to_string() == text,
+            Some(text) => {
+                said == text || said.as_number().map(ToString::to_string).as_deref() == Some(text)
+            }
             None if WORDS.contains(&key) => said == text.as_str(),
             None => said.is_string(),
         },

@@ -8,6 +8,7 @@
 
 mod agents;
 mod bad_input;
+mod burst;
 #[path = "../../../dialects/tests/render/check.rs"]
 mod check;
 mod drive;

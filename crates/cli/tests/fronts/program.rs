@@ -131,8 +131,15 @@ impl Program {
         stdin.write_all(bytes).and_then(|()| stdin.flush()).is_ok()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "values and texts are said alike")]
     pub(crate) fn say(&mut self, line: impl ToString) {
         assert!(self.bytes(format!("{}\n", line.to_string()).as_bytes()), "it listens no more");
+    }
+
+    /// Says all this and then no more, while what it says is read.
+    pub(crate) fn pour(&mut self, text: String) {
+        let mut stdin = self.stdin.take().expect("stdin is open");
+        std::thread::spawn(move || stdin.write_all(text.as_bytes()).expect("it listens"));
     }
 
     /// Says no more.

@@ -4,6 +4,7 @@
 
 mod bridge;
 mod bytes;
+mod changes;
 mod gateway;
 mod log;
 mod origin;

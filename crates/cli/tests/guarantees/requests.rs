@@ -107,7 +107,9 @@ async fn r2_silence_never_allows() {
         let mut reader = gateway.reader(&session).await;
         reader.request().await;
         match ending {
-            "interrupt" => drop(session.send(Command::Interrupt).await.expect("taken")),
+            "interrupt" => drop(
+                session.send(Command::Interrupt { cancel_queued: false }).await.expect("taken"),
+            ),
             "stop" => drop(stop(&session).await),
             "shutdown" => gateway.hub.shutdown().await,
             _ => {}

@@ -79,7 +79,7 @@ fn l1_nothing_seen_is_lost_when_the_gateway_is_killed() {
 }
 
 /// Processes that work in that directory.
-fn survivors(dir: &Path) -> Vec<String> {
+pub(crate) fn survivors(dir: &Path) -> Vec<String> {
     let work = dir.canonicalize().expect("a directory");
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
     loop {

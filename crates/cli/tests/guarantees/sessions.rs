@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use agentwire_protocol::event::{EventKind, SessionEndReason, TurnFailure};
-use agentwire_protocol::{AgentType, Command, Configure, ErrorCode, SessionState};
+use agentwire_protocol::{
+    AgentType, Command, Configure, ErrorCode, Json, Prompt, SessionState, Settlement, Text,
+};
+use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, PATIENCE, prompt, stop};
 
@@ -33,7 +36,7 @@ async fn p4_an_interrupt_ends_the_turn() {
         if busy.starts_with("/ask") {
             reader.request().await;
         }
-        session.send(Command::Interrupt).await.expect("taken");
+        session.send(Command::Interrupt { cancel_queued: false }).await.expect("taken");
         let end = reader.turn_end().await;
         let EventKind::TurnFailed(failed) = end.kind else { panic!("{busy}: {end:?}") };
         assert_eq!(failed.reason, TurnFailure::Interrupted, "{busy}");
@@ -41,6 +44,123 @@ async fn p4_an_interrupt_ends_the_turn() {
         assert!(matches!(reader.turn_end().await.kind, EventKind::TurnCompleted(_)), "{busy}");
         stop(&session).await;
     }
+}
+
+fn named(text: &str, id: &str) -> Command {
+    Command::Prompt(Prompt { message_id: Some(id.to_owned()), ..Prompt::text(text) })
+}
+
+/// Who interrupts is told what becomes of the prompts that wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupt_may_give_up_what_waits() {
+    let ids = [1, 2].map(|n| format!("00000000-0000-4000-8000-00000000000{n}"));
+    for cancel_queued in [false, true] {
+        let gateway = Gateway::new().await;
+        let session = gateway.start("/hang").await;
+        let mut reader = gateway.reader(&session).await;
+        reader.until(|kind| matches!(kind, EventKind::TurnStarted(_))).await;
+        for id in &ids {
+            session.send(named("/say on", id)).await.expect("taken");
+        }
+        let reply = session.send(Command::Interrupt { cancel_queued }).await.expect("taken");
+        let reply: Value = reply.read().expect("JSON");
+        let expected = match cancel_queued {
+            false => json!({ "stillQueued": ids }),
+            true => json!({ "stillQueued": [], "cancelled": ids }),
+        };
+        assert_eq!(reply, expected);
+        reader.turn_end().await;
+        if !cancel_queued {
+            reader.turn_end().await;
+            reader.turn_end().await;
+        }
+        let idle = session.until(|summary| summary.state == SessionState::Idle);
+        tokio::time::timeout(PATIENCE, idle).await.expect("idle in time");
+        assert_eq!(stop(&session).await.turns, if cancel_queued { 1 } else { 3 });
+    }
+}
+
+/// A prompt may be a document or an image alone; one that is nothing at all begins no session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_is_looked_at_before_anything_is_kept() {
+    let gateway = Gateway::new().await;
+    let content = Json::of(&json!([{ "type": "text", "text": "/say blocks" }]));
+    let blocks = Prompt { content: Some(content), ..Prompt::default() };
+    let long = "x".repeat(4 * agentwire_protocol::session::PROMPT_LIMIT * 64 + 1);
+    for (agent, prompt, code) in [
+        (AgentType::Demo, Prompt::default(), ErrorCode::InvalidMessage),
+        (AgentType::Demo, Prompt::text(long), ErrorCode::InvalidMessage),
+        (AgentType::Codex, blocks.clone(), ErrorCode::Unsupported),
+    ] {
+        let mut new = gateway.session(agent, "");
+        new.prompt = Some(prompt);
+        assert_eq!(gateway.hub.start(new).await.expect_err("refused").code, code);
+    }
+    let kept = gateway.hub.sessions(Default::default()).await.expect("a list");
+    assert!(kept.is_empty(), "{kept:?}");
+    let mut new = gateway.session(AgentType::Demo, "");
+    new.prompt = Some(blocks);
+    let session = gateway.hub.start(new).await.expect("a session");
+    let end = gateway.reader(&session).await.turn_end().await;
+    let EventKind::TurnCompleted(turn) = end.kind else { panic!("{end:?}") };
+    assert_eq!(turn.result.expect("an answer").to_string(), "blocks");
+    stop(&session).await;
+}
+
+/// A session that ends before its agent does takes it along, however loud it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_is_over_listens_no_more() {
+    let loud = "#!/bin/sh\nwhile :; do echo '{\"type\":\"noise\"}'; done\n";
+    let gateway = Gateway::script(loud).await;
+    let mut new = gateway.session(AgentType::Claude, "");
+    new.prompt = Some(Prompt { message_id: Some("no UUID".to_owned()), ..Prompt::text("hello") });
+    let session = gateway.hub.start(new).await.expect("a session");
+    let summary = tokio::time::timeout(PATIENCE, session.ended()).await.expect("an end in time");
+    assert_eq!(summary.reason, Some(SessionEndReason::Failed));
+    let events = gateway.events(&session).await;
+    assert!(matches!(events.last().map(|e| &e.kind), Some(EventKind::SessionEnded(_))));
+    let work = gateway.dir.path().join("work");
+    assert_eq!(crate::restart::survivors(&work), Vec::<String>::new());
+}
+
+/// A prompt that a limit held and the agent then refuses is a turn that failed, under its own id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_held_prompt_that_is_refused_is_told() {
+    let gateway = Gateway::new().await;
+    let mut new = gateway.session(AgentType::Demo, "/say one");
+    new.config.max_budget_tokens = Some(1);
+    let session = gateway.hub.start(new).await.expect("a session");
+    let mut reader = gateway.reader(&session).await;
+    reader.turn_end().await;
+    session.send(named("/say two", "no UUID")).await.expect("it waits");
+    let id = reader.request().await;
+    session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("taken");
+    let begun = reader.until(|kind| matches!(kind, EventKind::TurnStarted(_))).await;
+    let EventKind::TurnStarted(turn) = begun.kind else { unreachable!() };
+    assert_eq!(turn.message_ids, [Text::from("no UUID")]);
+    assert!(matches!(reader.turn_end().await.kind, EventKind::TurnFailed(_)));
+    stop(&session).await;
+}
+
+/// There is room for so many sessions, and for another when one is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_are_bounded() {
+    let gateway = Gateway::with(|settings| settings.sessions = Some(1)).await;
+    let session = gateway.start("").await;
+    let new = || gateway.session(AgentType::Demo, "");
+    let refused = gateway.hub.start(new()).await.expect_err("refused");
+    assert_eq!(refused.code, ErrorCode::Overloaded);
+    stop(&session).await;
+    let next = async {
+        loop {
+            match gateway.hub.start(new()).await {
+                Ok(session) => return session,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    };
+    let next = tokio::time::timeout(PATIENCE, next).await.expect("room in time");
+    stop(&next).await;
 }
 
 /// An agent that heeds neither words nor signals is ended all the same.
@@ -62,7 +182,7 @@ async fn p4_an_agent_that_ignores_everything_is_ended() {
     reader
         .until(|kind| matches!(kind, EventKind::StatusChanged(_) | EventKind::TurnStarted(_)))
         .await;
-    session.send(Command::Interrupt).await.expect("taken");
+    session.send(Command::Interrupt { cancel_queued: false }).await.expect("taken");
     let summary = tokio::time::timeout(PATIENCE, session.ended()).await.expect("an end in time");
     assert_eq!(summary.state, SessionState::Ended);
 }
@@ -103,7 +223,7 @@ async fn model_and_mode_change_and_queries_are_answered() {
     let mut reader = gateway.reader(&session).await;
     reader.turn_end().await;
     let change = Configure {
-        model: Some("other-model".to_owned()),
+        model: Some(Some("other-model".to_owned())),
         approval_mode: Some(agentwire_protocol::ApprovalMode::AutoEdit),
         ..Configure::default()
     };
@@ -154,7 +274,7 @@ async fn a_process_per_turn_is_one_session() {
     }
     prompt(&session, "slow").await;
     reader.until(|kind| matches!(kind, EventKind::TextChunk(_))).await;
-    session.send(Command::Interrupt).await.expect("taken");
+    session.send(Command::Interrupt { cancel_queued: false }).await.expect("taken");
     let end = reader.turn_end().await;
     let EventKind::TurnFailed(failed) = end.kind else { panic!("{end:?}") };
     assert_eq!(failed.reason, TurnFailure::Interrupted);

@@ -94,3 +94,58 @@ fn too_many_calls_are_refused() {
     }
     client.close();
 }
+
+#[test]
+fn a_deep_line_is_refused_and_ends_nothing() {
+    let mut client = Client::new();
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    for option in ["hooks", "sandbox"] {
+        let params = format!(r#"{{"prompt":"x","options":{{"{option}":{deep}}}}}"#);
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"run","params":{params}}}"#);
+        client.say(line.as_bytes());
+        assert_eq!(error(&client.read()).0, -32602);
+    }
+    client.close();
+}
+
+#[test]
+fn an_interrupt_among_many_prompts_is_taken() {
+    let mut client = Client::new();
+    let session = client.result("session/create", &json!({ "agent": "demo" }))["sessionId"].clone();
+    let hang = client.send("run", &json!({ "sessionId": session, "prompt": "/say hung\n/hang" }));
+    client.until(|said| said["params"]["message"]["type"] == "assistant");
+    let call = |id: u64, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let mut batch: Vec<Value> = (1000..1200)
+        .map(|id| call(id, "session/send", json!({ "sessionId": session, "prompt": "/say more" })))
+        .collect();
+    batch.insert(100, call(2000, "session/interrupt", json!({ "sessionId": session })));
+    client.say(json!(batch).to_string().as_bytes());
+    let ([replies, ran], _) = client.all([&Value::is_array, &|said| said["id"] == hang]);
+    let replies = replies.as_array().expect("an array");
+    assert_eq!(replies.len(), 201);
+    let failed = replies.iter().find(|reply| reply.get("error").is_some());
+    assert_eq!(failed, None);
+    assert_eq!(ran["result"]["is_error"], true, "{ran}");
+    let kill = client.send("session/kill", &json!({ "sessionId": session }));
+    client.reply(kill);
+    client.close();
+}
+
+#[test]
+fn who_gets_the_demo_agent_for_want_of_another_is_told() {
+    for (verb, is_told) in [("rpc", true), ("backend", true), ("unified", false)] {
+        let place = tempfile::tempdir().expect("a directory");
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_agentwire"))
+            .arg(verb)
+            .env_clear()
+            .env("HOME", place.path())
+            .env("AGENTWIRE_DATA_DIR", place.path().join("data"))
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .expect("the program runs");
+        let told = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(told.matches("demo agent").count(), usize::from(is_told), "{verb}: {told}");
+        assert!(output.status.success() && output.stdout.is_empty());
+    }
+}

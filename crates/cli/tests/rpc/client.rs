@@ -1,23 +1,15 @@
 //! A client that reads with a deadline and leaves nothing unread.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Far more than anything takes here.
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::program::{self, Program};
 
 pub(crate) struct Client {
     place: TempDir,
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
+    program: Program,
     next_id: u64,
 }
 
@@ -29,43 +21,14 @@ pub(crate) struct Answer {
 
 impl Client {
     pub(crate) fn new() -> Self {
-        let place = tempfile::tempdir().expect("a directory");
-        Self::at(place)
+        Self::at(program::place())
     }
 
     /// A client in the place of another that has left.
     pub(crate) fn at(place: TempDir) -> Self {
-        for name in ["data", "work", "home"] {
-            let _ = fs::create_dir(place.path().join(name));
-        }
-        let mut command = Command::new(env!("CARGO_BIN_EXE_agentwire"));
-        command.arg("rpc").current_dir(place.path().join("work"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("AGENTWIRE_") {
-                command.env_remove(name);
-            }
-        }
-        let mut child = command
-            .env("AGENTWIRE_DATA_DIR", place.path().join("data"))
-            .env("HOME", place.path().join("home"))
-            .env("XDG_CONFIG_HOME", place.path().join("home"))
-            .env("PATH", "/usr/bin:/bin")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let stdout = BufReader::new(child.stdout.take().expect("stdout"));
-        let (said, lines) = sync_channel(1024);
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                if said.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let stdin = child.stdin.take();
-        Self { place, child, stdin, lines, next_id: 0 }
+        let mut command = program::command(env!("CARGO_BIN_EXE_agentwire"), place.path());
+        let program = Program::start(command.arg("rpc"));
+        Self { place, program, next_id: 0 }
     }
 
     pub(crate) fn work(&self) -> PathBuf {
@@ -73,10 +36,7 @@ impl Client {
     }
 
     pub(crate) fn say(&mut self, line: &[u8]) {
-        let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin.write_all(line).expect("it reads");
-        stdin.write_all(b"\n").expect("it reads");
-        stdin.flush().expect("it reads");
+        self.program.bytes(&[line, b"\n"].concat());
     }
 
     /// Sends a call; gives its id.
@@ -90,7 +50,7 @@ impl Client {
 
     /// The next that the program says.
     pub(crate) fn read(&mut self) -> Value {
-        let line = self.lines.recv_timeout(DEADLINE).expect("the program says something in time");
+        let line = self.program.line().expect("one more line");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
@@ -147,17 +107,14 @@ impl Client {
 
     /// Says no more; gives what was still unread but for the last words of sessions.
     pub(crate) fn close(mut self) -> TempDir {
-        drop(self.stdin.take());
+        self.program.hush();
         let mut unread = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(DEADLINE) {
-            unread.push(line);
+        while let Some(line) = self.program.line() {
+            if !line.contains("\"session/ended\"") {
+                unread.push(line);
+            }
         }
-        let status = self.child.wait().expect("it ends");
-        assert_eq!(status.code(), Some(0));
-        let mut stderr = String::new();
-        let told = self.child.stderr.take().expect("stderr");
-        std::io::Read::read_to_string(&mut BufReader::new(told), &mut stderr).expect("UTF-8");
-        assert_eq!(stderr, "", "stderr is silent");
+        assert_eq!(self.program.end(), Some(0));
         assert!(unread.is_empty(), "unread: {}", unread.join("\n"));
         let Self { place, .. } = self;
         place

@@ -15,7 +15,7 @@ impl Wire for Client {
     }
 
     fn may_pass(&self, said: &Value) -> bool {
-        said["method"] == "message"
+        said["method"] == "message" || said["method"] == "session/ended"
     }
 
     fn close(self) {

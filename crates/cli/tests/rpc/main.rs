@@ -11,5 +11,7 @@ mod client;
 mod documents;
 #[path = "../shared/examples.rs"]
 mod examples;
+#[path = "../shared/program.rs"]
+mod program;
 mod requests;
 mod runs;

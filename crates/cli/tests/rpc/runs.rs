@@ -176,6 +176,38 @@ fn a_later_client_attaches_and_resumes() {
     client.close();
 }
 
+#[test]
+fn a_message_counts_once_and_a_kill_is_followed_by_a_run() {
+    let mut client = Client::new();
+    let options = json!({ "max_turns": 5 });
+    let run = |prompt: &str, id: &str| json!({ "agent": "demo", "cwd": ".", "options": options, "prompt": prompt, "messageId": id });
+    let first = "11111111-1111-4111-8111-111111111111";
+    let ran = client.result("run", &run("/say one", first));
+    let session = ran["sessionId"].clone();
+    let again = |prompt: &str, id: &str| {
+        let mut params = run(prompt, id);
+        params["sessionId"] = session.clone();
+        params
+    };
+    assert_eq!(client.error("run", &again("/say one", first)), (-32000, "conflict".to_owned()));
+    let second = "22222222-2222-4222-8222-222222222222";
+    assert_eq!(client.result("run", &again("/say two", second))["result"], "two");
+    let kill = client.send("session/kill", &json!({ "sessionId": session }));
+    let resumed = client.send("run", &json!({ "sessionId": session, "prompt": "/say {turns}" }));
+    let killed = client.reply(kill);
+    let told = killed.before.iter().find(|said| said["method"] == "session/ended").expect("told");
+    let ended = json!({ "sessionId": session, "reason": "completed" });
+    assert_eq!((&told["params"], &killed.reply["result"]), (&ended, &json!({})));
+    assert_eq!(client.reply(resumed).reply["result"]["result"], "3");
+    // Also one that was taken before the session ended.
+    client.result("session/kill", &json!({ "sessionId": session }));
+    let late = json!({ "sessionId": session, "prompt": "/say two", "messageId": second });
+    assert_eq!(client.error("run", &late), (-32000, "conflict".to_owned()));
+    let greeting = json!({ "sessionId": session, "request": { "subtype": "initialize" } });
+    assert!(client.result("control", &greeting)["commands"].is_array());
+    client.close();
+}
+
 /// The lines that spec/claude-sdk-protocol.md has a client send.
 #[test]
 fn the_specifications_user_messages_are_taken() {
@@ -192,7 +224,7 @@ fn the_specifications_user_messages_are_taken() {
             client.send("session/send", &json!({ "sessionId": session, "message": message }));
         // A result of a tool that was never called begins no turn.
         if line.contains("tool_result") {
-            client.reply(send);
+            assert!(client.reply(send).reply["result"]["messageId"].is_string());
         } else {
             let is_assistant =
                 |said: &serde_json::Value| said["params"]["message"]["type"] == "assistant";

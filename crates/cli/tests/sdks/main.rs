@@ -43,8 +43,8 @@ macro_rules! scenarios {
 
 scenarios! {
     python Python {
-        Demo => simple streamed_input client permissions unasked question hooks mcp interrupt models partial
-            errors large separators resume structured suggestions deny_and_stop context_usage
+        Demo => simple streamed_input client permissions unasked allowed question hooks mcp interrupt models
+            partial errors large separators resume structured suggestions deny_and_stop context_usage
             refused_control queued agent_dies subagent todo image system_prompt left_in_turn start_fails
             old_style one_shot no_raw_separators;
         Codex("real-app-text") => codex_text;

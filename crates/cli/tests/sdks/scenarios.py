@@ -94,6 +94,12 @@ async def unasked():
     assert last(messages).permission_denials, messages[-1]
 
 
+async def allowed():
+    messages = await one("/bash echo allowed\n/say {result}", allowed_tools=["Bash"])
+    assert not results(messages)[0].is_error, messages
+    assert text(messages).strip() == "allowed", text(messages)
+
+
 async def question():
     async def decide(name, given, context):
         assert name == "AskUserQuestion", name

@@ -38,6 +38,8 @@ const SENT_LIMIT: usize = 1024;
 pub(super) struct Translator {
     setup: Setup,
     agent: AgentType,
+    /// The model that the session was started with, or that the agent then had.
+    first_model: Option<String>,
     /// The model that Gemini was started with.
     launch_model: Option<String>,
     /// The quirks of Gemini hold.
@@ -121,6 +123,7 @@ enum Setting {
 impl Translator {
     pub(super) fn new(setup: Setup, agent: AgentType) -> Self {
         Self {
+            first_model: setup.config.model.clone(),
             launch_model: setup.config.model.clone(),
             setup,
             agent,

@@ -6,22 +6,23 @@ mod options;
 mod queries;
 mod session;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use agentwire_protocol::event::SessionEndReason;
-use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{
-    AgentType, Call, Command, Event, EventKind, GatewayError, Json, SessionId, Settlement,
+    AgentType, Call, Command, Event, EventKind, GatewayError, Json, NewSession, Prompt, SessionId,
+    Settlement,
 };
 use serde::Deserialize;
 use serde_json::json;
 
 use self::callbacks::Callbacks;
-use self::options::Create;
+use self::options::{Create, in_our_names};
 use self::queries::{Method, say_result};
 use self::session::{Op, Session};
 use super::wire::{Code, Empty, Failure, Message, Wanted, message, refuse, say};
 use crate::front::{Ask, Front, Outbox, Reply};
+use crate::json::without_lone_surrogates;
 
 /// One client of the backend. It sees the sessions that it created, and no others.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Backend {
     /// The agent of a session that names none.
     agent: AgentType,
     sessions: BTreeMap<SessionId, Session>,
+    /// Those of them that are over, oldest first.
+    over: VecDeque<SessionId>,
     calls: BTreeMap<Call, Asked>,
     callbacks: Callbacks,
 }
@@ -38,14 +41,13 @@ pub struct Backend {
 enum Asked {
     Create {
         id: Option<String>,
-        /// What the log does not keep whole, and a resumed session needs again.
-        servers: Option<BTreeMap<String, McpServer>>,
-        partial: bool,
+        new: Box<NewSession>,
     },
     /// A session goes on with what was sent to it.
     Resume {
         session: SessionId,
         id: Option<String>,
+        prompt: Prompt,
     },
     Op {
         session: SessionId,
@@ -61,11 +63,13 @@ enum Asked {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Send {
     message: String,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct QueryCall {
     method: String,
     #[serde(default)]
@@ -78,6 +82,7 @@ impl Backend {
         Self {
             agent,
             sessions: BTreeMap::new(),
+            over: VecDeque::new(),
             calls: BTreeMap::new(),
             callbacks: Callbacks::default(),
         }
@@ -86,21 +91,25 @@ impl Backend {
     fn message(&mut self, message: &Message, out: &mut Outbox) -> Result<(), Failure> {
         match message.kind.as_str() {
             "session.create" => {
-                let new = message.payload::<Create>()?.session(self.agent)?;
-                let asked = Asked::Create {
-                    id: message.id.clone(),
-                    servers: new.config.mcp_servers.clone(),
-                    partial: new.config.include_partial_messages == Some(true),
-                };
-                let call = out.ask(Ask::Start(Box::new(new)));
-                self.calls.insert(call, asked);
+                let mut new = message.payload::<Create>()?.session(self.agent)?;
+                if new.config.enable_file_checkpointing == Some(true)
+                    && let Some(prompt) = &mut new.prompt
+                {
+                    prompt.message_id = Some(out.message_id());
+                }
+                let new = Box::new(new);
+                let call = out.ask(Ask::Start(new.clone()));
+                self.calls.insert(call, Asked::Create { id: message.id.clone(), new });
             }
             "session.send" => {
                 let Send { message: text } = message.payload()?;
                 if text.is_empty() {
                     return Err(Failure::invalid("payload.message is empty"));
                 }
-                self.perform(&named(message)?, message.id.clone(), Op::Send(text), out)?;
+                let session = named(message)?;
+                let message_id = self.find(&session)?.replays.then(|| out.message_id());
+                let prompt = Prompt { message_id, ..Prompt::text(text) };
+                self.perform(&session, message.id.clone(), Op::Send(prompt), out)?;
             }
             "session.interrupt" => {
                 message.payload::<BTreeMap<String, Json<'_>>>()?;
@@ -126,7 +135,8 @@ impl Backend {
                 let id =
                     id.ok_or_else(|| Failure::invalid("the answer needs the callback's id"))?;
                 let payload = message.payload()?;
-                let answered = self.callbacks.answer(id, message.session_id.as_deref(), payload)?;
+                let answered =
+                    self.callbacks.answer(id, message.session_id.as_deref(), &payload)?;
                 let command = Command::Settle(answered.settlement);
                 let call = out.command(&answered.session, command);
                 let (session, number) = (answered.session, answered.number);
@@ -145,6 +155,12 @@ impl Backend {
             let text = format!("there is no session {session}");
             Failure::new(Code::SessionNotFound, text)
         })
+    }
+
+    fn replay(&self, session: &SessionId, prompt: Option<&Prompt>, out: &mut Outbox) {
+        if let (Some(state), Some(prompt)) = (self.sessions.get(session), prompt) {
+            state.replay(session, prompt, out);
+        }
     }
 
     fn created(
@@ -178,10 +194,9 @@ impl Backend {
             }
             EventKind::RequestRaised(request) => {
                 let id = request.request_id.to_string();
-                let tool = request.tool_use_id.as_ref().map(|id| id.to_string());
-                let shown = tool.as_ref().and_then(|tool| state.renderer.tool(tool));
-                let shown = shown.map(|(name, input)| (name.to_owned(), input.clone()));
-                if !self.callbacks.raise(session, *request, shown) {
+                let shown = state.renderer.asked(&request);
+                let is_native = state.renderer.speaks_claude();
+                if !self.callbacks.raise(session, *request, shown, is_native) {
                     let denial = Settlement::error(id, "no client of this wire can answer that");
                     let call = out.command(session, Command::Settle(denial));
                     self.calls.insert(call, Asked::Denial);
@@ -237,28 +252,30 @@ impl Front for Backend {
 
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
         match (self.calls.remove(&call), reply) {
-            (
-                Some(Asked::Create { id, servers, partial }),
-                Ok(Reply::Started { session, after }),
-            ) => {
-                let state = Session::new(&session.id, session.agent_type, servers, partial);
+            (Some(Asked::Create { id, new }), Ok(Reply::Started { session, after })) => {
+                let state = Session::new(&session.id, session.agent_type, &new.config);
                 self.created(id.as_deref(), &session.id, after, state, out);
+                self.replay(&session.id, new.prompt.as_ref(), out);
             }
-            (Some(Asked::Create { id, .. }), Err(error)) => {
+            (Some(Asked::Create { id, .. }), Err(mut error)) => {
+                in_our_names(&mut error);
                 refuse(id.as_deref(), None, &Failure::of(Wanted::Session, error), out);
             }
-            (Some(Asked::Resume { session, .. }), Ok(Reply::Started { after, .. })) => {
+            (Some(Asked::Resume { session, prompt, .. }), Ok(Reply::Started { after, .. })) => {
                 out.follow(&session, after);
+                self.replay(&session, Some(&prompt), out);
                 self.resumed(&session, out);
             }
-            (Some(Asked::Resume { session, id }), Err(error)) => {
+            (Some(Asked::Resume { session, id, .. }), Err(error)) => {
                 let failure = Failure::of(Wanted::Turn, error);
                 refuse(id.as_deref(), Some(session.as_str()), &failure, out);
                 self.ended(&session, out);
             }
             (Some(Asked::Op { session, id, op }), Ok(Reply::Done(answer))) => match op {
-                // The messages tell what becomes of it; a session that is killed still has its last.
-                Op::Send(_) | Op::Kill => {}
+                // The messages tell what becomes of it.
+                Op::Send(prompt) => self.replay(&session, Some(&prompt), out),
+                // A session that is killed still has its last.
+                Op::Kill => {}
                 Op::Interrupt => {
                     say(
                         "session.interrupted",
@@ -278,7 +295,8 @@ impl Front for Backend {
             }
             (Some(Asked::Answer { session, number }), Err(error)) => {
                 self.callbacks.reopen(number);
-                let failure = Failure::of(Wanted::Answer, error);
+                let failure = self.callbacks.late(number);
+                let failure = failure.unwrap_or_else(|| Failure::of(Wanted::Answer, error));
                 let id = callbacks::name(number);
                 refuse(Some(&id), Some(session.as_str()), &failure, out);
             }
@@ -292,6 +310,9 @@ impl Front for Backend {
         let Ok(event) = Event::from_json(event) else { return };
         let head = &state.head;
         state.renderer.event(&event, &mut |line| {
+            // The agent's own line stands as it is; but a lone surrogate in it would make the whole
+            // frame unreadable.
+            let line = without_lone_surrogates(line);
             let mut frame = Vec::with_capacity(head.len() + line.len() + 1);
             frame.extend_from_slice(head.as_bytes());
             frame.extend_from_slice(line.as_bytes());
@@ -306,6 +327,11 @@ impl Front for Backend {
     }
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
+        self.ended(session, out);
+    }
+
+    fn on_lost(&mut self, session: &SessionId, error: GatewayError, out: &mut Outbox) {
+        refuse(None, Some(session.as_str()), &Failure::of(Wanted::Turn, error), out);
         self.ended(session, out);
     }
 }

@@ -8,24 +8,32 @@ mod control;
 mod initialize;
 mod prompt;
 mod requests;
+mod said;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use agentwire_protocol::event::{AgentInfo, EventKind, RequestSettled, SettledBy, input_digest};
+use agentwire_protocol::event::{AgentInfo, EventKind, SessionEndReason, UsageReported};
 use agentwire_protocol::{
     Call, Command, ErrorCode, Event, GatewayError, Json, NewSession, Prompt, SessionId,
-    SessionState, Settlement, Text,
+    SessionState, Text,
 };
 use serde::Deserialize;
-use serde_json::json;
 
-use self::answers::Answer;
-use self::control::Control;
+use self::control::{Control, Fields};
 use self::initialize::Flavour;
 use self::requests::Shown;
-pub(crate) use self::requests::suggestions;
+use self::said::{Said, Unread};
 use super::render::{Options as Rendering, Renderer};
 use crate::front::{Ask, Front, Outbox, Reply};
+
+/// How many bytes may wait until the session runs.
+const EARLY_BYTES: usize = 64 << 20;
+
+/// How many prompts that are no turns may wait for the end of one.
+const REFUSALS: usize = 256;
+
+/// How many lines may wait while it starts; then no more is read.
+const EARLY_LINES: usize = 64;
 
 /// What a client of Claude's wire is served with.
 #[derive(Clone, Debug)]
@@ -38,6 +46,8 @@ pub struct Options {
     pub partial: bool,
     /// Whether its messages are said back to it once they are taken.
     pub replays: bool,
+    /// Whether the mode may change to one in which nothing is asked.
+    pub may_bypass: bool,
     /// The process that it takes for `claude`.
     pub pid: u32,
 }
@@ -49,17 +59,26 @@ pub struct ClaudeFront {
     flavour: Flavour,
     renderer: Renderer,
     calls: BTreeMap<Call, Then>,
-    /// What came before the session ran.
+    /// What came before the session ran, and how many bytes it had.
     early: VecDeque<Early>,
+    early_bytes: usize,
+    /// Why prompts are no turns, until the turn that runs has its result.
+    refusals: Vec<String>,
     /// What the client is to be asked, unless it is settled at once.
     raised: Vec<(String, Vec<u8>, Shown)>,
     /// What the client was asked and has not answered.
     shown: BTreeMap<String, Shown>,
     /// What the agent said of itself.
     info: AgentInfo<'static>,
+    /// How full its context is.
+    usage: UsageReported<'static>,
     /// Control requests that wait until the agent has said what it is.
     greetings: Vec<String>,
+    /// How many questions about it are open.
+    inquiries: usize,
     is_ready: bool,
+    /// Something was to be answered that has no result yet, or the session failed.
+    is_owing: bool,
     failure: Option<String>,
 }
 
@@ -83,31 +102,35 @@ enum Then {
     /// With what is said back.
     Prompt(Option<Json<'static>>),
     Control(Control),
+    /// What the agent is, of which this.
+    Inquiry(&'static str),
+    /// The mode that an answer sets.
+    Mode,
     Settle(String),
-}
-
-/// What every line has.
-#[derive(Deserialize)]
-struct Head {
-    #[serde(rename = "type")]
-    kind: String,
 }
 
 impl ClaudeFront {
     /// A client to be served.
     pub fn new(options: Options) -> Self {
         Self {
-            renderer: Renderer::new(Rendering { partial: options.partial }).only_named(),
+            renderer: Renderer::new(Rendering { partial: options.partial })
+                .only_named()
+                .of(options.new.agent),
             options,
             stage: Stage::Waiting,
             flavour: Flavour::Control,
             calls: BTreeMap::new(),
             early: VecDeque::new(),
+            early_bytes: 0,
+            refusals: Vec::new(),
             raised: Vec::new(),
             shown: BTreeMap::new(),
             info: AgentInfo::default(),
+            usage: UsageReported::default(),
             greetings: Vec::new(),
+            inquiries: 0,
             is_ready: false,
+            is_owing: false,
             failure: None,
         }
     }
@@ -117,68 +140,83 @@ impl ClaudeFront {
         self.failure.as_deref()
     }
 
-    fn line(&mut self, text: &str, out: &mut Outbox) -> Result<(), String> {
-        let head: Head = serde_json::from_str(text).map_err(|error| unread(&error))?;
-        match head.kind.as_str() {
-            "user" => {
-                let prompt = prompt::read(text)?;
+    fn take(&mut self, said: Said, bytes: usize, out: &mut Outbox) {
+        match (said, self.stage.clone()) {
+            (Said::Prompt(prompt, replay), stage) => {
                 if let Some(id) = &prompt.message_id {
                     self.renderer.name(id);
                 }
-                let replay = if self.options.replays { prompt::message(text) } else { None };
-                match self.stage.clone() {
+                self.is_owing = true;
+                match stage {
                     Stage::Running(session) => self.prompt(&session, prompt, replay, out),
                     Stage::Waiting | Stage::Starting | Stage::Over => {
-                        self.early.push_back(Early::Prompt(prompt, replay));
+                        self.keep(Early::Prompt(prompt, replay), bytes, out);
                         self.start(out);
                     }
                 }
             }
-            "control_request" => {
-                let (control, fields) = Control::read(text)?;
-                if control.subtype == "initialize" {
-                    return self.initialize(control, &fields, out);
-                }
-                match self.stage.clone() {
-                    Stage::Running(session) => self.control(&session, control, out),
-                    Stage::Waiting | Stage::Starting | Stage::Over => {
-                        self.early.push_back(Early::Control(control));
-                        self.start(out);
-                    }
-                }
+            (Said::Control(control, fields), _) if control.subtype == "initialize" => {
+                self.initialize(control, &fields, bytes, out);
             }
-            "control_response" | "callback.response" => {
-                let answer = match head.kind.as_str() {
-                    "control_response" => Answer::control(text)?,
-                    _ => Answer::callback(text)?,
-                };
-                self.answer(answer, out);
+            (Said::Control(control, _), Stage::Running(session)) => {
+                self.control(&session, control, out);
             }
-            // Heartbeats, requests taken back, and what newer clients say.
-            _ => {}
+            // What the session is started with comes in `initialize`, or not at all.
+            (Said::Control(control, _), Stage::Waiting | Stage::Starting | Stage::Over) => {
+                self.keep(Early::Control(control), bytes, out);
+            }
+            (Said::Answer(answer), _) => self.answer(answer, out),
+            (Said::Nothing, _) => {}
         }
-        Ok(())
     }
 
-    fn initialize(
-        &mut self,
-        control: Control,
-        fields: &BTreeMap<String, Json<'static>>,
-        out: &mut Outbox,
-    ) -> Result<(), String> {
+    /// Keeps what came before the session runs, if there is room.
+    fn keep(&mut self, early: Early, bytes: usize, out: &mut Outbox) {
+        if self.early_bytes + bytes <= EARLY_BYTES {
+            self.early_bytes += bytes;
+            self.early.push_back(early);
+            return;
+        }
+        let why = "too much was said before the session runs; wait for answers";
+        match early {
+            Early::Prompt(..) => self.refuse(why, out),
+            Early::Control(control) => control::fail(&control.id, why, out),
+        }
+    }
+
+    /// A prompt that is no turn has a result too, after that of the turn that runs: clients take the
+    /// next result for the end of what they wait for.
+    fn refuse(&mut self, why: &str, out: &mut Outbox) {
+        if self.renderer.is_in_turn() && self.refusals.len() < REFUSALS {
+            return self.refusals.push(why.to_owned());
+        }
+        self.say_refusal(why, out);
+    }
+
+    fn say_refusal(&mut self, why: &str, out: &mut Outbox) {
+        let new = &self.options.new;
+        let session = match &self.stage {
+            Stage::Running(session) => Some(session),
+            Stage::Waiting | Stage::Starting | Stage::Over => {
+                new.id.as_ref().or(new.resume.as_ref())
+            }
+        };
+        let session = session.map_or("", SessionId::as_str).to_owned();
+        self.renderer.refused(&session, why, &mut |line| out.say(line));
+    }
+
+    fn initialize(&mut self, control: Control, fields: &Fields, bytes: usize, out: &mut Outbox) {
         if self.stage != Stage::Waiting {
-            control::fail(&control.id, "Already initialized", out);
-            return Ok(());
+            return control::fail(&control.id, "Already initialized", out);
         }
         match initialize::apply(fields, &mut self.options.new.config) {
             Ok(flavour) => {
                 self.flavour = flavour;
-                self.early.push_back(Early::Control(control));
+                self.keep(Early::Control(control), bytes, out);
                 self.start(out);
             }
             Err(error) => control::fail(&control.id, &error, out),
         }
-        Ok(())
     }
 
     fn prompt(
@@ -217,6 +255,7 @@ impl ClaudeFront {
         if self.options.new.prompt.is_some() {
             out.finish(&session.id);
         }
+        self.early_bytes = 0;
         for early in std::mem::take(&mut self.early) {
             match early {
                 Early::Prompt(prompt, replay) => self.prompt(&session.id, prompt, replay, out),
@@ -234,44 +273,38 @@ impl ClaudeFront {
                 control::fail(&control.id, message, out);
             }
         }
-        let id = self.options.new.id.as_ref().or(self.options.new.resume.as_ref());
-        let id = id.map_or("", SessionId::as_str);
-        say_failure(id, message, out);
+        self.refuse(message, out);
         out.close(1);
     }
 
     fn event(&mut self, event: &Event<'_>, out: &mut Outbox) {
+        // After a result a client may answer nothing more.
+        if let EventKind::TurnCompleted(_) | EventKind::TurnFailed(_) = event.kind {
+            self.put_questions(out);
+        }
         self.renderer.event(event, &mut |line| out.say(line));
-        match &event.kind {
-            EventKind::RequestRaised(request) => self.raised(event, request, out),
-            EventKind::RequestSettled(settled) => self.settled(settled, out),
-            EventKind::StatusChanged(status) => {
-                if let Some(info) = &status.info {
-                    self.told(info, out);
-                }
+        if !self.renderer.is_in_turn() {
+            for why in std::mem::take(&mut self.refusals) {
+                self.say_refusal(&why, out);
             }
-            EventKind::SessionStarted(started) => {
-                if let Some(info) = &started.info {
-                    self.told(info, out);
-                }
-            }
-            EventKind::TurnStarted(_) | EventKind::SessionEnded(_) => self.greet(out),
-            EventKind::TurnCompleted(_)
-            | EventKind::TurnFailed(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::AgentSpawned(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+        }
+        if let EventKind::RequestRaised(request) = &event.kind {
+            self.raised(event, request, out);
+        } else if let EventKind::RequestSettled(settled) = &event.kind {
+            self.settled(settled, out);
+        } else if let EventKind::StatusChanged(status) = &event.kind {
+            status.info.iter().for_each(|info| self.told(info, out));
+        } else if let EventKind::SessionStarted(started) = &event.kind {
+            started.info.iter().for_each(|info| self.told(info, out));
+        } else if let EventKind::UsageReported(usage) = &event.kind {
+            self.usage.context_used = usage.context_used.or(self.usage.context_used);
+            self.usage.context_size = usage.context_size.or(self.usage.context_size);
+        } else if let EventKind::TurnStarted(_) = &event.kind {
+            self.ready(out);
+        } else if let EventKind::SessionEnded(ended) = &event.kind {
+            self.is_owing |= ended.reason == SessionEndReason::Failed;
+            self.inquiries = 0;
+            self.ready(out);
         }
     }
 
@@ -293,33 +326,14 @@ impl ClaudeFront {
         if let Some(model) = &info.model {
             self.info.model = Some(Text::from(model.to_string()));
         }
-        self.greet(out);
-    }
-
-    fn settled(&mut self, settled: &RequestSettled<'_>, out: &mut Outbox) {
-        let id = settled.request_id.decode();
-        self.raised.retain(|(raised, ..)| *raised != id);
-        let Some(shown) = self.shown.remove(&*id) else { return };
-        let ours = shown.is_answered && settled.by == SettledBy::Client;
-        if !ours && self.flavour == Flavour::Control {
-            out.say_json(&json!({ "type": "control_cancel_request", "request_id": id }));
-        }
-    }
-
-    fn answer(&mut self, answer: Answer, out: &mut Outbox) {
-        let Stage::Running(session) = self.stage.clone() else { return };
-        // An answer to what was never asked, or is over, is passed over as Claude does.
-        let Some(shown) = self.shown.get_mut(&answer.id) else { return };
-        shown.is_answered = true;
-        let settlement = answer.settlement(shown);
-        let call = out.command(&session, Command::Settle(settlement));
-        self.calls.insert(call, Then::Settle(answer.id));
+        self.ready(out);
     }
 }
 
 impl Front for ClaudeFront {
     fn on_open(&mut self, out: &mut Outbox) {
         if self.options.new.prompt.is_some() {
+            self.is_owing = true;
             self.start(out);
         }
     }
@@ -328,12 +342,19 @@ impl Front for ClaudeFront {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let read = std::str::from_utf8(line)
-            .map_err(|_| "the line is not UTF-8".to_owned())
-            .and_then(|text| self.line(text, out));
-        if let Err(error) = read {
-            control::fail(&control::id(line), &error, out);
+        let read = match std::str::from_utf8(line) {
+            Ok(text) => said::read(text, self.options.replays, self.renderer.speaks_claude()),
+            Err(_) => Err(Unread { why: "the line is not UTF-8".to_owned(), is_prompt: false }),
+        };
+        match read {
+            Ok(said) => self.take(said, line.len(), out),
+            Err(Unread { why, is_prompt: true }) => self.refuse(&why, out),
+            Err(Unread { why, is_prompt: false }) => control::fail(&control::id(line), &why, out),
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.stage == Stage::Starting && self.early.len() >= EARLY_LINES
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
@@ -346,12 +367,15 @@ impl Front for ClaudeFront {
             (Some(Then::Start), reply) => self.started(reply, out),
             (Some(Then::Control(control)), reply) => self.replied(control, reply, out),
             (Some(Then::Prompt(Some(message))), Ok(reply)) => self.replay(message, reply, out),
-            (Some(Then::Prompt(_)), Err(error)) => {
+            (Some(Then::Prompt(_)), Err(error)) => self.refuse(&error.message, out),
+            (Some(Then::Inquiry(of)), reply) => self.learned(of, reply, out),
+            (Some(Then::Mode), Err(error)) => {
                 let Stage::Running(session) = &self.stage else { return };
-                say_failure(session.as_str(), &error.message, out);
+                let why = format!("failed to change the mode: {}", error.message);
+                self.renderer.warn(session.as_str(), &why, &mut |line| out.say(line));
             }
             (Some(Then::Settle(id)), Err(error)) => self.not_settled(&id, &error, out),
-            (Some(Then::Prompt(None) | Then::Settle(_)), Ok(_)) | (None, _) => {}
+            (Some(Then::Prompt(None) | Then::Mode | Then::Settle(_)), Ok(_)) | (None, _) => {}
         }
     }
 
@@ -362,27 +386,36 @@ impl Front for ClaudeFront {
     }
 
     fn on_pause(&mut self, _session: &SessionId, out: &mut Outbox) {
+        self.put_questions(out);
+    }
+
+    fn on_end(&mut self, _session: &SessionId, out: &mut Outbox) {
+        self.stage = Stage::Over;
+        let is_error = self.renderer.last_is_error().unwrap_or(self.is_owing);
+        out.close(u8::from(is_error));
+    }
+
+    fn on_close(&mut self, out: &mut Outbox) {
+        if self.stage != Stage::Waiting {
+            return;
+        }
+        if !self.early.is_empty() {
+            return self.start(out);
+        }
+        self.stage = Stage::Over;
+        out.close(u8::from(self.renderer.last_is_error() == Some(true)));
+    }
+}
+
+impl ClaudeFront {
+    /// Asks the client what is still open.
+    fn put_questions(&mut self, out: &mut Outbox) {
         for (id, line, shown) in std::mem::take(&mut self.raised) {
             out.say(line);
             self.shown.insert(id, shown);
         }
     }
 
-    fn on_end(&mut self, _session: &SessionId, out: &mut Outbox) {
-        self.stage = Stage::Over;
-        let is_error = self.renderer.last_result().is_none_or(|result| result.is_error);
-        out.close(u8::from(is_error));
-    }
-
-    fn on_close(&mut self, out: &mut Outbox) {
-        if self.stage == Stage::Waiting {
-            self.stage = Stage::Over;
-            out.close(0);
-        }
-    }
-}
-
-impl ClaudeFront {
     /// Says a message back, by the id it was taken under.
     fn replay(&mut self, message: Json<'static>, reply: Reply, out: &mut Outbox) {
         #[derive(Deserialize)]
@@ -402,48 +435,4 @@ impl ClaudeFront {
             ("isReplay", Json::of(&true)),
         ]));
     }
-
-    /// An answer that the agent cannot take: it must not wait for ever for another.
-    fn not_settled(&mut self, id: &str, error: &GatewayError, out: &mut Outbox) {
-        let over = matches!(error.code, ErrorCode::RequestSettled | ErrorCode::RequestNotFound);
-        let Stage::Running(session) = self.stage.clone() else { return };
-        let Some(shown) = self.shown.get_mut(id).filter(|_| !over) else { return };
-        if std::mem::replace(&mut shown.is_refused, true) {
-            return;
-        }
-        let settlement = Settlement::deny(id, error.message.clone());
-        let call = out.command(&session, Command::Settle(settlement));
-        self.calls.insert(call, Then::Settle(id.to_owned()));
-    }
-}
-
-/// The result of a prompt that never became a turn.
-fn say_failure(session: &str, message: &str, out: &mut Outbox) {
-    out.say_json(&json!({
-        "type": "result",
-        "subtype": "error_during_execution",
-        "is_error": true,
-        "duration_ms": 0,
-        "duration_api_ms": 0,
-        "num_turns": 0,
-        "session_id": session,
-        "stop_reason": null,
-        "total_cost_usd": 0,
-        "usage": { "input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0 },
-        "modelUsage": {},
-        "permission_denials": [],
-        "errors": [message],
-        "uuid": uuid(&[session, message]),
-    }));
-}
-
-/// The same words, the same id: nothing here draws lots.
-fn uuid(of: &[&str]) -> String {
-    let hex = input_digest(Some(&Json::of(&of)));
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-    format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
-}
-
-fn unread(error: &serde_json::Error) -> String {
-    format!("failed to read the line: {error}")
 }

@@ -8,7 +8,6 @@ use serde_json::json;
 
 use super::agent::NAME;
 use crate::agent::{Launch, Start, refuse};
-use crate::hooks::callbacks;
 
 pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     let config = start.config;
@@ -62,7 +61,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     if let Some(settings) = sandbox(config) {
         launch.option("--settings", json!({ "sandbox": settings }));
     }
-    let servers = servers(config, |server| !is_hosted(server));
+    let servers = servers(config, |server| !server.is_hosted());
     if !servers.is_empty() {
         // A file, not argv: servers have secrets in `env` and `headers`.
         launch.files.insert("mcp.json".to_owned(), json!({ "mcpServers": servers }).to_string());
@@ -72,8 +71,25 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         let name = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
         launch.env.insert(name.to_owned(), "true".to_owned());
     }
-    launch.args.extend(config.native_args.iter().flatten().cloned());
+    for (at, arg) in config.native_args.iter().flatten().enumerate() {
+        match inline(arg) {
+            Some((flag, json)) => {
+                let name = format!("native-{at}.json");
+                launch.option(flag, format!("{{file:{name}}}"));
+                launch.files.insert(name, json.to_owned());
+            }
+            None => launch.args.push(arg.clone()),
+        }
+    }
     Ok(launch)
+}
+
+/// Settings and servers that stand in the argument itself: they may have secrets, and argv is for all to
+/// see.
+fn inline(arg: &str) -> Option<(&str, &str)> {
+    let (flag, value) = arg.split_once('=')?;
+    let is_source = matches!(flag, "--settings" | "--mcp-config");
+    (is_source && value.trim_start().starts_with('{')).then_some((flag, value))
 }
 
 /// The options that are one flag each.
@@ -136,21 +152,17 @@ pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&str, Json<'static>
     if let Some(format) = &config.output_format {
         request.insert("jsonSchema", format.schema.clone());
     }
-    let hosted: Vec<_> = servers(config, is_hosted).into_keys().collect();
+    let hosted: Vec<_> = servers(config, McpServer::is_hosted).into_keys().collect();
     if !hosted.is_empty() {
         request.insert("sdkMcpServers", Json::of(&hosted));
     }
     if let Some(hooks) = config.hooks.as_ref().filter(|hooks| !hooks.is_empty()) {
-        request.insert("hooks", Json::of(&callbacks(hooks)));
+        request.insert("hooks", Json::of(hooks));
     }
     for (name, value) in config.native_options.iter().flatten() {
         request.insert(name, value.clone());
     }
     request
-}
-
-fn is_hosted(server: &McpServer) -> bool {
-    server.kind.as_deref() == Some("sdk")
 }
 
 fn servers(

@@ -11,19 +11,31 @@
 mod agent;
 mod front;
 mod launch;
+pub(crate) mod permission;
 pub mod render;
+pub mod tools;
 mod wire;
 
-pub(crate) use front::suggestions;
 pub use front::{ClaudeFront, Options as FrontOptions};
 
 use agentwire_protocol::{AgentType, GatewayError};
 
-use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
+use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, OwnHooks, Setup, Start};
+use crate::hooks::callbacks;
 use crate::json::Value;
 
-/// The dialect.
-pub struct Claude;
+/// Claude Code. It takes hooks of a session's start and end, and never calls them (2.1.325).
+pub const CLAUDE: Claude =
+    Claude { agent: AgentType::Claude, hooks: OwnHooks::AllBut(&["SessionStart", "SessionEnd"]) };
+
+/// The demo agent, which speaks the same wire.
+pub const DEMO: Claude = Claude { agent: AgentType::Demo, hooks: OwnHooks::AllBut(&[]) };
+
+/// The dialect, for one agent that speaks it.
+pub struct Claude {
+    agent: AgentType,
+    hooks: OwnHooks,
+}
 
 impl AgentDialect for Claude {
     fn name(&self) -> &'static str {
@@ -31,14 +43,14 @@ impl AgentDialect for Claude {
     }
 
     fn agent_type(&self) -> AgentType {
-        AgentType::Claude
+        self.agent
     }
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             permissions: true,
             questions: true,
-            hooks: true,
+            hooks: self.hooks,
             hosted_mcp: true,
             deltas: true,
             interrupt: true,
@@ -81,6 +93,13 @@ impl AgentDialect for Claude {
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
-        Box::new(agent::Translator::new(setup))
+        let mut setup = setup.clone();
+        if let Some(hooks) = setup.config.hooks.take() {
+            let hooks = callbacks(&hooks).into_iter();
+            let hooks = hooks.filter(|(event, _)| self.hooks.include(event));
+            let hooks = hooks.map(|(event, matchers)| (event.clone(), matchers));
+            setup.config.hooks = Some(hooks.collect());
+        }
+        Box::new(agent::Translator::new(&setup))
     }
 }

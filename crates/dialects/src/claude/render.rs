@@ -4,8 +4,9 @@
 //! it: `system/init`, messages block by block, tool results, one `result`. Requests are the front's
 //! matter: of control nothing passes and nothing is rendered.
 
+mod aside;
 mod calls;
-mod files;
+pub(super) mod files;
 mod frames;
 mod native;
 mod plan;
@@ -15,8 +16,10 @@ mod tools;
 mod turn;
 mod voice;
 
-use agentwire_protocol::event::{Status, StatusChanged, UsageReported};
-use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT};
+use std::collections::BTreeMap;
+
+use agentwire_protocol::event::{RequestRaised, Status, StatusChanged, UsageReported};
+use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
 use self::frames::{CompactMetadata, Compacted, RateLimit, Retry, StatusLine, System};
@@ -26,6 +29,7 @@ use self::speech::{Piece, Sort, Speakers};
 use self::tools::Tool;
 use self::turn::{Ending, Totals, Turn};
 use self::voice::Voice;
+use super::tools::{ToolCall, ToolUse};
 use crate::json::{Scanner, Value};
 use crate::recent::Recent;
 
@@ -37,15 +41,6 @@ pub const VERSION: &str = "2.1.325";
 pub struct Options {
     /// `stream_event` lines.
     pub partial: bool,
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastResult {
-    /// Whether it failed: a program that runs one turn then ends with another exit code than 0.
-    pub is_error: bool,
-    /// The answer, or what went wrong.
-    pub text: String,
 }
 
 /// Renders the events of one session, from its first on. To join later, let it see the earlier ones
@@ -67,7 +62,13 @@ pub struct Renderer {
     /// Of these, those that show what they did to a file.
     edits: Recent,
     todos: Option<Json<'static>>,
-    last: Option<LastResult>,
+    /// Questions that are shown as calls: of each request, the call.
+    questions: BTreeMap<String, String>,
+    /// Agents that work while whoever spawned them goes on.
+    background: Recent,
+    last_is_error: Option<bool>,
+    /// How often something was said that no event tells.
+    asides: u64,
     /// Messages whose fate is told; of all, if there is no list.
     named: Option<Recent>,
     scanner: Scanner,
@@ -91,7 +92,9 @@ impl Renderer {
         if agent == MAIN_AGENT {
             self.session.learn(&event.kind);
         }
-        self.is_claude |= matches!(self.session.agent, Some(AgentType::Claude | AgentType::Demo));
+        if let EventKind::SessionStarted(started) = &event.kind {
+            self.is_claude = speaks_claude(started.agent_type);
+        }
         let session_id = self.claude_id.take();
         let named = session_id.as_deref().unwrap_or(&event.session_id);
         let voice = &mut Voice::new(named, &event.id, self.options.partial, say);
@@ -103,14 +106,36 @@ impl Renderer {
         self.claude_id = session_id;
     }
 
-    /// An open call by its id: its tool and input, as they were shown.
-    pub fn tool(&self, id: &str) -> Option<(&str, &Json<'static>)> {
-        self.tools.iter().find(|tool| tool.id == id).map(|tool| (tool.name.as_str(), &tool.input))
+    /// Of that agent, as long as no event says otherwise.
+    pub fn of(mut self, agent: AgentType) -> Self {
+        self.is_claude = speaks_claude(agent);
+        self
     }
 
-    /// How the last turn ended, once one has: for the exit code of a program that runs one turn.
-    pub fn last_result(&self) -> Option<LastResult> {
-        self.last.clone()
+    /// Whether the agent says everything in Claude's own words.
+    pub fn speaks_claude(&self) -> bool {
+        self.is_claude
+    }
+
+    /// What a permission is asked for, as its call was shown and with all that the request tells: the
+    /// tool, and what it is to run with. Of a request whose event was rendered.
+    pub fn asked(&self, request: &RequestRaised<'_>) -> (String, Json<'static>) {
+        let id = request.tool_use_id.as_ref().map(Text::decode);
+        if let Some(tool) = self.tools.iter().find(|tool| id.as_deref() == Some(&*tool.id)) {
+            return (tool.name.clone(), tool.shown().input);
+        }
+        let name = request.tool_name.as_ref().or(request.name.as_ref());
+        let name = name.or(request.title.as_ref()).map_or("unknown".into(), Text::decode);
+        let title = request.title.as_ref().map(Text::decode).filter(|_| !self.is_claude);
+        let input = request.input.as_ref();
+        let call = ToolCall { name: &name, input, title: title.as_deref(), ..ToolCall::default() };
+        let ToolUse { name, input, .. } = call.as_claude();
+        (name, input)
+    }
+
+    /// Whether the last turn failed, once one has ended: for the exit code of the program.
+    pub fn last_is_error(&self) -> Option<bool> {
+        self.last_is_error
     }
 
     /// What becomes of a message is told only of those that are named: a client that gives its messages
@@ -148,7 +173,7 @@ impl Renderer {
             }
             Line::Result => {
                 self.turn.has_result = true;
-                self.last = native::last_result(&mut self.scanner, text);
+                self.last_is_error = native::is_error(&mut self.scanner, text);
             }
         }
         say(text);
@@ -171,13 +196,12 @@ impl Renderer {
             EventKind::TurnStarted(_) => {
                 self.turn = Turn::default();
                 self.turn.started(&event.timestamp);
-                self.speakers.main.messages = 0;
-                self.speakers.main.last_text.clear();
+                self.speakers.main.begin_turn();
                 self.begin_turn(voice);
             }
             EventKind::TurnCompleted(turn) => {
                 self.speakers.main.end_message(voice);
-                let answer = std::mem::take(&mut self.speakers.main.last_text);
+                let answer = std::mem::take(&mut self.speakers.main.answer);
                 self.end_turn(event, &Ending::completed(turn, &answer), voice);
             }
             EventKind::TurnFailed(turn) => {
@@ -217,11 +241,12 @@ impl Renderer {
             EventKind::AgentFinished(finished) => self.agent_finished(agent, finished, voice),
             EventKind::StatusChanged(change) => self.status_changed(change, voice),
             EventKind::UsageReported(report) => self.usage_reported(agent, report, voice),
+            EventKind::RequestRaised(request) => self.request_raised(agent, request, voice),
+            EventKind::RequestSettled(settled) => self.request_settled(settled, voice),
+            EventKind::Error(error) if error.will_retry == Some(true) => self.retrying(voice),
             EventKind::SessionStarted(_)
             | EventKind::SessionEnded(_)
             | EventKind::Error(_)
-            | EventKind::RequestRaised(_)
-            | EventKind::RequestSettled(_)
             | EventKind::Other(_)
             | EventKind::Unknown(_) => {}
         }
@@ -235,15 +260,18 @@ impl Renderer {
     }
 
     fn end_turn(&mut self, event: &Event<'_>, ending: &Ending<'_>, voice: &mut Voice<'_>) {
-        if !self.turn.has_result {
+        if self.turn.has_result {
+            self.totals.add(ending, &self.session);
+        } else {
             self.begin_turn(voice);
             self.cut_tools(voice);
             let turn = (&self.turn, &*event.timestamp);
             let messages = self.speakers.main.messages;
-            let last = self.totals.end(turn, ending, messages, &self.session, voice);
-            self.last = Some(last);
+            let is_error = self.totals.end(turn, ending, messages, &self.session, voice);
+            self.last_is_error = Some(is_error);
         }
         self.turn = Turn::default();
+        self.questions.clear();
     }
 
     /// Claude's main agent speaks in turns only; its subagents at any time.
@@ -267,24 +295,24 @@ impl Renderer {
 
     fn status_changed(&mut self, change: &StatusChanged<'_>, voice: &mut Voice<'_>) {
         match change.status {
-            Status::Compacting => system("status", StatusLine { status: "compacting" }, voice),
+            Status::Compacting => {
+                let status = StatusLine { status: Some("compacting"), ..StatusLine::default() };
+                system("status", status, voice);
+            }
             Status::Compacted => {
+                let over = StatusLine { compact_result: Some("success"), ..StatusLine::default() };
+                system("status", over, voice);
                 let pre_tokens = self.session.context_used;
                 let compact_metadata = CompactMetadata { trigger: "auto", pre_tokens };
                 system("compact_boundary", Compacted { compact_metadata }, voice);
             }
-            Status::Retrying => {
-                self.turn.retries += 1;
-                let attempt = self.turn.retries;
-                let retry = Retry {
-                    attempt,
-                    max_retries: attempt,
-                    retry_delay_ms: 0,
-                    error_status: None,
-                    error: "unknown",
-                };
-                system("api_retry", retry, voice);
+            Status::Mode => {
+                if let mode @ Some(_) = self.session.mode() {
+                    let status = StatusLine { permission_mode: mode, ..StatusLine::default() };
+                    system("status", status, voice);
+                }
             }
+            Status::Retrying => self.retrying(voice),
             Status::RateLimit => {
                 if let Some(limits) = &change.details {
                     self.rate_limit(limits, voice);
@@ -297,7 +325,6 @@ impl Renderer {
             | Status::Prompted
             | Status::Queue
             | Status::Model
-            | Status::Mode
             | Status::Session
             | Status::Title
             | Status::Commands
@@ -310,6 +337,20 @@ impl Renderer {
             | Status::Notice
             | Status::Warning => {}
         }
+    }
+
+    /// A call of the model failed and is tried again.
+    fn retrying(&mut self, voice: &mut Voice<'_>) {
+        self.turn.retries += 1;
+        let attempt = self.turn.retries;
+        let retry = Retry {
+            attempt,
+            max_retries: attempt,
+            retry_delay_ms: 0,
+            error_status: None,
+            error: "unknown",
+        };
+        system("api_retry", retry, voice);
     }
 
     /// Readers need the `status` that Claude's limits have; those of other agents have none.
@@ -326,9 +367,29 @@ impl Renderer {
     }
 }
 
+/// Whether the agent is Claude, or speaks as Claude does.
+fn speaks_claude(agent: AgentType) -> bool {
+    match agent {
+        AgentType::Claude | AgentType::Demo => true,
+        AgentType::Codex | AgentType::Gemini | AgentType::Acp => false,
+    }
+}
+
 /// Says a `system` message.
 fn system<T: Serialize>(subtype: &'static str, fields: T, voice: &mut Voice<'_>) {
     let uuid = voice.uuid();
     let session_id = voice.session_id;
     voice.frame(&System { r#type: "system", subtype, fields, session_id, uuid });
+}
+
+/// A `system` message about an event that nothing else is said of.
+pub(crate) fn system_message(
+    event: &Event<'_>,
+    subtype: &'static str,
+    fields: impl Serialize,
+) -> Json<'static> {
+    let mut message = Json::checked("null");
+    let say = &mut |line: &str| message = Json::checked(line.to_owned());
+    system(subtype, fields, &mut Voice::new(&event.session_id, &event.id, false, say));
+    message
 }

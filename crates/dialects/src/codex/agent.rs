@@ -35,6 +35,8 @@ use tools::Called;
 pub(super) struct Translator {
     driver: Driver,
     config: SessionConfig,
+    /// The model that the session was started with, or that Codex then chose.
+    first_model: Option<String>,
     /// The thread that the next process must go on with.
     resume: Option<String>,
     /// It must go on in a copy of that thread.
@@ -62,6 +64,7 @@ impl Translator {
         Self {
             driver,
             config: setup.config.clone(),
+            first_model: setup.config.model.clone(),
             resume: setup.resume.clone(),
             fork: setup.fork,
             ledger: Ledger::default(),
@@ -82,6 +85,7 @@ impl Translator {
 impl AgentTranslator for Translator {
     fn on_start(&mut self, out: &mut Out<'_>) {
         self.stopping = false;
+        self.exec.is_running = true;
         if self.driver == Driver::AppServer {
             self.open_wire(out);
         }

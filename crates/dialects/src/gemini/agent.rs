@@ -19,7 +19,7 @@ use super::launch::approval_mode;
 use super::wire::{
     Content, Error, Failure, Init, Message, Outcome, Stats, ToolCall, ToolResult, ToolUse,
 };
-use crate::agent::{AgentTranslator, Exit};
+use crate::agent::{AgentTranslator, Exit, Setup, tell_change};
 use crate::json::Value;
 use crate::ledger::{Ledger, Work, completed_turn, failed_turn};
 use crate::recent::Recent;
@@ -38,6 +38,9 @@ pub(super) struct Translator {
     unnamed_tools: u64,
     /// The last error of the turn: a failed `result` may have none of its own.
     last_error: Option<LastError>,
+    /// The model that the session was started with.
+    first_model: Option<String>,
+    is_running: bool,
     /// Whether this process has begun the turn of its prompt.
     has_begun: bool,
 }
@@ -51,8 +54,15 @@ struct LastError {
     is_end: bool,
 }
 
+impl Translator {
+    pub(super) fn new(setup: &Setup) -> Self {
+        Self { first_model: setup.config.model.clone(), ..Self::default() }
+    }
+}
+
 impl AgentTranslator for Translator {
     fn on_start(&mut self, _out: &mut Out<'_>) {
+        self.is_running = true;
         self.has_begun = false;
         self.last_error = None;
     }
@@ -100,11 +110,20 @@ impl AgentTranslator for Translator {
                 }
                 self.ledger.prompt_sent(prompt);
             }
-            Command::Interrupt => out.act(Action::Signal(Signal::Interrupt)),
+            Command::Interrupt { cancel_queued } => {
+                if *cancel_queued {
+                    // The first is that of the process, until its turn has begun.
+                    let has_begun = self.has_begun || self.ledger.turn_is_open();
+                    self.ledger.cancel_prompts(usize::from(self.is_running && !has_begun), out);
+                }
+                out.act(Action::Signal(Signal::Interrupt));
+            }
             Command::Stop | Command::Finish => out.act(Action::Signal(Signal::Terminate)),
             // The next process is started with it.
-            Command::Configure(change) if change.max_thinking_tokens.is_none() => {
+            Command::Configure(change) if change.max_thinking_tokens.flatten().is_none() => {
                 approval_mode(change.permission_mode.as_deref(), change.approval_mode)?;
+                let model = change.model.as_ref().and_then(Option::as_ref);
+                tell_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
             }
             Command::Configure(_) => {
                 return Err(GatewayError::unsupported(NAME, "maxThinkingTokens"));
@@ -129,6 +148,7 @@ impl AgentTranslator for Translator {
     }
 
     fn on_exit(&mut self, exit: Exit, out: &mut Out<'_>) {
+        self.is_running = false;
         self.close_text(out);
         if !self.ledger.turn_is_open() {
             return self.never_begun(exit, out);

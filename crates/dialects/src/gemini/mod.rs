@@ -59,7 +59,7 @@ impl AgentDialect for Gemini {
         launch::launch(start)
     }
 
-    fn translator(&self, _setup: &Setup) -> Box<dyn AgentTranslator> {
-        Box::new(agent::Translator::default())
+    fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
+        Box::new(agent::Translator::new(setup))
     }
 }

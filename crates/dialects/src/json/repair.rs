@@ -1,6 +1,8 @@
 //! Makes a strict text of a loose one, so that a line on which parsers differ is still understood.
 //! The line itself is kept as it came; only the reading is of the mended text.
 
+use std::borrow::Cow;
+
 use super::scan::{Document, Fault, Kind, LOOSE, Node, Scanner};
 
 /// The same value in a text that every strict parser takes: lone surrogates become U+FFFD, of
@@ -81,7 +83,15 @@ fn quote(text: &str, out: &mut String) {
     out.push_str(&serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned()));
 }
 
-/// Replaces each lone surrogate escape of a quoted string by that of U+FFFD.
+/// A JSON text without lone surrogates: each becomes U+FFFD. All else stays as it is.
+pub fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
+    // Few texts have any surrogate at all.
+    let has_any = memchr::memmem::find_iter(text.as_bytes(), b"\\u")
+        .any(|at| text.as_bytes().get(at + 2).is_some_and(|digit| matches!(digit, b'd' | b'D')));
+    if has_any { Cow::Owned(mend(text)) } else { Cow::Borrowed(text) }
+}
+
+/// Replaces each lone surrogate escape of a JSON text by that of U+FFFD.
 fn mend(quoted: &str) -> String {
     let mut out = String::with_capacity(quoted.len());
     let mut rest = quoted;
@@ -107,4 +117,18 @@ fn mend(quoted: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lone_surrogates_are_replaced() {
+        let text = r#"{"a":"\\ud83d \ud83d\ude00 \ud83d","b":[1e400,"\uDE00\u00e9"],"\ud83d\n":1}"#;
+        let mended =
+            r#"{"a":"\\ud83d \ud83d\ude00 \ufffd","b":[1e400,"\ufffd\u00e9"],"\ufffd\n":1}"#;
+        assert_eq!(without_lone_surrogates(text), mended);
+        assert!(matches!(without_lone_surrogates(r#"{"a":"\u00e9"}"#), Cow::Borrowed(_)));
+    }
 }

@@ -1,5 +1,6 @@
 //! We serve it: calls in, replies and notifications out.
 
+mod notes;
 mod open;
 mod options;
 mod params;
@@ -7,22 +8,25 @@ mod prompt;
 mod replies;
 mod watch;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use agentwire_protocol::{
     AgentType, Call, Command, ErrorCode, GatewayError, Json, SessionId, SessionSummary,
 };
 use serde::Serialize;
 
-use self::open::{Wanted, opened};
+use self::open::Wanted;
 use self::params::{Open, Request};
 use self::replies::{Replies, Ticket};
-use self::watch::Watch;
+use self::watch::{Finished, Watch};
 use super::wire::{self, Fault, Line, Message};
 use crate::front::{Ask, Front, Outbox, Reply};
 
 /// How many calls may wait for a reply at once.
 const OPEN_CALLS: usize = 256;
+
+/// How many, with those that let others come to their end.
+const OPEN_RELIEF: usize = 4 * OPEN_CALLS;
 
 /// One client of JSON-RPC.
 #[derive(Debug)]
@@ -34,6 +38,8 @@ pub struct JsonRpc {
     /// Sessions that are looked up or resumed, and what waits for that: what a client wants of a
     /// session happens in order.
     opening: BTreeMap<SessionId, VecDeque<(Request, Ticket)>>,
+    /// Sessions that were told to end and are wanted again: what waits for them waits for that.
+    ending: BTreeSet<SessionId>,
     /// Sessions that are over and wanted again, once all that happened in them is shown.
     resuming: BTreeMap<SessionId, (Box<Open>, AgentType, Ticket)>,
 }
@@ -70,6 +76,7 @@ impl JsonRpc {
             calls: BTreeMap::new(),
             watches: BTreeMap::new(),
             opening: BTreeMap::new(),
+            ending: BTreeSet::new(),
             resuming: BTreeMap::new(),
         }
     }
@@ -83,12 +90,14 @@ impl JsonRpc {
             }
             Message::Call(call) => {
                 let request = Request::read(&call.method, &call.params);
-                let is_full = self.replies.open() >= OPEN_CALLS;
+                let open = self.replies.open();
+                let is_full = |request: &Request| {
+                    open >= if request.is_relief() { OPEN_RELIEF } else { OPEN_CALLS }
+                };
                 let ticket = self.replies.ticket(call.id, batch);
                 match request {
-                    Ok(request) if is_full && !request.is_relief() => {
-                        let message = "too many calls are open; wait for a reply";
-                        let error = GatewayError::new(ErrorCode::Overloaded, message);
+                    Ok(request) if is_full(&request) => {
+                        let error = overloaded("too many calls are open; wait for a reply");
                         self.replies.give(ticket, Err(error), out);
                     }
                     Ok(request) => self.request(request, ticket, out),
@@ -106,6 +115,13 @@ impl JsonRpc {
             Request::Open(open) => self.open(open, ticket, out),
             Request::Attach(attach) => {
                 self.look_up(attach.session.clone(), Wanted::Attach(attach), ticket, out);
+            }
+            Request::Greet(id) => {
+                let greeting = self.watches.get(&id).map(Watch::greeting).ok_or_else(|| {
+                    let message = format!("session {id} is not shown here; attach to it first");
+                    GatewayError::new(ErrorCode::SessionNotFound, message)
+                });
+                self.replies.give(ticket, greeting, out);
             }
             Request::Kill(id) if self.watches.contains_key(&id) => self.kill(id, ticket, out),
             Request::Kill(id) => self.look_up(id, Wanted::Kill, ticket, out),
@@ -156,11 +172,27 @@ impl JsonRpc {
                 if let Some(ticket) = watch.spared(call) {
                     self.replies.give(ticket, Err(error), out);
                 }
+                let goes_on = !watch.is_ending();
                 if !self.is_shown(&id) {
                     self.watches.remove(&id);
                     out.leave(&id);
                 }
+                if goes_on && self.ending.remove(&id) {
+                    self.opened(&id, out);
+                }
             }
+        }
+    }
+
+    /// Nothing more comes of that session.
+    fn over(&mut self, id: &SessionId, finished: Vec<Finished>, out: &mut Outbox) {
+        for (ticket, outcome) in finished {
+            self.replies.give(ticket, outcome, out);
+        }
+        if let Some((open, agent, ticket)) = self.resuming.remove(id) {
+            self.start(open, agent, ticket, out);
+        } else if self.ending.remove(id) {
+            self.opened(id, out);
         }
     }
 }
@@ -203,19 +235,18 @@ impl Front for JsonRpc {
         };
         match (pending, reply) {
             (Pending::Start(open, ticket), Reply::Started { session, after }) => {
-                self.started(call, &session, after, &open, ticket, out);
+                self.started(call, &session, after, open, ticket, out);
             }
             (Pending::Lookup(_, wanted, ticket), Reply::Session(session)) => {
                 self.found(&session, wanted, ticket, out);
             }
-            (Pending::Prompt(id, _, ticket), Reply::Done(_)) => {
-                if let Some(ticket) = ticket {
-                    self.replies.give(ticket, Ok::<_, Fault>(opened(&id, None)), out);
-                }
+            (Pending::Prompt(id, _, ticket), Reply::Done(reply)) => {
+                self.taken(call, &id, ticket, &reply, out);
             }
             // The end itself is the reply.
             (Pending::Kill(_), _) => {}
             (Pending::Reply(ticket), reply) => {
+                let is_page = matches!(reply, Reply::Sessions(_) | Reply::Events { .. });
                 let value = match reply {
                     Reply::Done(value) => value,
                     Reply::Sessions(sessions) => Json::of(&Sessions { sessions }),
@@ -225,7 +256,11 @@ impl Front for JsonRpc {
                     }
                     Reply::Started { session, .. } | Reply::Session(session) => Json::of(&session),
                 };
-                self.replies.give(ticket, Ok::<_, Fault>(value), out);
+                let reply = match is_page && !self.replies.has_room(&ticket, value.get().len()) {
+                    true => Err(overloaded("the replies of the batch are too long; ask again")),
+                    false => Ok(value),
+                };
+                self.replies.give(ticket, reply, out);
             }
             (pending, _) => {
                 let error =
@@ -249,14 +284,20 @@ impl Front for JsonRpc {
     }
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
-        let Some(watch) = self.watches.remove(session) else { return };
-        for (ticket, outcome) in watch.end() {
-            self.replies.give(ticket, outcome, out);
-        }
-        if let Some((open, agent, ticket)) = self.resuming.remove(session) {
-            self.start(open, agent, ticket, out);
+        if let Some(watch) = self.watches.remove(session) {
+            self.over(session, watch.end(), out);
         }
     }
+
+    fn on_lost(&mut self, session: &SessionId, error: GatewayError, out: &mut Outbox) {
+        if let Some(watch) = self.watches.remove(session) {
+            self.over(session, watch.lost(&error), out);
+        }
+    }
+}
+
+fn overloaded(message: &str) -> GatewayError {
+    GatewayError::new(ErrorCode::Overloaded, message)
 }
 
 /// Answers what has no readable id.

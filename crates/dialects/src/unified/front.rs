@@ -67,7 +67,7 @@ impl Unified {
                 (Ask::Session(session), Then::Follow(profile, Some(after)))
             }
             command @ (Command::Prompt(_)
-            | Command::Interrupt
+            | Command::Interrupt { .. }
             | Command::Stop
             | Command::Finish
             | Command::Settle(_)
@@ -156,6 +156,12 @@ impl Front for Unified {
                 }
             }
         }
+    }
+
+    fn on_lost(&mut self, session: &SessionId, mut error: GatewayError, out: &mut Outbox) {
+        self.profiles.remove(session);
+        error.details = Some(Json::of(&BTreeMap::from([("sessionId", session)])));
+        out.say_json(&ErrorFrame { id: &None, error: &error });
     }
 
     fn on_end(&mut self, session: &SessionId, _out: &mut Outbox) {

@@ -1,10 +1,12 @@
 //! `callback.request` and `callback.response`.
 
 use agentwire_protocol::event::{
-    RequestOutcome, RequestSettled, SettledBy, ToolKind, ToolStarted, TurnOrigin, TurnStarted,
-    UNANSWERED,
+    RequestOutcome, RequestSettled, SessionStarted, SettledBy, ToolKind, ToolStarted, TurnOrigin,
+    TurnStarted, UNANSWERED,
 };
-use agentwire_protocol::{Command, ErrorCode, EventKind, Json, Settlement, Text};
+use agentwire_protocol::{
+    AgentType, Command, ErrorCode, EventKind, Json, SessionConfig, Settlement, Text,
+};
 use serde_json::{Value, json};
 
 use crate::client::{Client, SESSION, request};
@@ -28,6 +30,18 @@ fn settlement(client: &mut Client) -> Value {
         Command::Settle(settlement) => serde_json::to_value(settlement).expect("JSON"),
         other => panic!("not an answer: {other:?}"),
     }
+}
+
+/// A client whose session is not of Claude.
+fn other_agent() -> Client {
+    let mut client = Client::with_session();
+    client.event(SessionStarted {
+        agent_type: AgentType::Codex,
+        config: SessionConfig::default(),
+        info: None,
+        forked_from: None,
+    });
+    client
 }
 
 /// What the client is asked; its id.
@@ -90,6 +104,18 @@ fn a_permission_is_asked_and_answered_in_snake_case() {
 }
 
 #[test]
+fn an_answer_that_comes_too_late_hears_how_it_was_settled() {
+    let mut client = Client::with_session();
+    client.event(request(&json!({ "toolName": "Bash", "input": {} })));
+    let id = client.frame()["id"].as_str().expect("an id").to_owned();
+    client.say("callback.response", &id, r#"{"behavior":"allow"}"#);
+    client.event(settled(RequestOutcome::Denied, SettledBy::Policy, "a rule"));
+    client.failed(ErrorCode::RequestSettled, "it is settled");
+    let error = client.error("CALLBACK_NOT_FOUND");
+    assert_eq!(error["payload"]["details"], json!({ "settled": "denied by policy" }));
+}
+
+#[test]
 fn a_denial_has_its_words() {
     let mut client = Client::with_session();
     client.event(request(&json!({ "toolName": "Bash", "input": {} })));
@@ -114,7 +140,7 @@ fn the_input_given_back_is_no_change() {
 
 #[test]
 fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
-    let mut client = Client::with_session();
+    let mut client = other_agent();
     let tool = ToolStarted {
         tool_id: Text::from("t1"),
         tool_name: Text::from("command_execution"),
@@ -133,7 +159,8 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
     client.event(tool);
     client.said();
     client.event(request(&json!({
-        "toolName": "command_execution", "toolUseId": "t1", "input": { "command": "ls", "cwd": "/" },
+        "toolName": "command_execution", "toolUseId": "t1", "input": { "command": null, "cwd": "/" },
+        "message": "network", "blockedPath": "/etc",
     })));
     let rules = json!([{
         "type": "addRules", "rules": [{ "tool_name": "Bash", "rule_content": "ls" }],
@@ -142,13 +169,27 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
     let id = asked(
         &mut client,
         &json!({
-            "callback_type": "can_use_tool", "tool_name": "Bash", "tool_input": { "command": "ls" },
-            "suggestions": rules, "tool_use_id": "t1",
+            "callback_type": "can_use_tool", "tool_name": "Bash",
+            "tool_input": { "command": "ls", "cwd": "/" }, "suggestions": rules, "tool_use_id": "t1",
+            "decision_reason": "network", "blocked_path": "/etc",
         }),
     );
+    // What cannot be kept for this agent is said, and nothing is allowed by it.
+    for wrong in [
+        json!([{ "type": "addRules", "rules": rules[0]["rules"], "behavior": "deny" }]),
+        json!([{ "type": "addRules", "rules": [{ "tool_name": "Bash" }], "behavior": "allow" }]),
+        json!([{ "type": "setMode", "mode": "acceptEdits" }]),
+    ] {
+        let answer = json!({ "behavior": "allow", "updated_permissions": wrong });
+        client.say("callback.response", &id, &answer.to_string());
+        let error = client.error("INVALID_MESSAGE");
+        let kind = wrong[0]["type"].as_str().expect("a type");
+        assert!(error["payload"]["message"].as_str().is_some_and(|text| text.contains(kind)));
+    }
     // The rule is the gateway's to keep: the agent knows no such words.
     let answer = json!({
-        "behavior": "allow", "updated_input": { "command": "ls" }, "updated_permissions": rules,
+        "behavior": "allow", "updated_input": { "cwd": "/", "command": "ls" },
+        "updated_permissions": rules,
     });
     client.say("callback.response", &id, &answer.to_string());
     assert_eq!(
@@ -159,7 +200,7 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
 }
 
 #[test]
-fn a_hook_is_asked_and_answered_in_snake_case() {
+fn a_hook_is_asked_in_snake_case_and_answered_in_the_clients_words() {
     let mut client = Client::with_session();
     let input = json!({ "hook_event_name": "PermissionRequest", "tool_input": { "aB": 1 },
         "permission_suggestions": [{ "type": "addRules", "rules": [{ "toolName": "Bash" }] }] });
@@ -189,20 +230,36 @@ fn a_hook_is_asked_and_answered_in_snake_case() {
         },
     });
     client.say("callback.response", &id, &answer.to_string());
-    let expected = json!({ "requestId": "r1", "hookOutput": {
-        "continue": true, "suppressOutput": true, "stopReason": "s", "decision": "approve",
-        "systemMessage": "m", "reason": "r",
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse", "permissionDecision": "allow",
-            "permissionDecisionReason": "r", "updatedInput": { "file_path": "x" },
-            "additionalContext": "c",
-            "decision": {
-                "behavior": "allow", "updatedInput": { "file_path": "x" },
-                "updatedPermissions": [{ "type": "addRules", "rules": [{ "toolName": "Bash" }] }],
-            },
-        },
-    } });
-    assert_eq!(settlement(&mut client), expected);
+    // What they are in the agent's is known where it is told.
+    assert_eq!(settlement(&mut client), json!({ "requestId": "r1", "hookOutput": answer }));
+    client.done("{}");
+}
+
+#[test]
+fn an_answer_that_no_hook_can_give_is_refused() {
+    let mut client = Client::with_session();
+    client.event(request(&json!({ "kind": "hook", "name": "PreToolUse", "input": {} })));
+    let id = client.frame()["id"].as_str().expect("an id").to_owned();
+    for wrong in [
+        json!({ "behavior": "deny" }),
+        json!({ "continue": "no" }),
+        json!({ "decision": "deny" }),
+        json!({ "system_message": 1 }),
+        json!({ "hook_specific_output": [] }),
+        json!({ "hook_specific_output": { "permission_decision": "denied" } }),
+        json!({ "hookSpecificOutput": { "permissionDecision": true } }),
+        json!({ "hook_specific_output": { "updated_input": "ls" } }),
+        json!({ "hook_specific_output": { "decision": "deny" } }),
+        json!({ "hook_specific_output": { "decision": { "behavior": "no" } } }),
+    ] {
+        client.say("callback.response", &id, &wrong.to_string());
+        let error = client.error("INVALID_MESSAGE");
+        let message = error["payload"]["message"].as_str().expect("a message");
+        assert!(message.ends_with("it stays open"), "{message}");
+    }
+    let answer = json!({ "decision": "block", "reason": null, "hook_specific_output": null });
+    client.say("callback.response", &id, &answer.to_string());
+    assert_eq!(settlement(&mut client), json!({ "requestId": "r1", "hookOutput": answer }));
     client.done("{}");
 }
 
@@ -229,8 +286,10 @@ fn a_question_of_any_agent_is_claudes() {
     );
     client.done("{}");
 
+    let mut client = other_agent();
     client.event(request(&json!({
         "requestId": "r2", "kind": "question", "input": { "questions": "of its own" },
+        "message": "The kitchen asks", "name": "kitchen",
         "questions": [
             { "question": "Tea?", "id": "q1", "header": "T", "multiSelect": true,
               "options": [{ "label": "Yes", "description": "hot" }, { "label": "No" }] },
@@ -244,7 +303,7 @@ fn a_question_of_any_agent_is_claudes() {
                 { "question": "Tea?", "header": "T", "multiSelect": true, "options": [
                     { "label": "Yes", "description": "hot" }, { "label": "No", "description": "" } ] },
                 { "question": "Sugar?", "header": "", "multiSelect": false, "options": [] },
-            ] },
+            ], "message": "The kitchen asks", "metadata": { "source": "kitchen" } },
         }),
     );
     for wrong in [
@@ -289,17 +348,23 @@ fn what_a_rule_settles_is_not_asked() {
 
 #[test]
 fn silence_ends_in_a_time_out() {
-    let mut client = Client::with_session();
-    client.event(request(&json!({ "toolName": "Bash" })));
-    let id = client.frame()["id"].as_str().expect("an id").to_owned();
-    client.event(RequestSettled {
-        reason: Some(Text::from(format!("{UNANSWERED} 1 s"))),
-        ..settled(RequestOutcome::Denied, SettledBy::Gateway, "")
-    });
-    let error = client.error("CALLBACK_TIMEOUT");
-    assert_eq!((&error["id"], &error["session_id"]), (&json!(id), &json!(SESSION)));
-    client.say("callback.response", &id, r#"{"behavior":"allow"}"#);
-    client.error("CALLBACK_NOT_FOUND");
+    for (outcome, word) in
+        [(RequestOutcome::Denied, "denied"), (RequestOutcome::Withdrawn, "passed over")]
+    {
+        let mut client = Client::with_session();
+        client.event(request(&json!({ "toolName": "Bash" })));
+        let id = client.frame()["id"].as_str().expect("an id").to_owned();
+        client.event(RequestSettled {
+            reason: Some(Text::from(format!("{UNANSWERED} 1 s"))),
+            ..settled(outcome, SettledBy::Gateway, "")
+        });
+        let error = client.error("CALLBACK_TIMEOUT");
+        assert_eq!((&error["id"], &error["session_id"]), (&json!(id), &json!(SESSION)));
+        let message = error["payload"]["message"].as_str().expect("a message");
+        assert!(message.ends_with(&format!("it was {word}")), "{message}");
+        client.say("callback.response", &id, r#"{"behavior":"allow"}"#);
+        client.error("CALLBACK_NOT_FOUND");
+    }
 }
 
 #[test]

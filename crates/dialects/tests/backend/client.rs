@@ -210,7 +210,7 @@ impl Drop for Client {
     }
 }
 
-fn summary() -> SessionSummary {
+pub(crate) fn summary() -> SessionSummary {
     SessionSummary {
         id: SessionId::from(SESSION),
         agent_type: AgentType::Demo,

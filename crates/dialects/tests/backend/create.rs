@@ -28,7 +28,8 @@ fn every_option_reaches_the_session() {
                 "two": { "type": "http", "url": "http://x", "headers": {} },
             },
             "agents": { "a": { "description": "d", "prompt": "p", "tools": ["Read"], "model": "haiku" } },
-            "hooks": { "PreToolUse": [{ "matcher": "Write|Edit" }, {}], "Stop": [{ "timeout": 5 }] },
+            "hooks": { "PreToolUse": [{ "matcher": "Write|Edit" }, {}], "Stop": [{ "timeout": 5 }],
+                "PreCompact": [] },
             "sandbox": {
                 "enabled": true, "auto_allow_bash_if_sandboxed": false, "excluded_commands": ["git"],
                 "network": { "allow_local_binding": true, "allow_unix_sockets": ["/s"] },
@@ -76,6 +77,7 @@ fn every_option_reaches_the_session() {
             "payload": { "sdk_session_id": SESSION },
         })
     );
+    assert_eq!(client.frame()["payload"]["isReplay"], true);
 }
 
 #[test]
@@ -107,6 +109,9 @@ fn what_no_session_can_take_is_refused_by_name() {
         (r#"{"max_budget_usd":-1}"#, "options.max_budget_usd"),
         (r#"{"allowed_tools":"Bash"}"#, "options.allowed_tools"),
         (r#"{"system_prompt":{"type":"other","preset":"x"}}"#, "preset"),
+        (r#"{"system_prompt":["preset","claude_code"]}"#, "a text, or an object"),
+        (r#"{"max_thinking_tokens":-1}"#, "options.max_thinking_tokens"),
+        (r#"{"colours":[]}"#, "options.colours"),
         (r#"{"mcp_servers":{"s":{"type":"sdk","name":"s"}}}"#, "options.mcp_servers"),
         (r#"{"mcp_servers":{"s":{"type":"sdk"}}}"#, "no client can host one"),
         (r#"{"mcp_servers":{"s":{"type":"http"}}}"#, "needs a url"),
@@ -117,6 +122,7 @@ fn what_no_session_can_take_is_refused_by_name() {
         (r#"{"agents":{"a":{"description":"d","prompt":"p","color":"red"}}}"#, "color"),
         (r#"{"hooks":{"OnLunch":[]}}"#, "OnLunch"),
         (r#"{"hooks":{"Stop":[{"mather":"x"}]}}"#, "mather"),
+        (r#"{"hooks":{"PreToolUse":[{"matcher":"("}]}}"#, "no pattern"),
         (r#"{"sandbox":{"enabeld":true}}"#, "enabeld"),
         (r#"{"setting_sources":["global"]}"#, "global"),
         (r#"{"output_format":{"type":"xml","schema":{}}}"#, "json_schema"),
@@ -138,6 +144,53 @@ fn what_no_session_can_take_is_refused_by_name() {
             .expect("text")
             .contains("colour")
     );
+}
+
+#[test]
+fn what_is_empty_is_the_same_as_nothing() {
+    let mut client = Client::new();
+    client.line(
+        &create(
+            r#"{"allowed_tools":[],"mcp_servers":{ },"hooks":{},"output_format":{},"sandbox":{},
+            "agents":{},"betas":[],"max_thinking_tokens":0,"setting_sources":[]}"#,
+        )
+        .replace('\n', ""),
+    );
+    let config = client.start_of().config;
+    assert_eq!((config.max_thinking_tokens, &config.setting_sources), (Some(0), &Some(vec![])));
+    assert!(config.allowed_tools.is_none() && config.mcp_servers.is_none());
+    assert!(config.hooks.is_none() && config.output_format.is_none());
+    client.started(0);
+    client.frame();
+}
+
+#[test]
+fn what_the_agent_cannot_take_has_this_wires_name() {
+    let mut client = Client::new();
+    let cases = [
+        (
+            "codex cannot take the option maxThinkingTokens",
+            "options.max_thinking_tokens: codex cannot take the option max_thinking_tokens",
+        ),
+        (
+            "codex cannot take permissionMode sideways",
+            "options.permission_mode: codex cannot take permission_mode sideways",
+        ),
+        (
+            "codex cannot take the option blockedTools",
+            "options.disallowed_tools: codex cannot take the option disallowed_tools",
+        ),
+        (
+            "codex cannot take the option agents",
+            "options.agents: codex cannot take the option agents",
+        ),
+        ("the model is not there", "the model is not there"),
+    ];
+    for (told, shown) in cases {
+        client.line(&create("{}"));
+        client.failed(ErrorCode::Unsupported, told);
+        assert_eq!(client.error("SESSION_CREATE_FAILED")["payload"]["message"], shown);
+    }
 }
 
 #[test]

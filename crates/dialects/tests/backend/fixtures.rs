@@ -2,7 +2,7 @@
 
 use agentwire_dialects::agent::Exit;
 use agentwire_dialects::claude::render::{Options, Renderer};
-use agentwire_protocol::event::RequestKind;
+use agentwire_protocol::event::{RequestKind, RequestRaised};
 use agentwire_protocol::{Event, EventKind};
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ fn every_agent_speaks_through_it() {
                 let event = Event::from_json(&line).expect("an event");
                 let mut expected = Vec::new();
                 renderer.event(&event, &mut |message| {
+                    // A lone surrogate would make the frame unreadable.
+                    let message = agentwire_dialects::json::without_lone_surrogates(message);
                     expected.push(format!(
                         r#"{{"type":"sdk.message","session_id":"{SESSION}","payload":{message}}}"#
                     ));
@@ -64,6 +66,9 @@ fn check(client: &mut Client, event: &Event<'_>, rest: &[String], name: &str) ->
                 _ => ("tool_name", "tool_input"),
             };
             assert!(payload[text].is_string() && payload[object].is_object(), "{name}: {payload}");
+            if request.kind == RequestKind::Permission {
+                check_shown(request, &payload["tool_input"], name);
+            }
             1
         }
         EventKind::SessionEnded(_) => {
@@ -74,5 +79,23 @@ fn check(client: &mut Client, event: &Event<'_>, rest: &[String], name: &str) ->
             assert!(kinds.is_empty(), "{name}: {rest:?}");
             0
         }
+    }
+}
+
+/// Whoever is asked sees all that is asked for.
+fn check_shown(request: &RequestRaised<'_>, shown: &Value, name: &str) {
+    let asked: Option<Value> = request.input.as_ref().map(|input| input.read().expect("JSON"));
+    for (field, value) in asked.iter().filter_map(Value::as_object).flatten() {
+        let is_shown = shown[field] == *value || value.is_null();
+        // A command in words is shown as one line.
+        assert!(is_shown || (field == "command" && value.is_array()), "{name}: {field} of {shown}");
+    }
+    match name {
+        "edge-permission-for-other-input" => assert_eq!(shown["command"], "rm -rf ~"),
+        "real-write-nofs-allow" => {
+            assert_eq!(shown["file_path"], "/workspace/project/new.txt");
+            assert_eq!(shown["content"], "alpha\nbeta\n");
+        }
+        _ => {}
     }
 }

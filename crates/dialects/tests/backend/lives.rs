@@ -1,10 +1,12 @@
 //! Prompts, interrupts and ends of sessions.
 
+use agentwire_dialects::backend::Backend;
+use agentwire_dialects::front::{Effect, Front as _, Outbox, Reply};
 use agentwire_protocol::event::{SessionEndReason, SessionEnded};
-use agentwire_protocol::{Command, ErrorCode, Prompt, Text};
+use agentwire_protocol::{AgentType, Command, ErrorCode, Prompt, SessionId, SessionSummary, Text};
 use serde_json::{Value, json};
 
-use crate::client::{Client, SESSION};
+use crate::client::{Client, SESSION, summary};
 
 fn send(client: &mut Client, id: &str, message: &str) {
     client.say("session.send", id, &json!({ "message": message }).to_string());
@@ -32,10 +34,56 @@ fn a_prompt_is_answered_by_messages_alone() {
 }
 
 #[test]
+fn with_checkpoints_prompts_are_said_back_with_their_ids() {
+    let mut client = Client::with_options(r#"{"enable_file_checkpointing":true}"#);
+    let replay = |client: &mut Client, text: &str, uuid: Option<String>| {
+        let payload = client.frame()["payload"].clone();
+        assert_eq!(payload["message"], json!({ "role": "user", "content": text }));
+        let named = payload["uuid"].as_str().map(str::to_owned);
+        assert!(payload["isReplay"] == true && named.is_some(), "{payload}");
+        assert!(uuid.is_none() || uuid == named);
+    };
+    replay(&mut client, "hi", None);
+    send(&mut client, "s", "more");
+    let Command::Prompt(prompt) = client.command() else { panic!("no prompt") };
+    client.silent();
+    client.done("{}");
+    replay(&mut client, "more", prompt.message_id);
+    over(&mut client);
+    send(&mut client, "s", "again");
+    let uuid = client.start_of().prompt.expect("a prompt").message_id;
+    client.started(4);
+    replay(&mut client, "again", uuid);
+}
+
+#[test]
+fn what_a_message_does_not_have_is_refused_by_name() {
+    let mut client = Client::with_session();
+    client.say("session.send", "s", r#"{"message":"x","images":[]}"#);
+    let error = client.error("INVALID_MESSAGE");
+    assert!(error["payload"]["message"].as_str().expect("words").contains("images"), "{error}");
+    client.say("query.call", "q", r#"{"method":"accountInfo","arg":[]}"#);
+    client.error("INVALID_MESSAGE");
+}
+
+#[test]
+fn what_waits_is_bounded_in_bytes() {
+    let mut client = Client::with_session();
+    over(&mut client);
+    send(&mut client, "s1", "again");
+    let long = "x".repeat(9 << 20);
+    send(&mut client, "s2", &long);
+    send(&mut client, "s3", &long);
+    assert_eq!(client.error("SDK_ERROR")["id"], "s3");
+    client.started(4);
+    client.done("{}");
+}
+
+#[test]
 fn an_interrupt_is_told() {
     let mut client = Client::with_session();
     client.say("session.interrupt", "i", "{}");
-    assert_eq!(client.command(), Command::Interrupt);
+    assert_eq!(client.command(), Command::Interrupt { cancel_queued: false });
     client.done("{}");
     is(&client.frame(), "session.interrupted", "i");
     // Nothing is left to interrupt.
@@ -101,8 +149,9 @@ fn an_agent_that_dies_is_an_error_of_its_session() {
 
 #[test]
 fn a_session_that_is_over_goes_on_with_the_next_prompt() {
-    let servers = r#"{"s":{"command":"a","env":{"KEY":"secret"}}}"#;
-    let mut client = Client::with_options(&format!(r#"{{"model":"m","mcp_servers":{servers}}}"#));
+    let carried =
+        r#""mcp_servers":{"s":{"command":"a","env":{"KEY":"secret"}}},"hooks":{"Stop":[{}]}"#;
+    let mut client = Client::with_options(&format!(r#"{{"model":"m",{carried}}}"#));
     over(&mut client);
     send(&mut client, "s1", "again");
     let new = client.start_of();
@@ -112,7 +161,10 @@ fn a_session_that_is_over_goes_on_with_the_next_prompt() {
     let config = serde_json::to_value(&new.config).expect("JSON");
     assert_eq!(
         config,
-        json!({ "mcpServers": { "s": { "command": "a", "env": { "KEY": "secret" } } } })
+        json!({
+            "mcpServers": { "s": { "command": "a", "env": { "KEY": "secret" } } },
+            "hooks": { "Stop": [{}] },
+        })
     );
     // What comes meanwhile waits.
     send(&mut client, "s2", "and again");
@@ -121,7 +173,7 @@ fn a_session_that_is_over_goes_on_with_the_next_prompt() {
     client.started(9);
     assert_eq!(client.command(), Command::Prompt(Prompt::text("and again")));
     client.done("{}");
-    assert_eq!(client.command(), Command::Interrupt);
+    assert_eq!(client.command(), Command::Interrupt { cancel_queued: false });
     client.done("{}");
     is(&client.frame(), "session.interrupted", "i");
 }
@@ -162,4 +214,25 @@ fn a_method_of_a_session_that_is_over_fails() {
     let payload = client.frame()["payload"].clone();
     assert_eq!(payload["success"], false);
     assert!(payload["error"].as_str().expect("words").contains("session.send"), "{payload}");
+}
+
+#[test]
+fn of_sessions_that_are_over_the_last_are_kept() {
+    let (mut front, mut out) = (Backend::new(AgentType::Demo), Outbox::default());
+    for number in 0..1030 {
+        front.on_line(br#"{"type":"session.create","payload":{"prompt":""}}"#, &mut out);
+        let Some(Effect::Ask(call, _)) = out.take().pop() else { panic!("no session is started") };
+        let id = SessionId::from(format!("s{number}"));
+        let session = Box::new(SessionSummary { id: id.clone(), ..summary() });
+        front.on_reply(call, Ok(Reply::Started { session, after: 0 }), &mut out);
+        front.on_end(&id, &mut out);
+        out.take();
+    }
+    let mut goes_on = |id: &str| {
+        let send =
+            json!({ "type": "session.send", "session_id": id, "payload": { "message": "x" } });
+        front.on_line(send.to_string().as_bytes(), &mut out);
+        matches!(out.take().as_slice(), [Effect::Ask(..)])
+    };
+    assert!(!goes_on("s5") && goes_on("s6") && goes_on("s1029"));
 }

@@ -27,6 +27,7 @@ fn result(client: &mut Client) -> Value {
 #[test]
 fn eight_methods_are_commands() {
     let change = Configure::default();
+    let no_model = Command::Configure(Configure { model: Some(None), ..change.clone() });
     let rewind = |dry_run| Command::Rewind { message_id: "u".to_owned(), dry_run };
     let cases = [
         ("supportedModels", "[]", query("supportedModels", &[])),
@@ -36,10 +37,10 @@ fn eight_methods_are_commands() {
         (
             "setModel",
             r#"["m"]"#,
-            Command::Configure(Configure { model: Some("m".into()), ..change.clone() }),
+            Command::Configure(Configure { model: Some(Some("m".into())), ..change.clone() }),
         ),
-        ("setModel", "[null]", query("setModel", &["null"])),
-        ("setModel", "[]", query("setModel", &[])),
+        ("setModel", "[null]", no_model.clone()),
+        ("setModel", "[]", no_model),
         (
             "setPermissionMode",
             r#"["plan"]"#,
@@ -51,9 +52,13 @@ fn eight_methods_are_commands() {
         (
             "setMaxThinkingTokens",
             "[7]",
-            Command::Configure(Configure { max_thinking_tokens: Some(7), ..change }),
+            Command::Configure(Configure { max_thinking_tokens: Some(Some(7)), ..change.clone() }),
         ),
-        ("setMaxThinkingTokens", "[null]", query("setMaxThinkingTokens", &["null"])),
+        (
+            "setMaxThinkingTokens",
+            "[null]",
+            Command::Configure(Configure { max_thinking_tokens: Some(None), ..change }),
+        ),
         ("rewindFiles", r#"["u"]"#, rewind(false)),
         ("rewindFiles", r#"["u",{"dryRun":true}]"#, rewind(true)),
         ("rewindFiles", r#"["u",{"dry_run":true}]"#, rewind(true)),

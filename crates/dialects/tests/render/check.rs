@@ -43,7 +43,8 @@ impl Checker {
         assert!(parts == [8, 4, 4, 4, 12] && self.uuids.insert(uuid.to_owned()), "{line}");
         let session_id = message["session_id"].as_str().expect(line);
         assert_eq!(self.session_id.get_or_insert(session_id.to_owned()), session_id);
-        let nulls = ["parent_tool_use_id", "stop_reason", "stop_sequence", "error_status"];
+        let nulls =
+            ["parent_tool_use_id", "stop_reason", "stop_sequence", "error_status", "status"];
         for part in [&message, &message["message"], &message["event"]] {
             for (key, value) in part.as_object().into_iter().flatten() {
                 assert!(!value.is_null() || nulls.contains(&&**key), "{key} is null: {line}");
@@ -85,7 +86,7 @@ impl Checker {
         for server in message["mcp_servers"].as_array().expect(line) {
             assert!(server["name"].is_string() && server["status"].is_string(), "{line}");
         }
-        let modes = ["default", "acceptEdits", "bypassPermissions", "plan", "dontAsk"];
+        let modes = ["default", "acceptEdits", "bypassPermissions", "plan", "dontAsk", "auto"];
         assert!(modes.contains(&message["permissionMode"].as_str().expect(line)), "{line}");
         assert_eq!(message["claude_code_version"], "2.1.325");
     }

@@ -82,6 +82,11 @@ fn brief(line: &str) -> String {
     }
     fields
         .retain(|_, value| !value.is_null() && *value != Value::Array(Vec::new()) && *value != *"");
+    if let Some(usage) = fields.get_mut("usage").and_then(Value::as_object_mut) {
+        for known in ["server_tool_use", "service_tier"] {
+            usage.remove(known);
+        }
+    }
     if let Some(inner) = fields.get_mut("message").and_then(Value::as_object_mut) {
         for known in ["type", "role", "stop_reason", "stop_sequence", "usage"] {
             inner.remove(known);
@@ -155,7 +160,8 @@ fn passes(line: &str, partial: bool) -> Option<String> {
     let is_control = kind.starts_with("control_") || kind.starts_with("callback.");
     let is_state = word("subtype") == "session_state_changed";
     let is_control = is_control || is_state || kind == "keep_alive";
-    let is_piece = kind == "stream_event" && !partial;
+    let is_request = word("subtype") == "status" && word("status") == "requesting";
+    let is_piece = (kind == "stream_event" || is_request) && !partial;
     (!is_control && !is_piece).then_some(line)
 }
 

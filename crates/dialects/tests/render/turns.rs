@@ -1,6 +1,6 @@
 //! Turns that no recording shows, told event by event.
 
-use agentwire_dialects::claude::render::{LastResult, Options, Renderer, VERSION};
+use agentwire_dialects::claude::render::{Options, Renderer, VERSION};
 use agentwire_protocol::Event;
 use serde_json::{Value, json};
 
@@ -63,8 +63,7 @@ fn a_turn_that_claude_never_heard_of_has_both_bounds() {
     assert_eq!(lines[0]["mcp_servers"], json!([{"name":"db","status":"pending"}]));
     assert_eq!(lines[1]["errors"], json!(["the session has spent $2 of $1"]));
     assert_eq!(lines[1]["duration_ms"], 1000);
-    let last = LastResult { is_error: true, text: "the session has spent $2 of $1".to_owned() };
-    assert_eq!(renderer.last_result(), Some(last));
+    assert_eq!(renderer.last_is_error(), Some(true));
 }
 
 /// Claude dies in mid-turn: its lines pass, the result is ours and names the session as Claude did.
@@ -103,8 +102,7 @@ fn a_result_of_claudes_is_not_said_twice() {
     let mut renderer = Renderer::new(Options::default());
     let lines = render(&mut renderer, &turn);
     assert_eq!(lines, [result]);
-    let last = LastResult { is_error: true, text: "a\nb".to_owned() };
-    assert_eq!(renderer.last_result(), Some(last));
+    assert_eq!(renderer.last_is_error(), Some(true));
     // The next turn is bounded anew.
     assert_eq!(
         kinds(&render(
@@ -188,7 +186,7 @@ fn a_failed_model_is_told_as_claude_tells_it() {
     assert_eq!(lines[2]["is_error"], true);
     assert_eq!(lines[2]["result"], "slow down");
     assert_eq!(lines[2]["terminal_reason"], "api_error");
-    assert!(renderer.last_result().is_some_and(|last| last.is_error));
+    assert_eq!(renderer.last_is_error(), Some(true));
 }
 
 /// A subagent that no call spawned is told as a `Task`, and all it says names that call.
@@ -210,15 +208,20 @@ fn a_subagent_is_a_call_of_its_parent() {
             json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
         ],
     );
-    assert_eq!(kinds(&lines), ["system/init", "assistant", "assistant", "user", "result/success"]);
+    assert_eq!(
+        kinds(&lines),
+        ["system/init", "assistant", "user", "assistant", "user", "result/success"]
+    );
     let call = &lines[1]["message"]["content"][0];
     assert_eq!(call["name"], "Task");
     assert_eq!(call["input"]["subagent_type"], "Explore");
     assert_eq!(lines[1]["parent_tool_use_id"], Value::Null);
     assert_eq!(lines[2]["parent_tool_use_id"], "sub-1");
-    assert_eq!(lines[3]["parent_tool_use_id"], Value::Null);
-    assert_eq!(lines[3]["message"]["content"][0]["tool_use_id"], "sub-1");
-    assert_eq!(lines[3]["message"]["content"][0]["content"], "it is there");
+    assert_eq!(lines[2]["message"]["content"][0]["text"], "look");
+    assert_eq!(lines[3]["parent_tool_use_id"], "sub-1");
+    assert_eq!(lines[4]["parent_tool_use_id"], Value::Null);
+    assert_eq!(lines[4]["message"]["content"][0]["tool_use_id"], "sub-1");
+    assert_eq!(lines[4]["message"]["content"][0]["content"], "it is there");
 }
 
 /// Totals run over the session as Claude's do, and cached input is counted beside the rest.
@@ -255,9 +258,190 @@ fn init_tells_what_is_then_valid() {
         json!({"type":"statusChanged","status":"commands","details":[{"name":"help"},"init"]}),
     ];
     let events = [vec![started("codex")], changes.to_vec(), turn.to_vec()].concat();
-    let init = &render(&mut Renderer::new(Options::default()), &events)[0];
+    let lines = render(&mut Renderer::new(Options::default()), &events);
+    let init = lines.iter().find(|line| line["subtype"] == "init").expect("an init");
     assert_eq!(init["model"], "m-2");
     assert_eq!(init["permissionMode"], "plan");
     assert_eq!(init["mcp_servers"], json!([{"name":"db","status":"connected"}]));
     assert_eq!(init["slash_commands"], json!(["help", "init"]));
+}
+
+/// What Claude's own results counted is not lost in one that we add.
+#[test]
+fn a_result_of_ours_goes_on_from_claudes_totals() {
+    let result = json!({"type":"result","subtype":"success","is_error":false,"session_id":"c-1"});
+    let mut renderer = Renderer::new(Options::default());
+    let lines = render(
+        &mut renderer,
+        &[
+            started("claude"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            json!({"type":"turnCompleted","turnNumber":1,"costUsd":0.5,"native":native(&result),
+                "usage":{"inputTokens":10,"outputTokens":2,"totalTokens":12}}),
+            json!({"type":"turnStarted","turnNumber":2}),
+            json!({"type":"turnFailed","turnNumber":2,"error":"gone","reason":"died"}),
+        ],
+    );
+    let ours = lines.last().expect("a result");
+    assert_eq!(ours["total_cost_usd"], 0.5);
+    assert_eq!(ours["modelUsage"]["m-1"]["inputTokens"], 10);
+}
+
+/// What is asked for replaces what was told of a call before; a refused call is listed with it.
+#[test]
+fn a_call_is_what_was_asked_for() {
+    let mut renderer = Renderer::new(Options::default());
+    let lines = render(
+        &mut renderer,
+        &[
+            started("acp"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            json!({"type":"toolStarted","toolId":"t1","toolName":"shell","kind":"execute","title":"ls -la"}),
+            json!({"type":"requestRaised","requestId":"r1","kind":"permission","inputDigest":"",
+                "toolName":"shell","toolUseId":"t1","title":"ls -la","input":{"command":"rm -rf ~"}}),
+            json!({"type":"toolFailed","toolId":"t1","error":"no","reason":"denied"}),
+            json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
+        ],
+    );
+    assert_eq!(lines[1]["message"]["content"][0]["input"], json!({"command":"ls -la"}));
+    let denials = &lines.last().expect("a result")["permission_denials"];
+    assert_eq!(denials[0]["tool_input"], json!({"command":"rm -rf ~"}));
+}
+
+/// A plan in the midst of an answer cuts neither the answer nor the count of messages.
+#[test]
+fn an_answer_goes_on_after_a_plan() {
+    for block in [json!({}), json!({"blockId":"b"})] {
+        let chunk = |text: &str, is_complete: bool| {
+            let mut chunk = json!({"type":"textChunk","content":text,"isComplete":is_complete});
+            chunk["blockId"] = block["blockId"].clone();
+            chunk
+        };
+        let plan = json!({"type":"planUpdated","entries":[{"content":"a","status":"pending"}]});
+        let tool = json!({"type":"toolStarted","toolId":"t","toolName":"x","arguments":{}});
+        let events = [
+            started("acp"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            chunk("before", true),
+            tool,
+            json!({"type":"toolCompleted","toolId":"t","success":true}),
+            chunk("one ", false),
+            plan,
+            chunk("two", true),
+            json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
+        ];
+        let lines = render(&mut Renderer::new(Options::default()), &events);
+        let result = lines.last().expect("a result");
+        assert_eq!((&result["result"], &result["num_turns"]), (&"one two".into(), &2.into()));
+    }
+}
+
+/// Of a block without end no more than some is held, and no line is longer.
+#[test]
+fn a_long_block_is_told_in_parts() {
+    let piece = "x".repeat(1 << 20);
+    let mut events = vec![started("acp"), json!({"type":"turnStarted","turnNumber":1})];
+    let chunk = json!({"type":"textChunk","content":piece,"isComplete":false});
+    events.extend(std::iter::repeat_n(chunk, 20));
+    events.push(json!({"type":"turnCompleted","turnNumber":1,"usage":{}}));
+    let lines = render(&mut Renderer::new(Options::default()), &events);
+    let said = lines.iter().filter_map(|line| line["message"]["content"][0]["text"].as_str());
+    let said: Vec<usize> = said.map(str::len).collect();
+    assert_eq!(said, [8 << 20, 8 << 20, 4 << 20]);
+    assert!(lines.iter().all(|line| line.to_string().len() < 9 << 20));
+}
+
+/// A prompt that never became a turn is one that failed, between others.
+#[test]
+fn a_refused_prompt_has_both_bounds() {
+    let mut renderer = Renderer::new(Options::default());
+    let turn = [
+        started("codex"),
+        json!({"type":"turnStarted","turnNumber":1}),
+        json!({"type":"turnCompleted","turnNumber":1,"costUsd":0.25,"usage":{}}),
+    ];
+    let mut lines = render(&mut renderer, &turn);
+    for _ in 0..2 {
+        renderer.refused("s-1", "too long", &mut |line| {
+            lines.push(serde_json::from_str(line).expect("JSON"));
+        });
+    }
+    let mut checker = Checker::default();
+    lines.iter().for_each(|line| checker.line(&line.to_string()));
+    checker.end(3, "refused");
+    let last = lines.last().expect("a result");
+    assert_eq!(last["errors"], json!(["too long"]));
+    assert_eq!(last["total_cost_usd"], 0.25);
+    assert_eq!(renderer.last_is_error(), Some(true));
+}
+
+/// Questions, modes, retries, compactions and the end of a background agent, as Claude tells them.
+#[test]
+fn what_happens_beside_the_answer_is_told() {
+    let background = |mut event: Value| {
+        event["agentId"] = json!("bg-1");
+        event["parentAgentId"] = json!("main");
+        event
+    };
+    let lines = render(
+        &mut Renderer::new(Options { partial: true }),
+        &[
+            started("codex"),
+            json!({"type":"requestRaised","requestId":"m1","kind":"mcp","inputDigest":"","name":"db"}),
+            json!({"type":"turnStarted","turnNumber":1}),
+            json!({"type":"requestRaised","requestId":"q1","kind":"question","inputDigest":"",
+                "questions":[{"question":"Tea?"}]}),
+            json!({"type":"requestSettled","requestId":"q1","outcome":"answered","by":"client"}),
+            json!({"type":"statusChanged","status":"mode","message":"auto"}),
+            json!({"type":"error","message":"again","willRetry":true}),
+            json!({"type":"statusChanged","status":"compacted"}),
+            background(json!({"type":"agentSpawned","name":"a","background":true})),
+            background(json!({"type":"textChunk","content":"x","isComplete":true})),
+            background(json!({"type":"agentFinished","outcome":"completed","result":"4"})),
+            json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
+        ],
+    );
+    let mut checker = Checker::default();
+    lines.iter().for_each(|line| checker.line(&line.to_string()));
+    checker.end(1, "beside");
+    let pieces = lines.iter().filter(|line| line["type"] == "stream_event");
+    assert!(pieces.clone().all(|piece| piece["parent_tool_use_id"].is_null()));
+    assert_eq!(lines[0]["mcp_servers"], json!([{"name":"db","status":"connected"}]));
+    let find = |name: &str| {
+        let found = lines.iter().find(|line| line["subtype"] == name);
+        found.unwrap_or_else(|| panic!("no {name}"))
+    };
+    let asked =
+        lines.iter().find(|line| line["message"]["content"][0]["name"] == "AskUserQuestion");
+    let asked = &asked.expect("a call")["message"]["content"][0];
+    assert_eq!(
+        (&asked["id"], &asked["input"]["questions"][0]["question"]),
+        (&"q1".into(), &"Tea?".into())
+    );
+    assert_eq!(find("status")["permissionMode"], "auto");
+    assert_eq!(find("api_retry")["attempt"], 1);
+    assert!(lines.iter().any(|line| line["compact_result"] == "success"));
+    let told = find("task_notification");
+    assert_eq!((&told["summary"], &told["status"]), (&"4".into(), &"completed".into()));
+    let usage = &find("success")["usage"];
+    assert_eq!(
+        (&usage["service_tier"], &usage["server_tool_use"]["web_search_requests"]),
+        (&"standard".into(), &0.into())
+    );
+}
+
+/// A blank line that has lost its space is a line of both sides.
+#[test]
+fn a_blank_line_of_a_diff_is_kept() {
+    let lines = render(
+        &mut Renderer::new(Options::default()),
+        &[
+            started("codex"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            json!({"type":"fileChanged","filePath":"/a","changeType":"modified","diff":"@@ -1,3 +1,3 @@\n-a\n+b\n\n c\n\n"}),
+            json!({"type":"turnCompleted","turnNumber":1,"usage":{}}),
+        ],
+    );
+    let input = &lines[1]["message"]["content"][0]["input"];
+    assert_eq!((&input["old_string"], &input["new_string"]), (&"a\n\nc".into(), &"b\n\nc".into()));
 }

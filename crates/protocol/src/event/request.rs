@@ -57,6 +57,33 @@ pub struct RequestRaised<'a> {
     pub blocked_path: Option<Text<'a>>,
 }
 
+impl<'a> RequestRaised<'a> {
+    /// A request of which only this is known.
+    pub fn new(
+        request_id: impl Into<Text<'a>>,
+        kind: RequestKind,
+        input: Option<Json<'a>>,
+    ) -> Self {
+        Self {
+            request_id: request_id.into(),
+            kind,
+            input_digest: input_digest(input.as_ref()),
+            tool_name: None,
+            input,
+            tool_use_id: None,
+            questions: Vec::new(),
+            suggestions: None,
+            options: Vec::new(),
+            title: None,
+            message: None,
+            name: None,
+            callback_id: None,
+            schema: None,
+            blocked_path: None,
+        }
+    }
+}
+
 impl RequestRaised<'_> {
     /// A copy that borrows nothing.
     pub fn into_owned(self) -> RequestRaised<'static> {

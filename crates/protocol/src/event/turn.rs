@@ -71,6 +71,23 @@ pub struct TurnCompleted<'a> {
     pub denials: Option<Json<'a>>,
 }
 
+impl TurnCompleted<'_> {
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> TurnCompleted<'static> {
+        TurnCompleted {
+            turn_number: self.turn_number,
+            usage: self.usage,
+            duration_ms: self.duration_ms,
+            cost_usd: self.cost_usd,
+            models: self.models,
+            stop_reason: self.stop_reason.map(Text::into_owned),
+            result: self.result.map(Text::into_owned),
+            structured_output: self.structured_output.map(Json::into_owned),
+            denials: self.denials.map(Json::into_owned),
+        }
+    }
+}
+
 /// The turn ended in any other way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

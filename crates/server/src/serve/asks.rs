@@ -1,6 +1,6 @@
 //! What fronts ask of the hub.
 
-use agentwire_dialects::front::{Ask, Reply};
+use agentwire_dialects::front::Reply;
 use agentwire_protocol::{Call, GatewayError, NewSession, SessionId};
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
@@ -10,7 +10,8 @@ const PAGE_BYTES: usize = 8 << 20;
 
 /// A call that came back.
 pub(super) struct Answered {
-    pub(super) call: Call,
+    /// Whose; what the pump itself wants has none.
+    pub(super) call: Option<Call>,
     pub(super) reply: Result<Reply, GatewayError>,
     /// The session that it started.
     pub(super) started: Option<SessionHandle>,
@@ -20,7 +21,7 @@ pub(super) struct Answered {
 
 /// Waits for a session's reply.
 pub(super) async fn command(
-    call: Call,
+    call: Option<Call>,
     session: SessionId,
     answer: impl Future<Output = agentwire_sessions::session::Answered>,
 ) -> Answered {
@@ -29,30 +30,19 @@ pub(super) async fn command(
     Answered { call, reply, started: None, after: Some((session, answer.last_seq)) }
 }
 
-/// Asks the hub.
-pub(super) async fn other(hub: Hub, call: Call, ask: Ask) -> Answered {
-    let mut started = None;
-    let reply = match ask {
-        Ask::Start(new) => start(&hub, *new).await.map(|(handle, after)| {
+/// Starts a session.
+pub(super) async fn start(hub: Hub, call: Call, new: NewSession) -> Answered {
+    let (reply, started) = match begin(&hub, new).await {
+        Ok((handle, after)) => {
             let session = Box::new(handle.summary());
-            started = Some(handle);
-            Reply::Started { session, after }
-        }),
-        Ask::Session(id) => hub.summary(&id).await.map(|summary| Reply::Session(Box::new(summary))),
-        Ask::Sessions { limit } => {
-            let filter = Filter { limit: Some(limit), ..Filter::default() };
-            hub.sessions(filter).await.map(Reply::Sessions)
+            (Ok(Reply::Started { session, after }), Some(handle))
         }
-        Ask::Events { session, after, limit } => events(&hub, &session, after, limit).await,
-        Ask::Command(session, command) => match hub.session(&session) {
-            Ok(handle) => handle.send(command).await.map(Reply::Done),
-            Err(error) => Err(error),
-        },
+        Err(error) => (Err(error), None),
     };
-    Answered { call, reply, started, after: None }
+    Answered { started, ..answered(call, reply) }
 }
 
-async fn start(hub: &Hub, new: NewSession) -> Result<(SessionHandle, u64), GatewayError> {
+async fn begin(hub: &Hub, new: NewSession) -> Result<(SessionHandle, u64), GatewayError> {
     let after = match (&new.resume, new.fork) {
         (Some(id), false) => hub.summary(id).await?.last_seq,
         (Some(_), true) | (None, _) => 0,
@@ -60,8 +50,35 @@ async fn start(hub: &Hub, new: NewSession) -> Result<(SessionHandle, u64), Gatew
     Ok((hub.start(new).await?, after))
 }
 
+/// Looks a session up.
+pub(super) async fn session(hub: Hub, call: Call, id: SessionId) -> Answered {
+    let summary = hub.summary(&id).await;
+    answered(call, summary.map(|summary| Reply::Session(Box::new(summary))))
+}
+
+/// The newest sessions.
+pub(super) async fn sessions(hub: Hub, call: Call, limit: usize) -> Answered {
+    let filter = Filter { limit: Some(limit), ..Filter::default() };
+    answered(call, hub.sessions(filter).await.map(Reply::Sessions))
+}
+
+/// A page of events.
+pub(super) async fn events(
+    hub: Hub,
+    call: Call,
+    session: SessionId,
+    after: u64,
+    limit: usize,
+) -> Answered {
+    answered(call, page(&hub, &session, after, limit).await)
+}
+
+fn answered(call: Call, reply: Result<Reply, GatewayError>) -> Answered {
+    Answered { call: Some(call), reply, started: None, after: None }
+}
+
 /// A page of what is there; it waits for nothing.
-async fn events(
+async fn page(
     hub: &Hub,
     session: &SessionId,
     after: u64,

@@ -16,6 +16,8 @@ const AGAIN: Duration = Duration::from_millis(200);
 pub(super) enum Seen {
     Events(SessionId, Batch),
     End(SessionId),
+    /// Its events cannot be read; the session may go on all the same.
+    Lost(SessionId, StoreError),
 }
 
 /// The sessions that one client watches. Each has one batch at hand, and reads no further until that
@@ -36,7 +38,7 @@ struct Reader {
 struct Found {
     session: SessionId,
     reader: u64,
-    batch: Option<Batch>,
+    batch: Result<Option<Batch>, StoreError>,
 }
 
 impl Drop for Reader {
@@ -87,32 +89,30 @@ impl Follows {
             if self.readers.get(&session).is_none_or(|known| known.number != reader) {
                 continue;
             }
-            match batch {
-                Some(batch) => return Seen::Events(session, batch),
-                None => {
-                    self.readers.remove(&session);
-                    return Seen::End(session);
-                }
+            if !matches!(batch, Ok(Some(_))) {
+                self.readers.remove(&session);
             }
+            return match batch {
+                Ok(Some(batch)) => Seen::Events(session, batch),
+                Ok(None) => Seen::End(session),
+                Err(error) => Seen::Lost(session, error),
+            };
         }
     }
 }
 
 async fn read(session: SessionId, reader: u64, mut cursor: Cursor, finds: mpsc::Sender<Found>) {
     loop {
-        let batch = match cursor.next().await {
-            Ok(batch) => batch,
-            Err(error @ (StoreError::Busy(_) | StoreError::Full(_))) => {
-                tracing::debug!(%error, "events cannot be read yet");
-                tokio::time::sleep(AGAIN).await;
-                continue;
-            }
-            Err(error @ (StoreError::Conflict(_) | StoreError::Failed(_))) => {
-                tracing::error!(session = session.as_str(), %error, "events cannot be read");
-                None
-            }
-        };
-        let is_end = batch.is_none();
+        let batch = cursor.next().await;
+        if let Err(error @ (StoreError::Busy(_) | StoreError::Full(_))) = &batch {
+            tracing::debug!(%error, "events cannot be read yet");
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        }
+        if let Err(error) = &batch {
+            tracing::error!(session = session.as_str(), %error, "events cannot be read");
+        }
+        let is_end = !matches!(batch, Ok(Some(_)));
         let found = Found { session: session.clone(), reader, batch };
         if finds.send(found).await.is_err() || is_end {
             return;

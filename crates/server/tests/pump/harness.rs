@@ -75,7 +75,8 @@ impl Gateway {
             serve(&hub, connection, &mut front, Closing { linger }, stop).await
         });
         let (read, write) = tokio::io::split(ours);
-        Client { read: BufReader::new(read), write, served, stop: Some(stop), work: self.work() }
+        let (read, write) = (BufReader::new(read), Some(write));
+        Client { read, write, served, stop: Some(stop), work: self.work() }
     }
 
     pub(crate) async fn end(self) {
@@ -85,7 +86,8 @@ impl Gateway {
 
 pub(crate) struct Client {
     read: BufReader<ReadHalf<DuplexStream>>,
-    write: WriteHalf<DuplexStream>,
+    /// Nothing once it says no more.
+    write: Option<WriteHalf<DuplexStream>>,
     served: JoinHandle<u8>,
     stop: Option<oneshot::Sender<()>>,
     work: PathBuf,
@@ -93,8 +95,18 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn bytes(&mut self, bytes: &[u8]) {
-        let written = tokio::time::timeout(PATIENCE, self.write.write_all(bytes)).await;
+        let write = self.write.as_mut().expect("it speaks");
+        let written = tokio::time::timeout(PATIENCE, write.write_all(bytes)).await;
         written.expect("it listens").expect("it listens");
+    }
+
+    /// Says all this and then no more, while others go on.
+    pub(crate) fn pour(&mut self, text: String) {
+        let mut write = self.write.take().expect("it speaks");
+        tokio::spawn(async move {
+            write.write_all(text.as_bytes()).await.expect("it listens");
+            write.shutdown().await.expect("the wire closes");
+        });
     }
 
     pub(crate) async fn say(&mut self, frame: Value) {
@@ -139,7 +151,7 @@ impl Client {
 
     /// Says no more.
     pub(crate) async fn hang_up(&mut self) {
-        self.write.shutdown().await.expect("the wire closes");
+        self.write.take().expect("it speaks").shutdown().await.expect("the wire closes");
     }
 
     /// Tells the program to stop.

@@ -1,9 +1,9 @@
 //! What comes before what, and to whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agentwire_dialects::front::{Ask, Front, Outbox, Reply};
-use agentwire_protocol::{Call, Command, GatewayError, SessionId};
+use agentwire_protocol::{Call, Command, GatewayError, SessionId, Settlement};
 use serde_json::{Value, json};
 
 use crate::harness::Gateway;
@@ -131,5 +131,85 @@ async fn who_has_left_a_session_hears_no_more_of_it_but_replies() {
     assert_eq!(client.frame().await, json!({ "stopped": 1 }));
     client.hang_up().await;
     assert_eq!(client.rest().await, (Vec::<Value>::new(), 0));
+    gateway.end().await;
+}
+
+/// Asks something of a session with each event, and tells what came when.
+#[derive(Default)]
+struct Asking {
+    raised: bool,
+    is_told: bool,
+}
+
+impl Front for Asking {
+    fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
+        Leaver::default().on_line(line, out);
+    }
+
+    fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
+
+    fn on_reply(&mut self, _call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+        match reply {
+            Ok(Reply::Started { session, after }) => {
+                // Held until the whole turn is shown, which comes in one batch.
+                for _ in 0..100 {
+                    out.command(&session.id, Command::Settle(Settlement::allow("none")));
+                }
+                out.follow(&session.id, after);
+            }
+            _ => assert!(!self.raised || self.is_told, "a reply before what was asked"),
+        }
+    }
+
+    fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox) {
+        if event.contains("\"requestRaised\"") {
+            self.raised = true;
+            for _ in 0..10 {
+                out.command(session, Command::Settle(Settlement::allow("none")));
+            }
+        }
+        if event.contains("\"requestSettled\"") {
+            out.close(0);
+        }
+    }
+
+    fn on_pause(&mut self, session: &SessionId, out: &mut Outbox) {
+        if self.raised && !std::mem::replace(&mut self.is_told, true) {
+            out.command(session, Command::Stop);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_is_told_before_the_replies_that_follow_it() {
+    let gateway = Gateway::new().await;
+    let mut client = gateway.client_of(Asking::default(), None);
+    client
+        .say(json!({ "command": "start", "agentType": "claude", "prompt": "ASK",
+            "config": { "workingDirectory": gateway.work() } }))
+        .await;
+    assert_eq!(client.rest().await, (Vec::<Value>::new(), 0));
+    gateway.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_of_prompts_is_worked_off_and_then_the_session_ends() {
+    let gateway = Gateway::new().await;
+    let mut client = gateway.client();
+    let id = client.start("").await;
+    let prompts: Vec<String> = (0..2000)
+        .map(|number| {
+            json!({ "id": number, "command": "prompt", "sessionId": id, "prompt": "hello" })
+                .to_string()
+                + "\n"
+        })
+        .collect();
+    client.pour(prompts.concat());
+    let (frames, code) = client.rest().await;
+    let replies: BTreeSet<u64> = frames.iter().filter_map(|frame| frame["id"].as_u64()).collect();
+    assert!(replies.into_iter().eq(0..2000) && code == 0);
+    assert!(frames.iter().all(|frame| frame.get("error").is_none()));
+    let turns = frames.iter().filter(|frame| frame["type"] == "turnCompleted").count();
+    assert_eq!(turns, 2000);
     gateway.end().await;
 }

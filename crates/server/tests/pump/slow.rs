@@ -1,45 +1,74 @@
 //! A client that stops reading: it alone waits, what waits for it is bounded, and nothing is lost.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agentwire_dialects::front::{Front, Outbox, Reply};
+use agentwire_dialects::front::{Ask, Front, Outbox, Reply};
 use agentwire_dialects::unified::Unified;
 use agentwire_protocol::{Call, GatewayError, SessionId, SessionState};
 use serde_json::json;
+use tokio::sync::watch;
 
-use crate::harness::{Gateway, PATIENCE};
+use crate::harness::{Client, Gateway, PATIENCE};
 
 /// What may wait for a client: the pump's own limit, and the batch that was at hand.
 const BOUND: usize = 8 << 20;
 
-/// Counts the bytes of events that it was given.
-struct Counting(Unified, Arc<AtomicUsize>);
+/// How many calls may be open, and the one that was just read.
+const OPEN_CALLS: usize = 1025;
+
+/// Counts the bytes that it was given, and how many calls have no reply.
+struct Counting {
+    front: Unified,
+    given: Arc<AtomicUsize>,
+    open: watch::Sender<usize>,
+}
+
+impl Counting {
+    fn new() -> (Self, Arc<AtomicUsize>, watch::Receiver<usize>) {
+        let (given, (open, most)) = (Arc::default(), watch::channel(0));
+        (Self { front: Unified::default(), given: Arc::clone(&given), open }, given, most)
+    }
+}
 
 impl Front for Counting {
     fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
-        self.0.on_line(line, out);
+        self.open.send_modify(|open| *open += 1);
+        assert!(*self.open.borrow() <= OPEN_CALLS, "calls pile up");
+        if let Some(session) = line.strip_prefix(b"page ") {
+            let session = SessionId::from(str::from_utf8(session).expect("an id"));
+            out.ask(Ask::Events { session, after: 0, limit: 10_000 });
+            return;
+        }
+        self.front.on_line(line, out);
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
-        self.0.on_overlong(bytes, out);
+        self.front.on_overlong(bytes, out);
     }
 
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
-        self.0.on_reply(call, reply, out);
+        self.open.send_modify(|open| *open -= 1);
+        if let Ok(Reply::Events { events, .. }) = &reply {
+            let bytes: usize = events.iter().map(String::len).sum();
+            self.given.fetch_add(bytes, Ordering::Relaxed);
+            return out.say(format!("{{\"page\":{}}}", json!(events)));
+        }
+        self.front.on_reply(call, reply, out);
     }
 
     fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox) {
-        self.1.fetch_add(event.len(), Ordering::Relaxed);
-        self.0.on_event(session, event, out);
+        self.given.fetch_add(event.len(), Ordering::Relaxed);
+        self.front.on_event(session, event, out);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_stops_reading_slows_nobody_and_loses_nothing() {
     let gateway = Gateway::new().await;
-    let given = Arc::new(AtomicUsize::new(0));
-    let mut slow = gateway.client_of(Counting(Unified::default(), given.clone()), None);
+    let (front, given, _) = Counting::new();
+    let mut slow = gateway.client_of(front, None);
     let flood = slow.start("FLOOD").await;
 
     // Its agent goes on to the end of its turn, and so do all others.
@@ -77,5 +106,61 @@ async fn a_client_that_stops_reading_slows_nobody_and_loses_nothing() {
     assert_eq!(chars, 400 * 65536);
     slow.hang_up().await;
     assert_eq!(slow.rest().await.1, 0);
+    gateway.end().await;
+}
+
+/// A session whose agent has said more than its client takes.
+async fn flooded(gateway: &Gateway, client: &mut Client) -> String {
+    let id = client.start("FLOOD").await;
+    let session = gateway.hub.session(&SessionId::from(id.as_str())).expect("it runs");
+    let done =
+        session.until(|summary| summary.last_seq > 400 && summary.state == SessionState::Idle);
+    tokio::time::timeout(PATIENCE, done).await.expect("the agent goes on");
+    id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replies_that_wait_for_events_are_bounded_and_none_is_lost() {
+    let gateway = Gateway::new().await;
+    let (front, _, mut open) = Counting::new();
+    let mut client = gateway.client_of(front, None);
+    let id = flooded(&gateway, &mut client).await;
+    let commands: Vec<String> = (0..3000)
+        .map(|number| {
+            json!({ "id": number, "command": "interrupt", "sessionId": id }).to_string() + "\n"
+        })
+        .collect();
+    client.pour(commands.concat());
+    let piled = open.wait_for(|open| *open >= OPEN_CALLS - 1);
+    tokio::time::timeout(PATIENCE, piled).await.expect("they wait").expect("it runs");
+    let (frames, code) = client.rest().await;
+    let ids: BTreeSet<u64> = frames.iter().filter_map(|frame| frame["id"].as_u64()).collect();
+    assert!(ids.into_iter().eq(0..3000) && code == 0);
+    gateway.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_are_read_as_the_client_takes_them() {
+    let gateway = Gateway::new().await;
+    let mut other = gateway.client();
+    let id = flooded(&gateway, &mut other).await;
+    let (front, given, mut open) = Counting::new();
+    let mut client = gateway.client_of(front, None);
+    for _ in 0..40 {
+        client.bytes(format!("page {id}\n").as_bytes()).await;
+    }
+    let asked = open.wait_for(|open| *open < 40);
+    tokio::time::timeout(PATIENCE, asked).await.expect("a page is read").expect("it runs");
+    let first = client.line().await.expect("a page").len();
+    // The one that is being taken, and the next.
+    let waiting = given.load(Ordering::Relaxed);
+    assert!(waiting <= 2 * first, "{waiting} bytes wait for the client");
+    for _ in 1..40 {
+        assert_eq!(client.line().await.expect("a page").len(), first);
+    }
+    client.hang_up().await;
+    assert_eq!(client.rest().await.1, 0);
+    other.stop();
+    other.rest().await;
     gateway.end().await;
 }

@@ -39,6 +39,8 @@ pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
 /// A session that is to start.
 pub(super) struct Beginning {
     pub(super) record: Record,
+    /// What it runs with, of which the record has what is kept.
+    pub(super) config: SessionConfig,
     pub(super) origin: Origin,
     /// The session that it is a copy of, for readers.
     pub(super) forked_from: Option<String>,
@@ -49,24 +51,23 @@ impl Hub {
     pub(super) async fn beginning(&self, new: &NewSession) -> Result<Beginning, GatewayError> {
         let fork = new.fork;
         let Some(from) = &new.resume else {
-            let mut record = self.created(new, new.config.clone()).await?;
+            let (mut record, config) = self.created(new, new.config.clone()).await?;
             let native = new.native_resume.clone();
             // A copy has an id of its own, which the agent has yet to tell.
             record.summary.native_session_id = native.clone().filter(|_| !fork);
             let origin = Origin { resume: native.clone(), fork };
-            return Ok(Beginning { record, origin, forked_from: native.filter(|_| fork) });
+            let forked_from = native.filter(|_| fork);
+            return Ok(Beginning { record, config, origin, forked_from });
         };
         if !fork {
             return self.resumed(from, new).await;
         }
         let source = self.record(from).await?;
         let native = resumable(&source, new)?;
-        let mut config = source.config;
-        merge(&mut config, &new.config);
-        let mut record = self.created(new, config).await?;
+        let (mut record, config) = self.created(new, joined(&source.config, new)?).await?;
         record.summary.title = source.summary.title;
         let origin = Origin { resume: Some(native), fork };
-        Ok(Beginning { record, origin, forked_from: Some(from.as_str().to_owned()) })
+        Ok(Beginning { record, config, origin, forked_from: Some(from.as_str().to_owned()) })
     }
 
     /// The id of a new session: the one that is wanted, the one that the agent has it under already,
@@ -98,7 +99,7 @@ impl Hub {
         config: &SessionConfig,
     ) -> Result<(Option<Bridge>, BTreeMap<String, McpServer>), GatewayError> {
         let servers = config.mcp_servers.iter().flatten();
-        let hosted = servers.filter(|(_, server)| server.kind.as_deref() == Some("sdk"));
+        let hosted = servers.filter(|(_, server)| server.is_hosted());
         let hosted: Vec<String> = hosted.map(|(name, _)| name.clone()).collect();
         if hosted.is_empty() || dialect.capabilities().hosted_mcp {
             return Ok((None, BTreeMap::new()));
@@ -115,16 +116,14 @@ impl Hub {
         &self,
         new: &NewSession,
         mut config: SessionConfig,
-    ) -> Result<Record, GatewayError> {
+    ) -> Result<(Record, SessionConfig), GatewayError> {
         let id = self.new_id(new).await?;
-        let command = self.command(new.agent);
-        config.model = config.model.or(command.model);
-        config.driver = config.driver.or(command.driver);
+        self.fill_in(new.agent, &mut config);
         self.shared.settings.defaults.apply(&mut config);
         config.working_directory = Some(directory(config.working_directory.as_deref())?);
         let dialect = driver(new.agent, config.driver.as_deref())?;
         let now = clock::now();
-        Ok(Record {
+        let record = Record {
             summary: SessionSummary {
                 id,
                 agent_type: new.agent,
@@ -149,7 +148,15 @@ impl Hub {
             owner: self.owner_name(),
             config: config.kept(),
             open: Open::default(),
-        })
+        };
+        Ok((record, config))
+    }
+
+    /// What the settings say of the agent, where the session does not.
+    fn fill_in(&self, agent: AgentType, config: &mut SessionConfig) {
+        let command = self.command(agent);
+        config.model = config.model.take().or(command.model);
+        config.driver = config.driver.take().or(command.driver);
     }
 
     /// A session that goes on.
@@ -169,19 +176,25 @@ impl Hub {
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
         let native = resumable(&record, new)?;
-        merge(&mut record.config, &new.config);
-        self.shared.settings.defaults.apply(&mut record.config);
-        record.config.working_directory =
-            Some(directory(record.config.working_directory.as_deref())?);
+        let mut config = joined(&record.config, new)?;
+        if new.replaces_config {
+            self.fill_in(new.agent, &mut config);
+            record.summary.model = None;
+        }
+        self.shared.settings.defaults.apply(&mut config);
+        config.working_directory = Some(directory(config.working_directory.as_deref())?);
+        record.config = config.kept();
         record.owner = self.owner_name();
         let summary = &mut record.summary;
         summary.state = SessionState::Starting;
         summary.reason = None;
         summary.error = None;
-        summary.model = record.config.model.clone().or(summary.model.take());
-        summary.approval_mode = Some(record.config.approval_mode.unwrap_or_default());
+        summary.model = config.model.clone().or(summary.model.take());
+        summary.approval_mode = Some(config.approval_mode.unwrap_or_default());
+        summary.working_directory.clone_from(&config.working_directory);
+        summary.driver = Some(driver(new.agent, config.driver.as_deref())?.name().to_owned());
         let origin = Origin { resume: Some(native), fork: false };
-        Ok(Beginning { record, origin, forked_from: None })
+        Ok(Beginning { record, config, origin, forked_from: None })
     }
 }
 
@@ -227,16 +240,28 @@ fn directory(given: Option<&str>) -> Result<String, GatewayError> {
     })
 }
 
-/// What is given anew wins.
-fn merge(kept: &mut SessionConfig, given: &SessionConfig) {
-    let join = |kept: &SessionConfig, given: &SessionConfig| {
-        let mut fields = serde_json::to_value(kept).ok()?;
-        let given = serde_json::to_value(given).ok()?;
-        let (object, given) = (fields.as_object_mut()?, given.as_object()?);
-        object.extend(given.iter().map(|(name, value)| (name.clone(), value.clone())));
-        serde_json::from_value(fields).ok()
-    };
-    if let Some(joined) = join(kept, given) {
-        *kept = joined;
+/// What a session that was before runs with: what is given anew wins.
+fn joined(kept: &SessionConfig, new: &NewSession) -> Result<SessionConfig, GatewayError> {
+    let given = &new.config;
+    if new.replaces_config {
+        let directory = given.working_directory.clone().or(kept.working_directory.clone());
+        return Ok(SessionConfig { working_directory: directory, ..given.clone() });
     }
+    let join = || {
+        let mut fields = serde_json::to_value(kept)?;
+        let given = serde_json::to_value(given)?;
+        if let (Some(fields), Some(given)) = (fields.as_object_mut(), given.as_object()) {
+            fields.extend(given.clone());
+        }
+        serde_json::from_value(fields)
+    };
+    let mut joined: SessionConfig = join().map_err(|error: serde_json::Error| {
+        let message = format!("failed to join the options with those of the session: {error}");
+        GatewayError::new(ErrorCode::Internal, message)
+    })?;
+    // The two name one thing, and the agent's own name would win over a mode that is asked for now.
+    if given.approval_mode.is_some() || given.permission_mode.is_some() {
+        joined.permission_mode.clone_from(&given.permission_mode);
+    }
+    Ok(joined)
 }

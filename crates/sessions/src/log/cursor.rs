@@ -104,12 +104,15 @@ impl Cursor {
             }
             match &mut self.source {
                 Source::Here(live, progress) => {
-                    let Progress { last, ended } = *progress.borrow_and_update();
+                    let Progress { last, ended, is_whole } = *progress.borrow_and_update();
                     if last > self.position {
                         if let Some(batch) = live.after(self.position) {
                             return self.hand_out(batch).map(Some);
                         }
                         self.look(catch_up);
+                    } else if ended && !is_whole {
+                        // Whoever ran it failed; its end is told by whoever closes it.
+                        self.source = Source::Elsewhere(Elsewhere::now());
                     } else if ended || progress.changed().await.is_err() {
                         return Ok(None);
                     }

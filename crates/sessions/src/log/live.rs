@@ -33,7 +33,10 @@ pub(super) struct Live {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     pub(super) last: u64,
+    /// No more events come from here.
     pub(super) ended: bool,
+    /// The last of them is the session's end.
+    pub(super) is_whole: bool,
 }
 
 /// The last batches of a session, without a gap.
@@ -59,7 +62,7 @@ impl Live {
         Self {
             session,
             under_way: AtomicBool::new(false),
-            progress: watch::Sender::new(Progress { last, ended: false }),
+            progress: watch::Sender::new(Progress { last, ended: false, is_whole: false }),
             tail: Mutex::default(),
         }
     }
@@ -71,6 +74,11 @@ impl Live {
         let batch = tail.batches.get(place)?;
         // If it begins later, those between are only in the store.
         batch.after(seq).filter(|batch| batch.first == seq + 1)
+    }
+
+    /// The session's end is durable.
+    pub(super) fn complete(&self) {
+        self.progress.send_modify(|progress| progress.is_whole = true);
     }
 
     /// No more events come.

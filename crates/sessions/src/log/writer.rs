@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{iter, mem};
 
-use agentwire_protocol::SessionId;
+use agentwire_protocol::{SessionId, SessionState};
 use tokio::sync::{oneshot, watch};
 
 use super::live::{Live, Tails};
@@ -245,6 +245,9 @@ impl Pending {
     fn publish(mut self, tails: &mut Tails) {
         if let Some(batch) = self.append.batch.take() {
             tails.publish(&self.live, batch);
+        }
+        if self.append.record.summary.state == SessionState::Ended {
+            self.live.complete();
         }
         self.resolve(Ok(()));
     }

@@ -24,6 +24,13 @@ pub enum SpawnError {
         /// What the system says.
         error: io::Error,
     },
+    /// A file that it is started with cannot be written.
+    File {
+        /// Its path.
+        file: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
     /// What must be there for any process could not be had: descriptors, processes, a keeper.
     Gateway(io::Error),
 }
@@ -41,7 +48,9 @@ impl SpawnError {
                     if unavailable { ErrorCode::AgentUnavailable } else { ErrorCode::StartFailed };
                 (error, code)
             }
-            Self::Directory { error, .. } => (error, ErrorCode::StartFailed),
+            Self::Directory { error, .. } | Self::File { error, .. } => {
+                (error, ErrorCode::StartFailed)
+            }
             Self::Gateway(error) => (error, ErrorCode::Internal),
         };
         match Errno::from_io_error(error) {
@@ -62,6 +71,9 @@ impl fmt::Display for SpawnError {
             Self::Directory { directory, error } => {
                 write!(f, "failed to work in {}: {error}", directory.display())
             }
+            Self::File { file, error } => {
+                write!(f, "failed to write {}: {error}", file.display())
+            }
             Self::Gateway(error) => write!(f, "failed to prepare a process: {error}"),
         }
     }
@@ -70,9 +82,10 @@ impl fmt::Display for SpawnError {
 impl std::error::Error for SpawnError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Program { error, .. } | Self::Directory { error, .. } | Self::Gateway(error) => {
-                Some(error)
-            }
+            Self::Program { error, .. }
+            | Self::Directory { error, .. }
+            | Self::File { error, .. }
+            | Self::Gateway(error) => Some(error),
         }
     }
 }
@@ -80,5 +93,26 @@ impl std::error::Error for SpawnError {
 impl From<SpawnError> for GatewayError {
     fn from(error: SpawnError) -> Self {
         Self::new(error.code(), error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_has_no_room_for_may_be_tried_again() {
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM] {
+            let error = || io::Error::from_raw_os_error(errno.raw_os_error());
+            let errors = [
+                SpawnError::Program { program: "a".into(), error: error() },
+                SpawnError::Directory { directory: "a".into(), error: error() },
+                SpawnError::File { file: "a".into(), error: error() },
+                SpawnError::Gateway(error()),
+            ];
+            for error in errors {
+                assert_eq!(error.code(), ErrorCode::Overloaded, "{error}");
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use agentwire_dialects::agent::{Launch, Stdin};
 use uuid::Uuid;
 
-use super::{Spawn, StdinPlan};
+use super::{Spawn, SpawnError, StdinPlan};
 
 /// The files of one process, in a private directory. Dropping it removes them: keep it until the
 /// process has ended.
@@ -33,32 +33,31 @@ impl LaunchFiles {
         files: &BTreeMap<String, String>,
         args: &mut [String],
         runtime_dir: &Path,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, SpawnError> {
         if files.is_empty() {
             return Ok(Self::default());
         }
-        let directory =
-            std::path::absolute(runtime_dir)?.join(format!("launch-{}", Uuid::new_v4()));
-        DirBuilder::new().mode(0o700).create(&directory)?;
+        let failed = |file: &Path| {
+            let file = file.to_owned();
+            move |error| SpawnError::File { file, error }
+        };
+        let unfit =
+            |path: &Path, why| failed(path)(io::Error::new(io::ErrorKind::InvalidInput, why));
+        let directory = std::path::absolute(runtime_dir).map_err(failed(runtime_dir))?;
+        let directory = directory.join(format!("launch-{}", Uuid::new_v4()));
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&directory).map_err(failed(&directory))?;
         // From here on a failure removes what was written.
         let written = Self { directory: Some(directory.clone()) };
         for (name, text) in files {
             if Path::new(name).file_name() != Some(name.as_ref()) {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    format!("failed to write the file {name:?}: not a plain name"),
-                ));
+                return Err(unfit(Path::new(name), "not a plain name"));
             }
             let path = directory.join(name);
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            file.write_all(text.as_bytes())?;
-            let path = path.to_str().ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    format!("failed to name {}: its path is not UTF-8", path.display()),
-                )
-            })?;
+            let mut options = OpenOptions::new();
+            let file = options.write(true).create_new(true).mode(0o600).open(&path);
+            file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed(&path))?;
+            let path = path.to_str().ok_or_else(|| unfit(&path, "its path is not UTF-8"))?;
             let mark = format!("{{file:{name}}}");
             for arg in args.iter_mut().filter(|arg| arg.contains(&mark)) {
                 *arg = arg.replace(&mark, path);
@@ -73,13 +72,17 @@ pub fn prepare(
     launch: &Launch,
     program: PathBuf,
     runtime_dir: &Path,
-) -> io::Result<(Spawn, LaunchFiles)> {
+) -> Result<(Spawn, LaunchFiles), SpawnError> {
     let mut args = launch.args.clone();
     let files = LaunchFiles::write(&launch.files, &mut args, runtime_dir)?;
     let directory = match &launch.working_directory {
-        Some(directory) => std::path::absolute(directory)?,
-        None => std::env::current_dir()?,
+        Some(directory) => std::path::absolute(directory),
+        None => std::env::current_dir(),
     };
+    let directory = directory.map_err(|error| {
+        let directory = launch.working_directory.clone().unwrap_or_default().into();
+        SpawnError::Directory { directory, error }
+    })?;
     let mut env = environment(&launch.env);
     // The inherited one says where the gateway is.
     if !launch.env.contains_key("PWD") {

@@ -1,5 +1,8 @@
 //! The agent's process: how it is started, and its three pipes.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +21,9 @@ use tokio::time::Instant;
 
 use super::book::Wanted;
 use super::stderr::Stderr;
-use crate::process::{Contain, Control, LaunchFiles, Output, StdinPlan, prepare, resolve};
+use crate::process::{
+    Contain, Control, LaunchFiles, Output, SpawnError, StdinPlan, prepare, resolve,
+};
 use crate::settings::{AgentCommand, Settings};
 
 /// How much is read at once.
@@ -131,9 +136,12 @@ impl Plan {
     /// Starts a process.
     pub(super) async fn start(&self, launch: Launch) -> Result<Running, GatewayError> {
         let program = self.program(&launch)?;
-        let failed = |error: &dyn std::fmt::Display| {
-            let message = format!("failed to start {}: {error}", program.display());
-            GatewayError::new(ErrorCode::StartFailed, message)
+        let failed = |error: SpawnError| match error.code() {
+            ErrorCode::Overloaded => {
+                let message = format!("{error}; too much runs at once, try again later");
+                GatewayError::new(ErrorCode::Overloaded, message)
+            }
+            _ => GatewayError::new(ErrorCode::StartFailed, error.to_string()),
         };
         let text = match &launch.stdin {
             Stdin::Text(text) => Some(text.clone()),
@@ -141,12 +149,11 @@ impl Plan {
         };
         let closes = launch.stdin != Stdin::Open;
         let runtime = self.settings.data_dir.join("run");
-        let (mut spawn, files) =
-            prepare(&launch, program.clone(), &runtime).map_err(|error| failed(&error))?;
+        let (mut spawn, files) = prepare(&launch, program, &runtime).map_err(failed)?;
         if closes && text.is_none() {
             spawn.stdin = StdinPlan::Null;
         }
-        let process = self.contain.spawn(spawn).await.map_err(|error| failed(&error))?;
+        let process = self.contain.spawn(spawn).await.map_err(failed)?;
         Ok(Running {
             stdin: process.stdin,
             outgoing: text.unwrap_or_default().into_bytes(),

@@ -1,7 +1,11 @@
 //! What is known of a session, derived from its events alone: state, usage, and what is open.
 
-use std::collections::BTreeMap;
+#[cfg(test)]
+mod tests;
 
+use std::collections::{BTreeMap, VecDeque};
+
+use agentwire_dialects::mcp;
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
     AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolKind, TurnOrigin,
@@ -23,10 +27,12 @@ pub(crate) struct Book {
     pub(crate) record: Record,
     /// Turns that earlier processes had: each translator counts from 1.
     turns_before: u64,
-    /// Prompts that were taken and have no turn yet.
-    promised: u64,
+    /// Prompts that were taken and have no turn yet, by their ids.
+    promised: VecDeque<String>,
     /// The agent takes several prompts into one turn.
     folds_prompts: bool,
+    /// It tells what becomes of each.
+    tells_fates: bool,
     is_ready: bool,
     is_silent: bool,
     /// Something waits for hooks that the gateway raised.
@@ -107,8 +113,9 @@ impl Book {
         Self {
             turns_before: record.summary.turns,
             record,
-            promised: 0,
+            promised: VecDeque::new(),
             folds_prompts,
+            tells_fates: false,
             is_ready: false,
             is_silent: false,
             is_hooked: false,
@@ -127,15 +134,20 @@ impl Book {
     }
 
     /// A prompt is given to the agent: work is to come.
-    pub(super) fn promise(&mut self) {
-        self.promised += 1;
+    pub(super) fn promise(&mut self, id: &str) {
+        self.promised.push_back(id.to_owned());
         self.refresh();
     }
 
-    /// The agent did not take it.
-    pub(super) fn take_back(&mut self) {
-        self.promised = self.promised.saturating_sub(1);
+    /// It is to come no longer: its turn has begun, or there will be none.
+    pub(super) fn keep_promise(&mut self, id: &str) {
+        self.promised.retain(|promised| promised != id);
         self.refresh();
+    }
+
+    /// Prompts that have no turn yet.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &String> {
+        self.promised.iter()
     }
 
     /// The process that starts must say that it opened that.
@@ -176,13 +188,15 @@ impl Book {
 
     /// Whether a turn runs or is to come.
     pub(super) fn is_busy(&self) -> bool {
-        self.promised > 0 || self.record.open.turn.is_some()
+        !self.promised.is_empty() || self.record.open.turn.is_some()
     }
 
     /// Whether silence would mean something: a turn runs and waits for nobody.
     pub(super) fn may_stall(&self) -> bool {
-        let waits = |request: &Raised| {
-            matches!(request.kind, RequestKind::Permission | RequestKind::Question)
+        let waits = |request: &Raised| match request.kind {
+            RequestKind::Permission | RequestKind::Question | RequestKind::Hook => true,
+            RequestKind::Mcp => request.input.as_ref().and_then(mcp::awaited).is_some(),
+            RequestKind::Other => false,
         };
         self.record.open.turn.is_some()
             && !self.is_silent
@@ -236,9 +250,10 @@ impl Book {
                 self.record.open.turn = Some(turn.turn_number);
                 self.record.summary.turns = self.record.summary.turns.max(turn.turn_number);
                 self.is_ready = true;
-                if turn.origin == TurnOrigin::Prompt {
-                    self.promised = self.promised.saturating_sub(1);
+                if turn.message_ids.is_empty() && turn.origin == TurnOrigin::Prompt {
+                    self.promised.pop_front();
                 }
+                turn.message_ids.iter().for_each(|id| self.keep_promise(&id.decode()));
                 if let Some(prompt) = &turn.prompt {
                     let prompt = prompt.to_string();
                     self.entitle(&prompt);
@@ -362,11 +377,15 @@ impl Book {
             Status::Model => summary.model = message.or(summary.model.take()),
             Status::Session => message.into_iter().for_each(|id| self.told(id)),
             Status::Title => summary.title = message.or(summary.title.take()),
+            Status::Prompted => self.prompt_over(status),
+            Status::Queue => match message.as_deref() {
+                Some("started") => self.tells_fates = true,
+                Some("completed" | "cancelled") => self.prompt_over(status),
+                Some(_) | None => {}
+            },
             Status::Working
             | Status::Idle
             | Status::Waiting
-            | Status::Prompted
-            | Status::Queue
             | Status::Compacting
             | Status::Compacted
             | Status::Retrying
@@ -381,6 +400,19 @@ impl Book {
             | Status::Suggestion
             | Status::Notice
             | Status::Warning => {}
+        }
+    }
+
+    /// A prompt joined a turn that runs, or there will be none for it.
+    fn prompt_over(&mut self, status: &StatusChanged<'_>) {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Details {
+            message_id: String,
+        }
+        let details = status.details.as_ref().and_then(|details| details.read::<Details>().ok());
+        if let Some(details) = details {
+            self.keep_promise(&details.message_id);
         }
     }
 
@@ -422,8 +454,9 @@ impl Book {
         }
         self.record.open.turn = None;
         self.running = Running::default();
-        if self.folds_prompts {
-            self.promised = 0;
+        // Which of them it took into the turn, an old version does not say.
+        if self.folds_prompts && !self.tells_fates {
+            self.promised.clear();
         }
     }
 
@@ -450,7 +483,7 @@ impl Book {
         } else if self.is_silent && self.record.open.turn.is_some() {
             SessionState::Stalled
         } else if self.record.open.turn.is_some()
-            || ((self.promised > 0 || self.is_hooked) && self.is_ready)
+            || ((!self.promised.is_empty() || self.is_hooked) && self.is_ready)
         {
             SessionState::Working
         } else if self.is_ready {

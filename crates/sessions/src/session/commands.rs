@@ -1,14 +1,19 @@
 //! What clients want of a session.
 
-use agentwire_dialects::agent::Exit;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agentwire_dialects::agent::{AgentDialect, Exit};
 use agentwire_protocol::event::{SessionEndReason, Status, StatusChanged, TurnFailure};
 use agentwire_protocol::session::PROMPT_LIMIT;
-use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, Text};
+use agentwire_protocol::{
+    AgentType, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, Text,
+};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::actor::{Actor, NOBODY};
-use super::core::Effect;
+use super::core::{Change, Effect};
 use super::hosted::MCP_MESSAGE;
 use crate::process::TreeSignal;
 
@@ -18,25 +23,22 @@ const OUTGOING_LIMIT: usize = 64 << 20;
 /// How many prompts may wait for their process.
 const PROMPT_QUEUE: usize = 1024;
 
-/// How many message ids are remembered without asking the store.
-const TAKEN_LIMIT: usize = 4096;
-
 impl Actor {
     /// Does what is wanted. An error is the reply; else the reply comes by an effect.
     pub(super) fn command(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
         if self.process.as_ref().is_some_and(|process| process.waiting() > OUTGOING_LIMIT)
-            && !matches!(command, Command::Interrupt | Command::Stop | Command::Finish)
+            && !matches!(command, Command::Interrupt { .. } | Command::Stop | Command::Finish)
         {
             let message = "the agent does not read what it is told; interrupt or stop it";
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
         }
         match command {
             Command::Prompt(prompt) => self.prompt(call, prompt),
-            Command::Interrupt => self.interrupt(call),
+            Command::Interrupt { cancel_queued } => self.interrupt(call, cancel_queued),
             Command::Stop => self.stop(call),
             Command::Finish => self.finish(call),
             Command::Settle(settlement) => self.settle(call, &settlement),
-            Command::Configure(change) => self.configure(call, &change),
+            Command::Configure(change) => self.configure(call, change),
             Command::Query { method, args } if self.bridge.is_some() && method == MCP_MESSAGE => {
                 self.server_says(call, &args)
             }
@@ -53,36 +55,34 @@ impl Actor {
 
     /// Takes a prompt. While a turn runs it waits for its end, unless `delivery` says otherwise.
     pub(super) fn prompt(&mut self, call: Call, mut prompt: Prompt) -> Result<(), GatewayError> {
-        if self.ending.is_some() {
-            return Err(GatewayError::new(ErrorCode::Conflict, "the session is being stopped"));
+        if self.ending.is_some() || self.is_alone {
+            return Err(GatewayError::new(ErrorCode::Conflict, "the session is being ended"));
         }
-        if prompt.text.is_empty() && prompt.images.is_empty() {
-            return Err(GatewayError::new(ErrorCode::InvalidMessage, "the prompt is empty"));
-        }
-        if prompt.text.len() > 4 * PROMPT_LIMIT * 64 {
-            let message = format!("the prompt has {} bytes, that is too many", prompt.text.len());
-            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
-        }
-        if prompt.content.is_some() && !self.plan.dialect.capabilities().content_blocks {
-            let what = "content blocks other than text and images in base64";
-            return Err(GatewayError::unsupported(self.plan.agent.as_str(), what));
-        }
-        match &prompt.message_id {
+        check_prompt(&prompt, self.plan.agent, self.plan.dialect)?;
+        let id = match &prompt.message_id {
             Some(id) if self.has_taken(id)? => {
-                self.core.effects.push(Effect::Reply(call, Ok(taken(id))));
+                let reply = serde_json::json!({ "messageId": id, "repeated": true });
+                self.core.effects.push(Effect::Reply(call, Ok(Json::of(&reply))));
                 return Ok(());
             }
-            Some(_) => {}
-            None => prompt.message_id = Some(Uuid::new_v4().to_string()),
-        }
+            Some(id) => id.clone(),
+            None => Uuid::new_v4().to_string(),
+        };
+        prompt.message_id = Some(id.clone());
         if let Some(reached) = self
             .limits
             .reached(&self.core.book)
             .filter(|_| self.core.book.record.open.turn.is_none() && !self.core.book.is_busy())
         {
-            return self.hold(call, prompt, reached);
+            self.hold(call, prompt, reached)?;
+        } else {
+            self.offer(call, prompt)?;
         }
-        self.offer(call, prompt)
+        // Only here: its key must be new.
+        self.keys.push((self.prompt_key(&id), String::new()));
+        let undurable = self.keys.len() + self.keys_in_flight();
+        self.taken.insert(id, undurable);
+        Ok(())
     }
 
     /// Gives a prompt to the agent.
@@ -93,27 +93,29 @@ impl Actor {
         }
         let text = prompt.text.clone();
         let id = prompt.message_id.clone().unwrap_or_default();
+        let capabilities = self.plan.dialect.capabilities();
+        // Where the agent has one queue for all, such a prompt may as well begin the next turn.
         let steers = prompt.delivery == Some(agentwire_protocol::command::Delivery::Steer)
-            && self.core.book.record.open.turn.is_some();
+            && self.core.book.record.open.turn.is_some()
+            && !capabilities.folds_prompts;
         let waits = self.core.book.is_busy();
         let before = self.core.effects.len();
         // The turn may begin within the command, and then keeps the promise.
         if !steers {
-            self.core.book.promise();
+            self.core.book.promise(&id);
         }
-        let taken = self.tape.command(call, &Command::Prompt(prompt), &mut self.core);
-        if taken.is_err() && !steers {
-            self.core.book.take_back();
+        let done = self.tape.command(call, &Command::Prompt(prompt), &mut self.core);
+        if done.is_err() && !steers {
+            self.core.book.keep_promise(&id);
         }
-        taken?;
+        done?;
         self.touch();
-        self.remember(&id);
-        name_message(self.core.effects.get_mut(before..).unwrap_or_default(), call, &id);
+        self.answer_with(before, call, &taken(&id));
         if !steers {
             self.core.book.entitle(&text);
         }
         if waits {
-            self.queued(&text, &id);
+            self.queued(&id);
         }
         if per_turn {
             self.prompts.push_back(text);
@@ -123,10 +125,9 @@ impl Actor {
     }
 
     /// Tells that a prompt waits.
-    pub(super) fn queued(&mut self, text: &str, id: &str) {
-        let details = Json::of(&serde_json::json!({ "messageId": id }));
-        let status = StatusChanged::new(Status::Queue).message(Text::from(text));
-        self.core.emit(status.details(details));
+    pub(super) fn queued(&mut self, id: &str) {
+        let status = StatusChanged::new(Status::Queue).message(Text::from("queued"));
+        self.core.emit(status.details(taken(id)));
     }
 
     fn has_taken(&mut self, id: &str) -> Result<bool, GatewayError> {
@@ -135,38 +136,52 @@ impl Actor {
         }
         let key = self.prompt_key(id);
         let found = self.log.store().remembered(&key);
-        found.map(|found| found.is_some()).map_err(|error| super::actor::storage(&error))
+        found.map(|found| found.is_some()).map_err(|error| super::commit::storage(&error))
     }
 
     fn prompt_key(&self, id: &str) -> String {
         format!("{}/prompt/{id}", self.core.book.record.summary.id)
     }
 
-    pub(super) fn remember(&mut self, id: &str) {
-        // A prompt that was held has its key.
-        if self.taken.contains(id) {
-            return;
-        }
-        if self.taken.len() >= TAKEN_LIMIT {
-            self.taken.clear();
-        }
-        self.taken.insert(id.to_owned());
-        self.keys.push((self.prompt_key(id), String::new()));
-    }
-
     /// Stops the turn. What it waits for is denied first: an agent may not heed the interrupt before.
-    fn interrupt(&mut self, call: Call) -> Result<(), GatewayError> {
+    fn interrupt(&mut self, call: Call, cancel_queued: bool) -> Result<(), GatewayError> {
         self.interrupt_hooks("the turn was interrupted");
         self.deny_all("the turn was interrupted");
         self.go_on();
+        let waiting: Vec<String> = self.core.book.waiting().cloned().collect();
+        let before = self.core.effects.len();
         // A denied limit has cut the turn off already.
-        if self.core.book.is_busy() && self.core.cut.is_none() {
-            self.tape.command(call, &Command::Interrupt, &mut self.core)?;
+        if self.core.book.is_busy() && (self.core.cut.is_none() || cancel_queued) {
+            self.tape.command(call, &Command::Interrupt { cancel_queued }, &mut self.core)?;
             self.escalate();
         } else {
             self.core.effects.push(Effect::Reply(call, Ok(nothing())));
         }
+        let mut fates = BTreeMap::new();
+        if cancel_queued {
+            self.prompts.clear();
+            // An agent with a queue of its own tells later what it has given up.
+            let is_asked = self.plan.dialect.capabilities().folds_prompts;
+            let still = |id: &String| self.core.book.waiting().any(|waiting| waiting == id);
+            let (cancelled, queued): (Vec<_>, Vec<_>) =
+                waiting.into_iter().partition(|id| is_asked || !still(id));
+            fates.extend([("cancelled", cancelled), ("stillQueued", queued)]);
+        } else {
+            fates.insert("stillQueued", waiting);
+        }
+        self.answer_with(before, call, &Json::of(&fates));
         Ok(())
+    }
+
+    /// Puts more into a reply that was given since.
+    fn answer_with(&mut self, since: usize, call: Call, answer: &Json<'static>) {
+        for effect in self.core.effects.iter_mut().skip(since) {
+            if let Effect::Reply(of, Ok(reply)) = effect
+                && *of == call
+            {
+                *reply = answer.clone();
+            }
+        }
     }
 
     /// Ends the session.
@@ -188,27 +203,25 @@ impl Actor {
             self.end(reason, None);
             return Ok(());
         }
-        if self.ending.is_none() {
-            self.ending = Some((reason, None));
-            let at = Instant::now() + self.plan.settings.timing.stop;
-            self.escalation = Some((at, TreeSignal::Terminate));
+        if !std::mem::replace(&mut self.is_stopping, true) {
+            let timing = &self.plan.settings.timing;
+            let (grace, signal) = match self.ending {
+                None => (timing.stop, TreeSignal::Terminate),
+                // Its stdin is closed: it hears signals only.
+                Some(_) => (Duration::ZERO, TreeSignal::Interrupt),
+            };
+            self.escalation = Some((Instant::now() + grace, signal));
+            if !matches!(self.ending, Some((SessionEndReason::Failed, _))) {
+                self.ending = Some((reason, None));
+            }
         }
         self.tape.command(call, &Command::Stop, &mut self.core)
     }
 
-    /// Ends the session once its work is done. An agent that takes several prompts into one turn knows
-    /// best when that is: it is told that no more come.
+    /// Ends the session once its work is done; until then rules answer what the agent asks.
     fn finish(&mut self, call: Call) -> Result<(), GatewayError> {
         self.is_alone = true;
         self.deny_alone();
-        if self.ending.is_some() {
-            self.core.effects.push(Effect::Reply(call, Ok(nothing())));
-            return Ok(());
-        }
-        if self.process.is_some() && self.plan.dialect.capabilities().folds_prompts {
-            self.ending = Some((SessionEndReason::Completed, None));
-            return self.tape.command(call, &Command::Finish, &mut self.core);
-        }
         self.core.effects.push(Effect::Reply(call, Ok(nothing())));
         Ok(())
     }
@@ -217,13 +230,39 @@ impl Actor {
     pub(super) fn end_if_done(&mut self) {
         let waits = !self.prompts.is_empty() || !self.held.is_empty();
         let is_done = !self.core.book.is_busy() && !waits && !self.core.hooks.hold_something();
-        if self.is_alone && is_done && self.ending.is_none() && !self.is_over {
+        if !self.is_alone || !is_done || self.ending.is_some() || self.is_over {
+            return;
+        }
+        // An agent that makes its own turns may have more to do than it was given, such as to wait for
+        // a task in the background: it ends by itself.
+        if self.process.is_some() && self.plan.dialect.capabilities().folds_prompts {
+            self.ending = Some((SessionEndReason::Completed, None));
+            let _ = self.tape.command(NOBODY, &Command::Finish, &mut self.core);
+        } else {
             let _ = self.stop(NOBODY);
         }
     }
 
-    fn configure(&mut self, call: Call, change: &Configure) -> Result<(), GatewayError> {
-        self.tape.command(call, &Command::Configure(change.clone()), &mut self.core)?;
+    fn configure(&mut self, call: Call, change: Configure) -> Result<(), GatewayError> {
+        let command = Command::Configure(change.clone());
+        self.core.changes.push(Change { call, change, is_taken: false });
+        let asked = self.tape.command(call, &command, &mut self.core);
+        if asked.is_err() {
+            self.core.changes.retain(|change| change.call != call);
+        }
+        asked?;
+        self.take_changes();
+        Ok(())
+    }
+
+    /// What the agent has taken holds from now on.
+    pub(super) fn take_changes(&mut self) {
+        let taken: Vec<Change> =
+            self.core.changes.extract_if(.., |change| change.is_taken).collect();
+        taken.iter().for_each(|taken| self.changed(&taken.change));
+    }
+
+    fn changed(&mut self, change: &Configure) {
         if let Some(mode) = change.approval_mode {
             self.policy.set_mode(mode);
             self.config.approval_mode = Some(mode);
@@ -235,17 +274,19 @@ impl Actor {
             self.config.permission_mode.clone_from(&change.permission_mode);
         }
         if let Some(model) = &change.model {
-            self.config.model = Some(model.clone());
+            self.config.model = model.clone().or_else(|| self.first.model.clone());
         }
         if let Some(tokens) = change.max_thinking_tokens {
-            self.config.max_thinking_tokens = Some(tokens);
+            self.config.max_thinking_tokens = tokens.or(self.first.max_thinking_tokens);
         }
         let record = &mut self.core.book.record;
         record.config = self.config.kept();
         record.summary.approval_mode = self.config.approval_mode;
-        record.summary.model = change.model.clone().or(record.summary.model.take());
+        // Which model it goes back to, the agent may know better.
+        if let Some(model) = change.model.clone().flatten() {
+            record.summary.model = Some(model);
+        }
         self.core.book.changed = true;
-        Ok(())
     }
 
     fn needs_process(&self) -> Result<(), GatewayError> {
@@ -262,15 +303,37 @@ impl Actor {
     }
 }
 
-/// The reply to a prompt names its message.
-fn name_message(effects: &mut [Effect], call: Call, id: &str) {
-    for effect in effects {
-        if let Effect::Reply(of, Ok(reply)) = effect
-            && *of == call
-        {
-            *reply = taken(id);
-        }
+/// Whether content asks for something. A tool's result alone begins no turn.
+fn asks(content: Option<&Json<'_>>) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Block {
+        r#type: String,
     }
+    let blocks = content.and_then(|content| content.read::<Vec<Block>>().ok());
+    blocks.is_some_and(|blocks| blocks.iter().any(|block| block.r#type != "tool_result"))
+}
+
+/// Refuses a prompt that nobody could work on, or not this agent.
+pub(crate) fn check_prompt(
+    prompt: &Prompt,
+    agent: AgentType,
+    dialect: &dyn AgentDialect,
+) -> Result<(), GatewayError> {
+    if prompt.text.is_empty() && prompt.images.is_empty() && !asks(prompt.content.as_ref()) {
+        return Err(GatewayError::new(ErrorCode::InvalidMessage, "the prompt is empty"));
+    }
+    if prompt.text.len() > 4 * PROMPT_LIMIT * 64 {
+        let message = format!("the prompt has {} bytes, that is too many", prompt.text.len());
+        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+    }
+    if prompt.content.is_some() && !dialect.capabilities().content_blocks {
+        let what = "content blocks other than text and images in base64";
+        return Err(GatewayError::unsupported(agent.as_str(), what));
+    }
+    if !prompt.wants_answer() && !dialect.capabilities().content_blocks {
+        return Err(GatewayError::unsupported(agent.as_str(), "shouldQuery: false"));
+    }
+    Ok(())
 }
 
 fn taken(id: &str) -> Json<'static> {

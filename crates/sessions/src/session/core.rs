@@ -6,7 +6,7 @@ use agentwire_dialects::tape::{Action, Agent, Draft, Signal, Sink};
 use agentwire_protocol::event::{
     ErrorEvent, RequestOutcome, RequestSettled, SettledBy, TurnFailure,
 };
-use agentwire_protocol::{Call, EventKind, GatewayError, Json, Text};
+use agentwire_protocol::{Call, Configure, EventKind, GatewayError, Json, Text};
 
 use super::book::{Book, Raised};
 use super::hooks::Hooks;
@@ -42,12 +42,23 @@ pub(crate) struct Core {
     pub(super) cut: Option<(TurnFailure, String)>,
     /// How the last turn failed, if it did.
     pub(super) failure: Option<(TurnFailure, String)>,
+    /// Changes that the agent was asked for; they hold once it has taken them.
+    pub(super) changes: Vec<Change>,
+}
+
+/// A change that the agent was asked for.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) call: Call,
+    pub(super) change: Configure,
+    pub(super) is_taken: bool,
 }
 
 impl Core {
     pub(crate) fn new(journal: Journal, book: Book, hooks: Hooks) -> Self {
         let (effects, raised) = (Vec::new(), Vec::new());
-        Self { journal, book, hooks, effects, raised, cut: None, failure: None }
+        let changes = Vec::new();
+        Self { journal, book, hooks, effects, raised, cut: None, failure: None, changes }
     }
 
     /// An event of the gateway's own.
@@ -126,6 +137,14 @@ impl Sink for Core {
     }
 
     fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
+        match &result {
+            Ok(_) => self
+                .changes
+                .iter_mut()
+                .filter(|change| change.call == call)
+                .for_each(|change| change.is_taken = true),
+            Err(_) => self.changes.retain(|change| change.call != call),
+        }
         self.effects.push(Effect::Reply(call, result));
     }
 }

@@ -1,9 +1,10 @@
-//! Hooks that the gateway raises itself, from the events it sees, for agents that have none.
+//! Hooks that the gateway raises itself, from the events it sees, where the agent does not.
 //!
 //! An *occasion* is one thing that happened; it raises one request for each hook that fits. When all
 //! of them are answered, what waited for the occasion goes on.
 
 mod answers;
+mod calls;
 mod input;
 mod output;
 mod prompts;
@@ -17,8 +18,9 @@ use std::time::Duration;
 use agentwire_dialects::agent::Capabilities;
 use agentwire_dialects::hooks::{Matcher, callbacks};
 use agentwire_dialects::tape::Agent;
-use agentwire_protocol::event::RequestRaised;
-use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+use agentwire_protocol::event::{RequestRaised, TurnCompleted};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, SessionConfig};
+use serde::Deserialize;
 use tokio::time::Instant;
 
 use self::input::ToolCall;
@@ -68,6 +70,10 @@ impl HookEvent {
         Self::Stop,
     ];
 
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|event| event.as_str() == name)
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::SessionStart => "SessionStart",
@@ -81,6 +87,39 @@ impl HookEvent {
             Self::SubagentStart => "SubagentStart",
             Self::SubagentStop => "SubagentStop",
             Self::Stop => "Stop",
+        }
+    }
+
+    /// Whether a refusal stops what it is about. Of any other event it would be a wish of its own: of
+    /// `Stop`, that the agent goes on.
+    fn is_gate(self) -> bool {
+        match self {
+            Self::UserPromptSubmit | Self::PreToolUse | Self::PermissionRequest => true,
+            Self::SessionStart
+            | Self::SessionEnd
+            | Self::PostToolUse
+            | Self::PostToolUseFailure
+            | Self::Notification
+            | Self::SubagentStart
+            | Self::SubagentStop
+            | Self::Stop => false,
+        }
+    }
+
+    /// Whether it is about the work of a turn, which has its end when all of them are answered.
+    fn is_work(self) -> bool {
+        match self {
+            Self::PreToolUse
+            | Self::PostToolUse
+            | Self::PostToolUseFailure
+            | Self::SubagentStart
+            | Self::SubagentStop
+            | Self::Stop => true,
+            Self::SessionStart
+            | Self::SessionEnd
+            | Self::UserPromptSubmit
+            | Self::PermissionRequest
+            | Self::Notification => false,
         }
     }
 }
@@ -106,6 +145,14 @@ pub(crate) struct Hooks {
     prompts: VecDeque<Waiting>,
     /// What hooks say at the start, for the first prompt.
     preface: Option<String>,
+    /// Why they block it.
+    barred: Option<String>,
+    /// What hooks say of permissions of which somebody was told since.
+    decided: BTreeMap<String, Output>,
+    /// The end of the turn, until its hooks are answered.
+    turn_end: Option<Box<TurnCompleted<'static>>>,
+    /// What hooks say of the turn's end.
+    last_word: Option<Output>,
     /// How often in a row a hook has made the agent go on.
     continued: u32,
     phase: Phase,
@@ -135,8 +182,10 @@ struct Hook {
 }
 
 impl Hook {
+    /// Without a subject there is nothing to choose by, whatever its matcher says.
     fn fits(&self, event: HookEvent, subjects: &[&str]) -> bool {
-        self.event == event && subjects.iter().any(|subject| self.matcher.fits(subject))
+        let fits = subjects.is_empty() || subjects.iter().any(|name| self.matcher.fits(name));
+        self.event == event && fits
     }
 }
 
@@ -158,6 +207,8 @@ enum Purpose {
     Prompt,
     /// A permission of which nobody has heard yet.
     Permission(Box<Held>),
+    /// Nobody, unless the agent still asks before it makes this tool call.
+    Call(String),
     /// Nobody, but the first to decide settles this permission.
     Ask(String),
     /// Whether the agent goes on.
@@ -180,23 +231,24 @@ struct HookCall {
     event: HookEvent,
     timeout: Duration,
     blocks: bool,
+    /// The tool's input as it was shown.
+    shown: Option<Json<'static>>,
 }
 
 impl Hooks {
-    /// The hooks of a session. An agent that has hooks raises them itself; of another, those are
-    /// refused by name that its events do not show.
+    /// The hooks of a session that its agent does not call itself. Those are refused by name that its
+    /// events do not show.
     pub(crate) fn new(
         agent: &'static str,
         capabilities: Capabilities,
         config: &SessionConfig,
     ) -> Result<Self, GatewayError> {
         let mut hooks = Self { agent, asks: capabilities.permissions, ..Self::default() };
-        let Some(wanted) = config.hooks.as_ref().filter(|_| !capabilities.hooks) else {
-            return Ok(hooks);
-        };
-        for (name, matchers) in callbacks(wanted) {
-            let event = HookEvent::ALL.into_iter().find(|event| event.as_str() == name);
-            let event = event
+        let Some(wanted) = &config.hooks else { return Ok(hooks) };
+        let wanted = callbacks(wanted).into_iter();
+        let ours = |name: &str| !capabilities.hooks.include(name);
+        for (name, matchers) in wanted.filter(|(name, list)| ours(name) && !list.is_empty()) {
+            let event = HookEvent::named(name)
                 .ok_or_else(|| GatewayError::unsupported(agent, &format!("the hook {name}")))?;
             for entry in matchers {
                 // A pattern that is passed over would be a guard that sleeps.
@@ -229,9 +281,23 @@ impl Hooks {
     pub(super) fn hold_something(&self) -> bool {
         let holds = |occasion: &Occasion| match occasion.purpose {
             Purpose::Permission(_) | Purpose::Stop => true,
-            Purpose::Start | Purpose::Prompt | Purpose::Ask(_) | Purpose::Tell => false,
+            Purpose::Start
+            | Purpose::Prompt
+            | Purpose::Call(_)
+            | Purpose::Ask(_)
+            | Purpose::Tell => false,
         };
-        self.hold_prompts() || self.occasions.values().any(holds)
+        self.hold_prompts() || self.hold_turn_end() || self.occasions.values().any(holds)
+    }
+
+    /// Whether the agent has ended its turn, and hooks are to be answered before that is told.
+    pub(super) fn hold_turn_end(&self) -> bool {
+        self.turn_end.is_some()
+    }
+
+    /// Whether a hook is open that is about the work of a turn.
+    fn are_at_work(&self) -> bool {
+        self.occasions.values().any(|occasion| occasion.event.is_work())
     }
 
     /// By when that request must be answered, if it is one of ours.
@@ -251,6 +317,30 @@ impl Hooks {
         for (_, occasion) in self.occasions.extract_if(.., |_, occasion| ends(occasion)) {
             self.moot.extend(occasion.open);
         }
+        self.decided.remove(permission);
+    }
+
+    /// Whether any of them is about tool calls.
+    fn follow_tools(&self) -> bool {
+        self.all.iter().any(|hook| match hook.event {
+            HookEvent::PreToolUse
+            | HookEvent::PostToolUse
+            | HookEvent::PostToolUseFailure
+            | HookEvent::PermissionRequest
+            | HookEvent::Notification => true,
+            HookEvent::SessionStart
+            | HookEvent::SessionEnd
+            | HookEvent::UserPromptSubmit
+            | HookEvent::SubagentStart
+            | HookEvent::SubagentStop
+            | HookEvent::Stop => false,
+        })
+    }
+
+    /// The hooks of that occasion have nothing to decide.
+    fn make_moot(&mut self, occasion: u64) {
+        let over = self.occasions.remove(&occasion);
+        self.moot.extend(over.into_iter().flat_map(|occasion| occasion.open));
     }
 
     fn wants(&self, event: HookEvent, subjects: &[&str]) -> bool {
@@ -263,20 +353,26 @@ impl Hooks {
 
     /// Takes the permission that waits under that id, if one does.
     fn take_held(&mut self, permission: &str) -> Option<Held> {
-        let holds = |occasion: &Occasion| match &occasion.purpose {
-            Purpose::Permission(held) => held.request.request_id == *permission,
-            Purpose::Start | Purpose::Prompt | Purpose::Ask(_) | Purpose::Stop | Purpose::Tell => {
+        let is_it = |occasion: &Occasion| {
+            if let Purpose::Permission(held) = &occasion.purpose {
+                held.request.request_id == *permission
+            } else {
                 false
             }
         };
-        let number = *self.occasions.iter().find(|(_, occasion)| holds(occasion))?.0;
-        let occasion = self.occasions.remove(&number)?;
+        let (_, occasion) = self.occasions.extract_if(.., |_, occasion| is_it(occasion)).next()?;
         self.moot.extend(occasion.open);
-        match occasion.purpose {
-            Purpose::Permission(held) => Some(*held),
-            Purpose::Start | Purpose::Prompt | Purpose::Ask(_) | Purpose::Stop | Purpose::Tell => {
-                None
-            }
-        }
+        let Purpose::Permission(held) = occasion.purpose else { return None };
+        Some(*held)
     }
+}
+
+/// Whether a hook that is told this can deny anything.
+pub(super) fn can_deny(input: Option<&Json<'_>>) -> bool {
+    #[derive(Deserialize)]
+    struct Told {
+        hook_event_name: String,
+    }
+    let told = input.and_then(|input| input.read::<Told>().ok());
+    told.and_then(|told| HookEvent::named(&told.hook_event_name)).is_some_and(HookEvent::is_gate)
 }

@@ -2,9 +2,7 @@
 //! what clients say to the agent goes out by the same relay.
 
 use agentwire_dialects::mcp;
-use agentwire_protocol::event::{
-    RequestKind, RequestOutcome, RequestRaised, SettledBy, input_digest,
-};
+use agentwire_protocol::event::{RequestKind, RequestOutcome, RequestRaised, SettledBy};
 use agentwire_protocol::{Answer, Call, Command, ErrorCode, GatewayError, Json, Text};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -42,21 +40,8 @@ impl Actor {
         let id = format!("mcp-{}", self.core.journal.last() + 1);
         bridge.raised(id.clone(), connection, room);
         self.core.emit(RequestRaised {
-            request_id: Text::from(id.as_str()),
-            kind: RequestKind::Mcp,
-            input_digest: input_digest(Some(&message)),
-            tool_name: None,
-            input: Some(message),
-            tool_use_id: None,
-            questions: Vec::new(),
-            suggestions: None,
-            options: Vec::new(),
-            title: None,
-            message: None,
             name: Some(Text::from(server)),
-            callback_id: None,
-            schema: None,
-            blocked_path: None,
+            ..RequestRaised::new(id.as_str(), RequestKind::Mcp, Some(message))
         });
         if let Some(raised) = self.core.book.requests.get_mut(&id) {
             raised.asker = Asker::Relay;
@@ -98,7 +83,11 @@ impl Actor {
         }
         self.message_answered(raised, answer.clone())?;
         if matches!(answer, Answer::Deny { interrupt: true, .. }) && self.core.book.is_busy() {
-            self.tape.command(NOBODY, &Command::Interrupt, &mut self.core)?;
+            self.tape.command(
+                NOBODY,
+                &Command::Interrupt { cancel_queued: false },
+                &mut self.core,
+            )?;
             self.escalate();
         }
         Ok(())

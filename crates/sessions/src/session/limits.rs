@@ -1,12 +1,23 @@
 //! Limits that the gateway keeps for every agent: steps in a turn, money, tokens. At a limit the agent
 //! is paused and somebody is asked; where asking is not wanted, the turn is cut off.
 
-use agentwire_protocol::event::TurnFailure;
+use agentwire_protocol::event::{
+    RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnFailure, TurnOrigin,
+    TurnStarted,
+};
 use agentwire_protocol::session::OnLimit;
-use agentwire_protocol::{SessionConfig, TokenUsage};
+use agentwire_protocol::{
+    Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, Text, TokenUsage,
+};
 
-use super::book::Book;
+use super::actor::{Actor, NOBODY};
+use super::book::{Asker, Book, Raised};
+use super::core::Effect;
+use crate::process::TreeSignal;
 use crate::settings::Price;
+
+/// How many prompts may wait at a limit.
+const HELD_LIMIT: usize = 1024;
 
 /// The insights specification's rates, in dollars for a million tokens, for an agent that tells no
 /// cost and has no price set: input, output, cache read, cache write.
@@ -95,5 +106,151 @@ impl Limits {
             "maxBudgetTokens" => self.tokens = self.tokens.map(|tokens| tokens + self.token),
             _ => self.dollars = self.dollars.map(|dollars| dollars + self.dollar),
         }
+    }
+}
+
+impl Actor {
+    /// Looks whether a limit is reached while a turn runs.
+    pub(super) fn keep_limits(&mut self) {
+        let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
+        let runs = runs && self.process.is_some();
+        if !runs || self.reached.is_some() || self.core.cut.is_some() || self.ending.is_some() {
+            return;
+        }
+        let Some(reached) = self.limits.reached(&self.core.book) else { return };
+        if self.limits.asks() {
+            self.signal(TreeSignal::Pause);
+            self.ask_for_more(reached);
+        } else {
+            self.cut_off(reached.failure, reached.message);
+        }
+    }
+
+    /// A prompt comes when a limit is reached already.
+    pub(super) fn hold(
+        &mut self,
+        call: Call,
+        prompt: Prompt,
+        reached: Reached,
+    ) -> Result<(), GatewayError> {
+        if self.held.len() >= HELD_LIMIT {
+            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
+        }
+        let id = prompt.message_id.clone().unwrap_or_default();
+        self.queued(&id);
+        self.held.push_back(prompt);
+        let reply = Json::of(&serde_json::json!({ "messageId": id }));
+        self.core.effects.push(Effect::Reply(call, Ok(reply)));
+        if !self.limits.asks() {
+            self.fail_held(reached.failure, &reached.message);
+        } else if self.reached.is_none() {
+            self.ask_for_more(reached);
+        }
+        Ok(())
+    }
+
+    fn ask_for_more(&mut self, reached: Reached) {
+        let id = format!("limit-{}", self.core.journal.last() + 1);
+        let input = Json::of(&serde_json::json!({ "limit": reached.name }));
+        let request = RequestRaised {
+            title: Some(Text::fixed("Go on past the limit?")),
+            message: Some(Text::from(reached.message.as_str())),
+            name: Some(Text::fixed(reached.name)),
+            ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(input))
+        };
+        self.core.emit(request);
+        // No rule answers this: only somebody may raise a limit.
+        self.core.raised.retain(|raised| raised.id != id);
+        if let Some(raised) = self.core.book.requests.get_mut(&id) {
+            raised.asker = Asker::Limit;
+        }
+        self.wait_for_answer(&id);
+        self.reached = Some(reached);
+    }
+
+    pub(super) fn limit_answered(
+        &mut self,
+        _raised: &Raised,
+        answer: &Answer,
+    ) -> Result<(), GatewayError> {
+        let allow = match answer {
+            Answer::Allow { .. } => true,
+            Answer::Deny { .. } => false,
+            Answer::Answers(_) | Answer::HookOutput(_) => {
+                let message = "a limit takes allow or deny";
+                return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+            }
+        };
+        let Some(reached) = self.reached.take() else { return Ok(()) };
+        self.signal(TreeSignal::Continue);
+        if allow {
+            self.limits.extend(reached.name);
+            for prompt in std::mem::take(&mut self.held) {
+                if let Err(error) = self.offer(NOBODY, prompt.clone()) {
+                    self.fail_prompt(prompt, TurnFailure::Error, &error.message);
+                }
+            }
+        } else if self.core.book.record.open.turn.is_some() {
+            self.cut_off(reached.failure, reached.message);
+        } else {
+            self.fail_held(reached.failure, &reached.message);
+        }
+        Ok(())
+    }
+
+    /// Nobody is left whom a limit could let go on.
+    pub(super) fn limit_is_moot(&mut self, reason: &str) {
+        self.reached = None;
+        let ours =
+            self.core.book.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
+        if let Some(raised) = ours {
+            self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
+        }
+        self.fail_held(TurnFailure::Died, reason);
+    }
+
+    /// Lets a paused agent run again, so that it can hear what it is told.
+    pub(super) fn go_on(&mut self) {
+        if self.reached.take().is_some() {
+            self.signal(TreeSignal::Continue);
+        }
+    }
+
+    /// Ends the turn, which then has failed for that reason.
+    pub(super) fn cut_off(&mut self, failure: TurnFailure, message: String) {
+        self.core.cut = Some((failure, message));
+        let _ =
+            self.tape.command(NOBODY, &Command::Interrupt { cancel_queued: false }, &mut self.core);
+        self.escalate();
+    }
+
+    /// Prompts that a limit keeps from the agent are turns that failed.
+    fn fail_held(&mut self, reason: TurnFailure, error: &str) {
+        for prompt in std::mem::take(&mut self.held) {
+            self.fail_prompt(prompt, reason, error);
+        }
+    }
+
+    /// A prompt that never reaches the agent is a turn that failed.
+    pub(super) fn fail_prompt(&mut self, prompt: Prompt, reason: TurnFailure, error: &str) {
+        let turn_number = self.core.book.own_turn();
+        self.core.emit(TurnStarted {
+            turn_number,
+            prompt: Some(Text::from(prompt.text)),
+            message_ids: prompt.message_id.into_iter().map(Text::from).collect(),
+            origin: TurnOrigin::Agent,
+        });
+        self.core.emit(TurnFailed {
+            turn_number,
+            error: Text::from(error),
+            reason,
+            error_type: None,
+            usage: None,
+            duration_ms: None,
+            cost_usd: None,
+            models: Vec::new(),
+            denials: None,
+        });
+        self.core.book.own_turn_over();
     }
 }

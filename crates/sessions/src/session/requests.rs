@@ -1,21 +1,18 @@
 //! Requests: settled exactly once, by a rule, by the first client who answers, or by the gateway, which
 //! only ever denies.
 
-use agentwire_protocol::event::{
-    RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnFailure, TurnOrigin,
-    TurnStarted, UNANSWERED, input_digest,
-};
-use agentwire_protocol::{
-    Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, Settlement, Text,
-};
+use std::time::Duration;
+
+use agentwire_protocol::command::Behavior;
+use agentwire_protocol::event::{RequestKind, RequestOutcome, SettledBy, UNANSWERED};
+use agentwire_protocol::{Answer, Call, Command, ErrorCode, GatewayError, Json, Settlement};
 use tokio::time::Instant;
 
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
 use super::core::Effect;
-use super::limits::Reached;
+use super::hooks::can_deny;
 use super::policy::{Asked, Verdict, on_disk};
-use crate::process::TreeSignal;
 
 /// How many settled requests are remembered, to tell who comes late.
 const OVER_LIMIT: usize = 1024;
@@ -23,10 +20,24 @@ const OVER_LIMIT: usize = 1024;
 impl Actor {
     /// Applies the rules to what was raised; what they leave open waits for somebody.
     pub(super) fn settle_raised(&mut self) {
+        loop {
+            self.judge_raised();
+            // What is denied may let something else be asked.
+            if !self.is_alone || self.core.book.requests.is_empty() {
+                return;
+            }
+            self.deny_alone();
+        }
+    }
+
+    fn judge_raised(&mut self) {
         while !self.core.raised.is_empty() {
             for raised in std::mem::take(&mut self.core.raised) {
                 // It may have been settled since.
                 if !self.core.book.requests.contains_key(&raised.id) {
+                    continue;
+                }
+                if self.decide(&raised) {
                     continue;
                 }
                 let verdict = match raised.kind {
@@ -46,9 +57,6 @@ impl Actor {
                 }
             }
         }
-        if self.is_alone {
-            self.deny_alone();
-        }
     }
 
     /// Denies all that waits for somebody: nobody is left. The turn goes on.
@@ -63,11 +71,16 @@ impl Actor {
         self.core.raise_asking(raised);
     }
 
-    fn wait_for_answer(&mut self, id: &str) {
-        let hook = self.core.hooks.patience(id);
-        if let Some(timeout) = hook.or(self.plan.settings.timing.request) {
+    pub(super) fn wait_for_answer(&mut self, id: &str) {
+        if let Some(timeout) = self.patience(id) {
             self.deadlines.insert(id.to_owned(), Instant::now() + timeout);
         }
+    }
+
+    /// How long that request is waited for: of a hook that has a limit of its own, the shorter of both.
+    fn patience(&self, id: &str) -> Option<Duration> {
+        let limits = [self.core.hooks.patience(id), self.plan.settings.timing.request];
+        limits.into_iter().flatten().min()
     }
 
     pub(super) fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
@@ -82,7 +95,7 @@ impl Actor {
             }
             Err(error) => {
                 self.core.error(error.code.as_str(), error.message);
-                self.wait_for_answer(&raised.id);
+                self.ask_somebody(raised);
             }
         }
     }
@@ -102,6 +115,12 @@ impl Actor {
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
         let answer = settlement.answer()?;
+        let is_denied = settlement.behavior == Some(Behavior::Deny);
+        let failed = settlement.error.as_deref().filter(|_| !is_denied);
+        if let Some(error) = failed.filter(|_| self.is_hook(id)) {
+            self.hook_failed(call, &raised, error);
+            return Ok(());
+        }
         if self.is_hook(id) {
             return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
         }
@@ -121,6 +140,10 @@ impl Actor {
         let (outcome, updated, always) = match &answer {
             Answer::Allow { updated_input, always, .. } => {
                 (RequestOutcome::Allowed, updated_input.as_ref(), *always)
+            }
+            // The agent takes that for no answer.
+            Answer::Deny { .. } if failed.is_some() && raised.kind == RequestKind::Hook => {
+                (RequestOutcome::Withdrawn, None, false)
             }
             Answer::Deny { always, .. } => (RequestOutcome::Denied, None, *always),
             Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None, false),
@@ -182,8 +205,7 @@ impl Actor {
         let late: Vec<String> = late.map(|(id, _)| id.clone()).collect();
         for id in late {
             self.deadlines.remove(&id);
-            let patience = self.core.hooks.patience(&id).or(self.plan.settings.timing.request);
-            let seconds = patience.unwrap_or_default().as_secs();
+            let seconds = self.patience(&id).unwrap_or_default().as_secs();
             self.deny(&id, &format!("{UNANSWERED} {seconds} s"), false);
         }
     }
@@ -215,7 +237,7 @@ impl Actor {
     fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
         let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
         if self.is_hook(id) {
-            return self.hook_unanswered(&raised, reason);
+            return self.pass_over(&raised, SettledBy::Gateway, reason);
         }
         let message = Some(reason.to_owned());
         let denial = Answer::Deny { message, interrupt: false, always: false };
@@ -229,165 +251,26 @@ impl Actor {
             Asker::Limit => self.limit_answered(&raised, &denial),
             Asker::Relay => self.message_answered(&raised, denial),
         };
-        self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
+        // A hook that can deny nothing is passed over.
+        let is_denied = raised.kind != RequestKind::Hook || can_deny(raised.input.as_ref());
+        let outcome = if is_denied { RequestOutcome::Denied } else { RequestOutcome::Withdrawn };
+        self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
     }
 
-    /// The session ends: what is still open is denied, and nobody is told but the readers.
+    /// The session ends: what is still open is denied, hooks are withdrawn, and nobody is told but the
+    /// readers.
     pub(super) fn withdraw_all(&mut self, reason: &str) {
         let open: Vec<Raised> = self.core.book.requests.values().cloned().collect();
         for raised in open {
-            self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
+            let outcome = match raised.kind {
+                RequestKind::Hook => RequestOutcome::Withdrawn,
+                RequestKind::Permission
+                | RequestKind::Question
+                | RequestKind::Mcp
+                | RequestKind::Other => RequestOutcome::Denied,
+            };
+            self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
         }
-    }
-
-    /// Looks whether a limit is reached while a turn runs.
-    pub(super) fn keep_limits(&mut self) {
-        let runs = self.core.book.record.open.turn.is_some() && self.process.is_some();
-        if !runs || self.reached.is_some() || self.core.cut.is_some() || self.ending.is_some() {
-            return;
-        }
-        let Some(reached) = self.limits.reached(&self.core.book) else { return };
-        if self.limits.asks() {
-            self.signal(TreeSignal::Pause);
-            self.ask_for_more(reached);
-        } else {
-            self.cut_off(reached.failure, reached.message);
-        }
-    }
-
-    /// A prompt comes when a limit is reached already.
-    pub(super) fn hold(
-        &mut self,
-        call: Call,
-        prompt: Prompt,
-        reached: Reached,
-    ) -> Result<(), GatewayError> {
-        if self.held.len() >= OVER_LIMIT {
-            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
-        }
-        let id = prompt.message_id.clone().unwrap_or_default();
-        self.remember(&id);
-        self.queued(&prompt.text, &id);
-        self.held.push_back(prompt);
-        let reply = Json::of(&serde_json::json!({ "messageId": id }));
-        self.core.effects.push(Effect::Reply(call, Ok(reply)));
-        if !self.limits.asks() {
-            self.fail_held(reached.failure, &reached.message);
-        } else if self.reached.is_none() {
-            self.ask_for_more(reached);
-        }
-        Ok(())
-    }
-
-    fn ask_for_more(&mut self, reached: Reached) {
-        let id = format!("limit-{}", self.core.journal.last() + 1);
-        let input = Json::of(&serde_json::json!({ "limit": reached.name }));
-        let request = RequestRaised {
-            request_id: Text::from(id.as_str()),
-            kind: RequestKind::Permission,
-            input_digest: input_digest(Some(&input)),
-            tool_name: None,
-            input: Some(input),
-            tool_use_id: None,
-            questions: Vec::new(),
-            suggestions: None,
-            options: Vec::new(),
-            title: Some(Text::fixed("Go on past the limit?")),
-            message: Some(Text::from(reached.message.as_str())),
-            name: Some(Text::fixed(reached.name)),
-            callback_id: None,
-            schema: None,
-            blocked_path: None,
-        };
-        self.core.emit(request);
-        // No rule answers this: only somebody may raise a limit.
-        self.core.raised.retain(|raised| raised.id != id);
-        if let Some(raised) = self.core.book.requests.get_mut(&id) {
-            raised.asker = Asker::Limit;
-        }
-        self.wait_for_answer(&id);
-        self.reached = Some(reached);
-    }
-
-    fn limit_answered(&mut self, _raised: &Raised, answer: &Answer) -> Result<(), GatewayError> {
-        let allow = match answer {
-            Answer::Allow { .. } => true,
-            Answer::Deny { .. } => false,
-            Answer::Answers(_) | Answer::HookOutput(_) => {
-                let message = "a limit takes allow or deny";
-                return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
-            }
-        };
-        let Some(reached) = self.reached.take() else { return Ok(()) };
-        self.signal(TreeSignal::Continue);
-        if allow {
-            self.limits.extend(reached.name);
-            for prompt in std::mem::take(&mut self.held) {
-                if let Err(error) = self.offer(NOBODY, prompt) {
-                    self.core.error(error.code.as_str(), error.message);
-                }
-            }
-        } else if self.core.book.record.open.turn.is_some() {
-            self.cut_off(reached.failure, reached.message);
-        } else {
-            self.fail_held(reached.failure, &reached.message);
-        }
-        Ok(())
-    }
-
-    /// Nobody is left whom a limit could let go on.
-    pub(super) fn limit_is_moot(&mut self, reason: &str) {
-        self.reached = None;
-        let ours =
-            self.core.book.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
-        if let Some(raised) = ours {
-            self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
-        }
-        self.fail_held(TurnFailure::Died, reason);
-    }
-
-    /// Lets a paused agent run again, so that it can hear what it is told.
-    pub(super) fn go_on(&mut self) {
-        if self.reached.take().is_some() {
-            self.signal(TreeSignal::Continue);
-        }
-    }
-
-    /// Ends the turn, which then has failed for that reason.
-    pub(super) fn cut_off(&mut self, failure: TurnFailure, message: String) {
-        self.core.cut = Some((failure, message));
-        let _ = self.tape.command(NOBODY, &Command::Interrupt, &mut self.core);
-        self.escalate();
-    }
-
-    /// Prompts that a limit keeps from the agent are turns that failed.
-    fn fail_held(&mut self, reason: TurnFailure, error: &str) {
-        for prompt in std::mem::take(&mut self.held) {
-            self.fail_prompt(prompt, reason, error);
-        }
-    }
-
-    /// A prompt that never reaches the agent is a turn that failed.
-    pub(super) fn fail_prompt(&mut self, prompt: Prompt, reason: TurnFailure, error: &str) {
-        let turn_number = self.core.book.own_turn();
-        self.core.emit(TurnStarted {
-            turn_number,
-            prompt: Some(Text::from(prompt.text)),
-            message_ids: prompt.message_id.into_iter().map(Text::from).collect(),
-            origin: TurnOrigin::Agent,
-        });
-        self.core.emit(TurnFailed {
-            turn_number,
-            error: Text::from(error),
-            reason,
-            error_type: None,
-            usage: None,
-            duration_ms: None,
-            cost_usd: None,
-            models: Vec::new(),
-            denials: None,
-        });
-        self.core.book.own_turn_over();
     }
 }
 

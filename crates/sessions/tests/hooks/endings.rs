@@ -3,7 +3,7 @@
 use agentwire_protocol::event::{
     EventKind, RequestKind, RequestOutcome, SessionEndReason, SettledBy, TurnFailure,
 };
-use agentwire_protocol::{Command, Event};
+use agentwire_protocol::{ApprovalMode, Command, Event};
 
 use crate::harness::{ACP, CODEX, PATIENCE, Session, config, hooks};
 
@@ -19,7 +19,7 @@ async fn an_interrupt_withdraws_hooks_and_denies_what_they_held() {
     for agent in [CODEX, ACP] {
         let mut session = Session::start(agent, config(&hooks(&["PreToolUse"])), "ASK").await;
         let hook = session.hook("PreToolUse").await.request_id.to_string();
-        session.handle.send(Command::Interrupt).await.unwrap();
+        session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
         let settled = session.settled(&hook).await;
         assert_eq!((settled.outcome, settled.by), (RequestOutcome::Withdrawn, SettledBy::Gateway));
         let permission = session.request().await;
@@ -29,6 +29,32 @@ async fn an_interrupt_withdraws_hooks_and_denies_what_they_held() {
         assert_eq!(session.failed().await.reason, TurnFailure::Interrupted);
         session.end().await;
     }
+}
+
+#[tokio::test]
+async fn an_interrupt_lets_the_turn_end_that_its_hooks_held() {
+    let mut session = Session::start(CODEX, config(&hooks(&["Stop"])), "go").await;
+    let hook = session.hook("Stop").await.request_id.to_string();
+    session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
+    assert_eq!(session.settled(&hook).await.outcome, RequestOutcome::Withdrawn);
+    session.completed().await;
+    session.prompt("go").await;
+    session.hook("Stop").await;
+    assert_eq!(end_of(&session.end().await), SessionEndReason::Completed);
+}
+
+#[tokio::test]
+async fn what_a_hook_guards_is_denied_when_nobody_is_left() {
+    let mut config = config(&hooks(&["PreToolUse"]));
+    config.approval_mode = Some(ApprovalMode::AutoAll);
+    let mut session = Session::start(CODEX, config, "ASK").await;
+    let hook = session.hook("PreToolUse").await.request_id.to_string();
+    session.handle.send(Command::Finish).await.unwrap();
+    assert_eq!(session.settled(&hook).await.outcome, RequestOutcome::Withdrawn);
+    let permission = session.request().await.request_id.to_string();
+    let settled = session.settled(&permission).await;
+    assert_eq!((settled.outcome, settled.by), (RequestOutcome::Denied, SettledBy::Gateway));
+    assert_eq!(end_of(&session.over().await), SessionEndReason::Completed);
 }
 
 #[tokio::test]

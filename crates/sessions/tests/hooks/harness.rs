@@ -55,6 +55,16 @@ impl Session {
     }
 
     pub(crate) async fn try_start(
+        agent: (AgentType, &str),
+        config: SessionConfig,
+        prompt: &str,
+    ) -> Result<Self, GatewayError> {
+        Self::start_within(None, agent, config, prompt).await
+    }
+
+    /// A session whose requests are not waited for longer than that.
+    pub(crate) async fn start_within(
+        limit: Option<Duration>,
         (agent, script): (AgentType, &str),
         mut config: SessionConfig,
         prompt: &str,
@@ -70,6 +80,7 @@ impl Session {
             store: StoreKind::Memory,
             ..Settings::default()
         };
+        settings.timing.request = limit;
         let program = Some(program.to_string_lossy().into_owned());
         settings.agents.insert(agent.as_str(), AgentCommand { program, ..AgentCommand::default() });
         let hub = Hub::open(settings).await.unwrap();
@@ -217,6 +228,20 @@ impl Session {
         self.hub.shutdown().await;
         self.seen
     }
+}
+
+/// The events that carry a line of the agent with this in it.
+pub(crate) fn carriers<'e>(events: &'e [Event<'static>], text: &str) -> Vec<&'e Event<'static>> {
+    let has = |event: &&Event<'_>| {
+        let mut bytes = Vec::new();
+        event.native.iter().for_each(|line| line.write_to(&mut bytes));
+        String::from_utf8_lossy(&bytes).contains(text)
+    };
+    events.iter().filter(has).collect()
+}
+
+pub(crate) fn count(events: &[Event<'_>], is_it: impl Fn(&EventKind<'_>) -> bool) -> usize {
+    events.iter().filter(|event| is_it(&event.kind)).count()
 }
 
 /// What a hook was told.

@@ -3,6 +3,7 @@
 
 mod endings;
 mod harness;
+mod late;
 mod permissions;
 mod prompts;
 mod tools;

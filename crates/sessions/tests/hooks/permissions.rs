@@ -1,10 +1,12 @@
 //! `PreToolUse` before a permission, and what hooks decide about it.
 
+use std::time::Duration;
+
 use agentwire_protocol::event::{EventKind, RequestKind, RequestOutcome, SettledBy, TurnFailure};
 use agentwire_protocol::{ApprovalMode, Settlement};
 use serde_json::json;
 
-use crate::harness::{ACP, CODEX, Session, config, decision, hooks, input, outcome};
+use crate::harness::{ACP, CODEX, Session, carriers, config, decision, hooks, input, outcome};
 
 #[tokio::test]
 async fn a_denial_reaches_the_agent_before_anybody_is_asked() {
@@ -46,12 +48,7 @@ async fn a_line_that_asks_is_in_the_log_once_though_its_permission_waits() {
     session.settle(Settlement::allow(id.as_str())).await.unwrap();
     session.completed().await;
     let events = session.end().await;
-    let asks = |event: &&agentwire_protocol::Event<'_>| {
-        let mut bytes = Vec::new();
-        event.native.iter().for_each(|line| line.write_to(&mut bytes));
-        String::from_utf8_lossy(&bytes).contains("requestApproval")
-    };
-    let carriers: Vec<_> = events.iter().filter(asks).collect();
+    let carriers = carriers(&events, "requestApproval");
     assert_eq!(carriers.len(), 1);
     assert!(
         matches!(&carriers[0].kind, EventKind::RequestRaised(r) if r.kind == RequestKind::Hook)
@@ -119,6 +116,26 @@ async fn a_changed_input_that_the_agent_cannot_take_is_a_denial_that_says_so() {
 }
 
 #[tokio::test]
+async fn the_input_given_back_is_no_change() {
+    for word in ["allow", "none"] {
+        let mut config = config(&hooks(&["PreToolUse"]));
+        config.approval_mode = Some(ApprovalMode::AutoAll);
+        let mut session = Session::start(CODEX, config, "ASK").await;
+        let hook = session.hook("PreToolUse").await;
+        let mut output = json!({ "updatedInput": input(&hook)["tool_input"] });
+        if word != "none" {
+            output["permissionDecision"] = json!(word);
+        }
+        session.answer(&hook, &json!({ "hookSpecificOutput": output })).await;
+        let permission = session.request().await;
+        let settled = session.settled(&permission.request_id.decode()).await;
+        assert_eq!((settled.outcome, settled.updated_input), (RequestOutcome::Allowed, None));
+        session.completed().await;
+        session.end().await;
+    }
+}
+
+#[tokio::test]
 async fn all_hooks_that_fit_are_asked_and_the_strictest_counts() {
     let wanted = json!({ "PreToolUse": [
         { "matcher": "Bash", "hookCallbackIds": ["a", "b"] },
@@ -155,27 +172,51 @@ async fn all_hooks_that_fit_are_asked_and_the_strictest_counts() {
     session.end().await;
 }
 
+/// How a guard stays without an answer.
+#[derive(Clone, Copy, PartialEq)]
+enum Silence {
+    OwnLimit,
+    Limit,
+    Failure,
+}
+
 #[tokio::test]
-async fn unanswered_hooks_have_no_opinion_unless_failing_blocks() {
-    for blocks in [false, true] {
-        let mut entry = json!({ "hookCallbackIds": ["h"], "timeout": 1 });
-        if blocks {
-            entry["onFailure"] = json!("block");
+async fn a_hook_without_an_answer_makes_somebody_be_asked_unless_failing_blocks() {
+    use Silence::{Failure, Limit, OwnLimit};
+    for silence in [OwnLimit, Limit, Failure] {
+        for blocks in [false, true] {
+            let mut entry = json!({ "hookCallbackIds": ["h"] });
+            if silence == OwnLimit {
+                entry["timeout"] = json!(1);
+            }
+            if blocks {
+                entry["onFailure"] = json!("block");
+            }
+            let mut config = config(&json!({ "PreToolUse": [entry] }));
+            config.approval_mode = Some(ApprovalMode::AutoAll);
+            let limit = (silence == Limit).then_some(Duration::from_secs(1));
+            let session = Session::start_within(limit, CODEX, config, "ASK").await;
+            let mut session = session.unwrap();
+            let hook = session.hook("PreToolUse").await.request_id.to_string();
+            if silence == Failure {
+                session.settle(Settlement::error(hook.as_str(), "boom")).await.unwrap();
+                assert!(session.warning().await.contains("boom"));
+            }
+            let why = if silence == Failure { "boom" } else { "nobody answered within 1 s" };
+            let by = if silence == Failure { SettledBy::Client } else { SettledBy::Gateway };
+            let expected = if blocks { RequestOutcome::Denied } else { RequestOutcome::Withdrawn };
+            let settled = outcome(&session.settled(&hook).await);
+            assert_eq!(settled, (expected, by, why.to_owned()));
+            let permission = session.request().await.request_id.to_string();
+            if !blocks && silence != Limit {
+                session.settle(Settlement::deny(permission.as_str(), "mine")).await.unwrap();
+            }
+            let (outcome, _, reason) = outcome(&session.settled(&permission).await);
+            assert_eq!(outcome, RequestOutcome::Denied);
+            assert_eq!(reason == why, blocks || silence == Limit, "{reason}");
+            session.completed().await;
+            session.end().await;
         }
-        let config = config(&json!({ "PreToolUse": [entry] }));
-        let mut session = Session::start(CODEX, config, "ASK").await;
-        let hook = session.hook("PreToolUse").await;
-        let settled = session.settled(&hook.request_id.decode()).await;
-        assert_eq!(settled.by, SettledBy::Gateway);
-        let permission = session.request().await.request_id.to_string();
-        if !blocks {
-            session.settle(Settlement::deny(permission.as_str(), "mine")).await.unwrap();
-        }
-        let (outcome, _, reason) = outcome(&session.settled(&permission).await);
-        assert_eq!(outcome, RequestOutcome::Denied);
-        assert_eq!(reason.contains("within 1 s"), blocks, "{reason}");
-        session.completed().await;
-        session.end().await;
     }
 }
 
@@ -199,7 +240,14 @@ async fn an_output_that_cannot_be_read_is_refused_and_the_hook_stays_open() {
     let mut session = Session::start(CODEX, config(&hooks(&["PreToolUse"])), "ASK").await;
     let hook = session.hook("PreToolUse").await;
     let id = hook.request_id.to_string();
-    for output in [json!([]), json!({ "continue": "no" }), decision("denied", "")] {
+    let wrong = [
+        json!([]),
+        json!({ "continue": "no" }),
+        json!({ "decision": "deny" }),
+        json!({ "hookSpecificOutput": [] }),
+        decision("denied", ""),
+    ];
+    for output in wrong {
         let error = session.try_answer(&id, &output).await.unwrap_err();
         assert_eq!(error.code.as_str(), "invalidMessage", "{error:?}");
     }
@@ -277,4 +325,31 @@ async fn a_permission_request_hook_and_the_client_race_and_the_first_wins() {
         session.completed().await;
         session.end().await;
     }
+}
+
+#[tokio::test]
+async fn a_permission_request_hook_may_allow_from_now_on_and_what_it_cannot_is_said() {
+    // What is allowed from now on is allowed in the session's own directory.
+    let script = CODEX.1.replace(r#"\"cwd\":\"/w\""#, r#"\"cwd\":\"$PWD\""#);
+    let wanted = config(&hooks(&["PermissionRequest"]));
+    let mut session = Session::start((CODEX.0, &script), wanted, "ASK").await;
+    let permission = session.request().await.request_id.to_string();
+    let hook = session.hook("PermissionRequest").await;
+    let rules = json!([
+        { "type": "addRules", "behavior": "allow", "rules": [{ "toolName": "Bash" }] },
+        { "type": "setMode", "mode": "acceptEdits", "destination": "session" },
+    ]);
+    let decision = json!({ "behavior": "allow", "updatedPermissions": rules });
+    session.answer(&hook, &json!({ "hookSpecificOutput": { "decision": decision } })).await;
+    assert!(session.warning().await.contains("updatedPermissions"));
+    let settled = outcome(&session.settled(&permission).await);
+    assert_eq!((settled.0, settled.1), (RequestOutcome::Allowed, SettledBy::Client));
+    assert!(settled.2.contains("for this session"), "{}", settled.2);
+    session.completed().await;
+    session.prompt("ASK again").await;
+    let permission = session.request().await.request_id.to_string();
+    let settled = session.settled(&permission).await;
+    assert_eq!((settled.outcome, settled.by), (RequestOutcome::Allowed, SettledBy::Policy));
+    session.completed().await;
+    session.end().await;
 }

@@ -1,10 +1,11 @@
 //! `UserPromptSubmit`: a prompt waits for its hooks, and those behind it wait with it.
 
+use agentwire_protocol::command::Image;
 use agentwire_protocol::event::{EventKind, TurnFailure};
-use agentwire_protocol::{Command, SessionState, Settlement};
+use agentwire_protocol::{Command, Prompt, SessionState, Settlement};
 use serde_json::json;
 
-use crate::harness::{CODEX, Session, config, hooks, input};
+use crate::harness::{ACP, CODEX, Session, config, hooks, input};
 
 #[tokio::test]
 async fn a_blocked_prompt_is_a_turn_that_failed_and_never_reaches_the_agent() {
@@ -67,7 +68,7 @@ async fn a_prompt_that_is_blocked_while_a_turn_runs_fails_after_it() {
     session.prompt("BLOCKED").await;
     let hook = session.hook("UserPromptSubmit").await;
     session.answer(&hook, &json!({ "decision": "block", "reason": "no" })).await;
-    session.handle.send(Command::Interrupt).await.unwrap();
+    session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
     let first = session.failed().await;
     assert_eq!((first.turn_number, first.reason), (1, TurnFailure::Interrupted));
     let second = session.failed().await;
@@ -84,7 +85,7 @@ async fn an_interrupt_gives_up_the_prompt_that_waits_and_the_session_goes_on() {
             |summary: &agentwire_protocol::SessionSummary| summary.state == SessionState::Working;
         session.handle.until(waits).await;
         let asked = std::time::Instant::now();
-        session.handle.send(Command::Interrupt).await.unwrap();
+        session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
         assert!(
             asked.elapsed() < std::time::Duration::from_secs(5),
             "an interrupt waits for nobody"
@@ -101,4 +102,26 @@ async fn an_interrupt_gives_up_the_prompt_that_waits_and_the_session_goes_on() {
         assert!(!heard.contains("FIRST") && heard.contains("SECOND"), "{heard}");
         session.end().await;
     }
+}
+
+#[tokio::test]
+async fn a_prompt_that_the_agent_cannot_take_fails_under_its_own_id() {
+    let mut session = Session::start(ACP, config(&hooks(&["UserPromptSubmit"])), "").await;
+    session.handle.until(|summary| summary.state == SessionState::Idle).await;
+    let image = Image { media_type: "image/png".to_owned(), data: "AA==".to_owned() };
+    let id = "4e5b7a52-2f6b-4a0e-9d5c-6a2d3a4f5b6c";
+    let message_id = Some(id.to_owned());
+    let prompt = Prompt { images: vec![image], message_id, ..Prompt::text("look") };
+    session.handle.send(Command::Prompt(prompt)).await.unwrap();
+    let hook = session.hook("UserPromptSubmit").await;
+    session.answer(&hook, &json!({})).await;
+    let ids = session.until(|kind| match kind {
+        EventKind::TurnStarted(turn) => {
+            Some(turn.message_ids.iter().map(ToString::to_string).collect::<Vec<_>>())
+        }
+        _ => None,
+    });
+    assert_eq!(ids.await, [id]);
+    assert!(session.failed().await.error.decode().contains("images"));
+    session.end().await;
 }

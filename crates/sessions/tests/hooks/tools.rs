@@ -1,10 +1,12 @@
 //! Hooks that tell of tools, turns and the session's own beginning and end.
 
-use agentwire_protocol::Settlement;
 use agentwire_protocol::event::{EventKind, RequestOutcome, Status, TurnFailure};
+use agentwire_protocol::{Command, Settlement};
 use serde_json::json;
 
-use crate::harness::{ACP, CLAUDE, CODEX, EXEC, Session, config, decision, hooks, input};
+use crate::harness::{
+    ACP, CLAUDE, CODEX, EXEC, Session, carriers, config, count, decision, hooks, input,
+};
 
 #[tokio::test]
 async fn a_tool_that_runs_unasked_is_told_of_and_what_cannot_be_done_is_said_once() {
@@ -129,49 +131,166 @@ async fn the_session_tells_of_its_beginning_and_its_end() {
         EventKind::RequestSettled(settled) => Some(settled.outcome),
         _ => None,
     });
-    assert_eq!(settled, Some(RequestOutcome::Denied));
+    assert_eq!(settled, Some(RequestOutcome::Withdrawn));
 }
 
 #[tokio::test]
 async fn a_hook_may_make_the_agent_go_on_but_not_for_ever() {
     let mut session = Session::start(CODEX, config(&hooks(&["Stop"])), "go").await;
     for round in 0..=8 {
-        session.completed().await;
         let stop = session.hook("Stop").await;
         assert_eq!(input(&stop)["stop_hook_active"], round > 0);
         let output = json!({ "decision": "block", "reason": format!("MORE {round}") });
         session.answer(&stop, &output).await;
+        session.completed().await;
     }
     assert!(session.warning().await.contains("8 times"));
     let heard = session.heard();
     assert!(heard.contains("MORE 7") && !heard.contains("MORE 8"), "{heard}");
     // What the user wants next is a new beginning.
     session.prompt("something else").await;
-    session.completed().await;
     let stop = session.hook("Stop").await;
     assert_eq!(input(&stop)["stop_hook_active"], false);
     session.end().await;
 }
 
 #[tokio::test]
+async fn a_turn_ends_when_its_hooks_are_answered() {
+    for (prompt, event) in
+        [("go", "Stop"), ("ALONE", "PostToolUse"), ("BROKEN", "PostToolUseFailure")]
+    {
+        let mut session = Session::start(CODEX, config(&hooks(&[event])), prompt).await;
+        let hook = session.hook(event).await;
+        // It waits with the turn, and comes after it.
+        session.prompt("NEXT").await;
+        session.answer(&hook, &json!({})).await;
+        session.completed().await;
+        if event == "Stop" {
+            let hook = session.hook(event).await;
+            session.answer(&hook, &json!({})).await;
+        }
+        session.completed().await;
+        let events = session.end().await;
+        let place = |is_it: &dyn Fn(&EventKind<'_>) -> bool| {
+            events.iter().position(|event| is_it(&event.kind)).unwrap()
+        };
+        let settled = place(&|kind| matches!(kind, EventKind::RequestSettled(_)));
+        assert!(settled < place(&|kind| matches!(kind, EventKind::TurnCompleted(_))));
+        // Each line of the agent is in the log once.
+        assert_eq!(carriers(&events, "turn/completed").len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_the_agent_begins_meanwhile_comes_after_the_end_of_the_last() {
+    let mut session = Session::start(CODEX, config(&hooks(&["Stop"])), "ASK").await;
+    let permission = session.request().await.request_id.to_string();
+    session.prompt("NEXT").await;
+    session.settle(Settlement::allow(permission.as_str())).await.unwrap();
+    let stops = [session.hook("Stop").await, session.hook("Stop").await];
+    for stop in &stops {
+        session.answer(stop, &json!({})).await;
+    }
+    while count(&session.seen, |kind| matches!(kind, EventKind::TurnCompleted(_))) < 2 {
+        session.next().await.unwrap();
+    }
+    let turns = session.seen.iter().filter_map(|event| match &event.kind {
+        EventKind::TurnStarted(turn) => Some((turn.turn_number, "started")),
+        EventKind::TurnCompleted(turn) => Some((turn.turn_number, "completed")),
+        _ => None,
+    });
+    let turns: Vec<_> = turns.collect();
+    assert_eq!(turns, [(1, "started"), (1, "completed"), (2, "started"), (2, "completed")]);
+    session.end().await;
+}
+
+#[tokio::test]
+async fn nobody_makes_the_agent_go_on_by_silence() {
+    for finishes in [false, true] {
+        let entry = json!({ "hookCallbackIds": ["s"], "timeout": 1, "onFailure": "block" });
+        let mut session = Session::start(CODEX, config(&json!({ "Stop": [entry] })), "go").await;
+        let stop = session.hook("Stop").await;
+        if finishes {
+            session.handle.send(Command::Finish).await.unwrap();
+        }
+        let settled = session.settled(&stop.request_id.decode()).await;
+        assert_eq!(settled.outcome, RequestOutcome::Withdrawn);
+        session.completed().await;
+        let events = session.end().await;
+        assert_eq!(count(&events, |kind| matches!(kind, EventKind::TurnStarted(_))), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_there_is_nothing_to_choose_by_fits_every_matcher() {
+    let entry = |id: &str| json!([{ "matcher": "Bash", "hookCallbackIds": [id] }]);
+    let wanted = json!({ "UserPromptSubmit": entry("u"), "Stop": entry("s") });
+    let mut session = Session::start(CODEX, config(&wanted), "go").await;
+    let hook = session.hook("UserPromptSubmit").await;
+    session.answer(&hook, &json!({})).await;
+    session.hook("Stop").await;
+    session.end().await;
+}
+
+#[tokio::test]
+async fn what_a_hook_wants_of_a_tools_output_is_said_to_be_in_vain() {
+    let mut session = Session::start(CODEX, config(&hooks(&["PostToolUse"])), "ALONE").await;
+    let hook = session.hook("PostToolUse").await;
+    let output = json!({ "hook_specific_output": { "updated_mcp_tool_output": "less" } });
+    session.answer(&hook, &output).await;
+    assert!(session.warning().await.contains("updatedMCPToolOutput"));
+    session.end().await;
+}
+
+#[tokio::test]
+async fn a_session_may_be_kept_from_its_first_prompt() {
+    for output in [
+        json!({ "continue": false, "stopReason": "closed" }),
+        json!({ "decision": "block", "reason": "closed" }),
+    ] {
+        for prompt in ["FIRST", ""] {
+            let mut session =
+                Session::start(CODEX, config(&hooks(&["SessionStart"])), prompt).await;
+            let start = session.hook("SessionStart").await;
+            session.answer(&start, &output).await;
+            if prompt.is_empty() {
+                session.prompt("FIRST").await;
+            }
+            assert_eq!(session.failed().await.error.decode(), "closed");
+            session.prompt("SECOND").await;
+            session.completed().await;
+            assert!(!session.heard().contains("FIRST"), "{}", session.heard());
+            session.end().await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_agent_that_has_hooks_raises_them_and_nobody_else_does() {
-    let wanted = ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"];
+    let wanted =
+        ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"];
     let mut session = Session::start(CLAUDE, config(&hooks(&wanted)), "go").await;
+    // But for those that it never calls.
+    let hook = session.hook("SessionStart").await;
+    let output = json!({ "hookSpecificOutput": { "additionalContext": "FIRST THIS" } });
+    session.answer(&hook, &output).await;
     let hook = session.hook("PreToolUse").await;
     assert_eq!(hook.request_id.decode(), "h1");
     session.answer(&hook, &json!({})).await;
     let permission = session.request().await.request_id.to_string();
     session.settle(Settlement::allow(permission.as_str())).await.unwrap();
     session.completed().await;
+    let heard = session.heard();
+    assert!(heard.contains("FIRST THIS\\n\\ngo"), "{heard}");
+    assert!(heard.contains("\"Stop\":[") && !heard.contains("\"SessionStart\":["), "{heard}");
     let events = session.end().await;
-    let raised = events.iter().filter(|event| matches!(event.kind, EventKind::RequestRaised(_)));
-    assert_eq!(raised.count(), 2);
+    assert_eq!(count(&events, |kind| matches!(kind, EventKind::RequestRaised(_))), 4);
 }
 
 #[tokio::test]
 async fn hooks_that_no_event_shows_are_refused_by_name() {
     for (hooks, word) in [
-        (json!({ "PreCompact": [{}] }), "PreCompact"),
+        (json!({ "PreCompact": [{}], "Setup": [] }), "PreCompact"),
         (json!({ "PreToolUse": [{ "matcher": "(" }] }), "matcher"),
     ] {
         let refused = Session::try_start(CODEX, config(&hooks), "go").await;

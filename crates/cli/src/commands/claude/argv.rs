@@ -57,7 +57,6 @@ pub(crate) struct Invocation {
     /// A UUID.
     pub(crate) session_id: Option<String>,
     pub(crate) include_partial: bool,
-    pub(crate) include_hook_events: bool,
     pub(crate) forward_subagent_text: bool,
     pub(crate) replay_user_messages: bool,
     pub(crate) no_session_persistence: bool,
@@ -170,7 +169,6 @@ impl Given {
             fork: words.has("--fork-session"),
             session_id: words.last("--session-id").map(str::to_owned),
             include_partial,
-            include_hook_events: words.has("--include-hook-events"),
             forward_subagent_text: words.has("--forward-subagent-text"),
             replay_user_messages: words.has("--replay-user-messages"),
             no_session_persistence: words.has("--no-session-persistence"),
@@ -214,8 +212,9 @@ impl Invocation {
                 resumes_at && !matches!(self.resume, Some(Resume::Session(_))),
                 "Error: --resume-session-at requires --resume",
             ),
+            // Whoever streams both ways is a program, and some of them do not say it.
             (
-                streams_out && !self.verbose,
+                streams_out && !streams_in && !self.verbose,
                 "Error: When using --print, --output-format=stream-json requires --verbose",
             ),
         ];

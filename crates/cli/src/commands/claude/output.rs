@@ -15,8 +15,6 @@ pub(crate) struct Output<W> {
     format: Format,
     max_turns: Option<u32>,
     max_budget_usd: Option<f64>,
-    /// Whether the last result was an error; none as long as there is no result.
-    failed: Option<bool>,
     writer: W,
 }
 
@@ -27,10 +25,7 @@ enum Format {
     /// The last result.
     Json(Option<String>),
     /// All messages, in one array.
-    Messages {
-        first: bool,
-    },
-    Lines,
+    Messages { first: bool },
 }
 
 /// What the formats must know of a message.
@@ -40,8 +35,6 @@ struct Message {
     kind: String,
     #[serde(default)]
     subtype: String,
-    #[serde(default)]
-    is_error: bool,
     result: Option<String>,
 }
 
@@ -50,12 +43,12 @@ impl<W: Write> Output<W> {
         let format = match (invocation.output, invocation.verbose) {
             (OutputFormat::Text, _) => Format::Text(None),
             (OutputFormat::Json, false) => Format::Json(None),
-            (OutputFormat::Json, true) => Format::Messages { first: true },
-            (OutputFormat::StreamJson, _) => Format::Lines,
+            // A stream is written as it comes, and never asks here.
+            (OutputFormat::Json | OutputFormat::StreamJson, _) => Format::Messages { first: true },
         };
         let config = &invocation.config;
         let (max_turns, max_budget_usd) = (config.max_turns, config.max_budget_usd);
-        Self { format, max_turns, max_budget_usd, failed: None, writer }
+        Self { format, max_turns, max_budget_usd, writer }
     }
 
     /// A message, as one line without its end.
@@ -66,9 +59,6 @@ impl<W: Write> Output<W> {
             false => None,
         };
         let result = message.filter(|message| message.kind == "result");
-        if let Some(result) = &result {
-            self.failed = Some(result.is_error || result.subtype.starts_with("error"));
-        }
         match (&mut self.format, result) {
             (Format::Text(text), Some(result)) => {
                 *text = Some(text_of(result, self.max_turns, self.max_budget_usd));
@@ -80,35 +70,20 @@ impl<W: Write> Output<W> {
                 *first = false;
                 self.writer.write_all(line.as_bytes())?;
             }
-            (Format::Lines, _) => {
-                self.writer.write_all(line.as_bytes())?;
-                self.writer.write_all(b"\n")?;
-                self.writer.flush()?;
-            }
         }
         Ok(())
     }
 
-    /// Writes what waited for the end, and gives the exit code: 0 after a good last result, else 1.
-    pub(crate) fn finish(mut self) -> io::Result<u8> {
+    /// Writes what waited for the end.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         match &self.format {
             Format::Text(Some(text)) => self.writer.write_all(text.as_bytes())?,
             Format::Json(Some(line)) => writeln!(self.writer, "{line}")?,
             Format::Messages { first: false } => self.writer.write_all(b"]\n")?,
             Format::Messages { first: true } => self.writer.write_all(b"[]\n")?,
-            Format::Text(None) | Format::Json(None) | Format::Lines => {}
+            Format::Text(None) | Format::Json(None) => {}
         }
-        self.writer.flush()?;
-        Ok(self.code())
-    }
-
-    /// Idle streams end well; a run that had to answer and has no result does not.
-    fn code(&self) -> u8 {
-        let answers_once = match self.format {
-            Format::Text(_) | Format::Json(_) | Format::Messages { .. } => true,
-            Format::Lines => false,
-        };
-        u8::from(self.failed.unwrap_or(answers_once))
+        self.writer.flush()
     }
 }
 

@@ -72,6 +72,8 @@ pub(super) struct Prompt {
     pub(super) text: String,
     /// Its fate is told to whoever named it.
     pub(super) uuid: Option<String>,
+    /// It is to be known, and not to be answered.
+    pub(super) is_only_told: bool,
 }
 
 /// Why work stops before its end.
@@ -146,7 +148,7 @@ impl Agent {
     pub(super) fn serve(mut self) -> io::Result<u8> {
         match self.flags.prompt.take() {
             Some(text) => {
-                self.prompts.push_back(Prompt { text, uuid: None });
+                self.prompts.push_back(Prompt { text, uuid: None, is_only_told: false });
                 self.listening = false;
             }
             None => input::read_stdin(self.post.clone())?,
@@ -280,7 +282,8 @@ impl Agent {
         let uuid = line.at("uuid").as_str().filter(|uuid| Uuid::try_parse(uuid).is_ok());
         let uuid = uuid.map(str::to_owned);
         self.lifecycle(uuid.as_deref(), "queued")?;
-        let prompt = Prompt { text, uuid };
+        let is_only_told = line.at("shouldQuery") == false;
+        let prompt = Prompt { text, uuid, is_only_told };
         if line.at("priority") == "now" && self.turn.is_some() {
             self.prompts.push_front(prompt);
             return Err(Halt::Interrupted(Cut::Prompt));

@@ -48,8 +48,11 @@ impl Hooks {
         Self(all)
     }
 
-    fn matching(&self, event: &str, subject: &str) -> Vec<Hook> {
-        let fits = |hook: &&Hook| hook.event == event && hook.matcher.fits(subject);
+    /// Without a subject there is nothing to choose by, whatever a matcher says.
+    fn matching(&self, event: &str, subject: Option<&str>) -> Vec<Hook> {
+        let fits = |hook: &&Hook| {
+            hook.event == event && subject.is_none_or(|subject| hook.matcher.fits(subject))
+        };
         self.0.iter().filter(fits).cloned().collect()
     }
 }
@@ -58,7 +61,7 @@ impl Hooks {
 pub(super) struct Occasion<'o> {
     pub(super) event: &'static str,
     /// What matchers look at: a tool, a source, a kind of subagent.
-    pub(super) subject: &'o str,
+    pub(super) subject: Option<&'o str>,
     pub(super) tool_use_id: Option<&'o str>,
     pub(super) fields: Value,
 }
@@ -222,7 +225,7 @@ impl Agent {
         let source = if self.session.resumed { "resume" } else { "startup" };
         self.raise(&Occasion {
             event: "SessionStart",
-            subject: source,
+            subject: Some(source),
             tool_use_id: None,
             fields: json!({ "source": source, "model": self.model }),
         })
@@ -232,7 +235,7 @@ impl Agent {
     pub(super) fn session_end(&mut self) -> Result<(), Halt> {
         let occasion = Occasion {
             event: "SessionEnd",
-            subject: "other",
+            subject: Some("other"),
             tool_use_id: None,
             fields: json!({ "reason": "other" }),
         };

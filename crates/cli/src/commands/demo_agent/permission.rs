@@ -91,7 +91,7 @@ impl Agent {
         let name = call.name;
         let outputs = self.raise(&Occasion {
             event: "PreToolUse",
-            subject: name,
+            subject: Some(name),
             tool_use_id: Some(call.id),
             fields: json!({ "tool_name": name, "tool_input": call.input, "tool_use_id": call.id }),
         })?;
@@ -169,7 +169,7 @@ impl Agent {
         }
         open.extend(self.raise_together(&Occasion {
             event: "PermissionRequest",
-            subject: call.name,
+            subject: Some(call.name),
             tool_use_id: Some(call.id),
             fields: json!({
                 "tool_name": call.name,

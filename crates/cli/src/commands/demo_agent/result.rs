@@ -149,7 +149,7 @@ impl Agent {
             put("duration_ms", json!(elapsed));
             put("duration_api_ms", json!(elapsed));
             let blocked = matches!(ending, Ending::Blocked(_));
-            put("num_turns", json!(if blocked { 0 } else { 1 + turn.told }));
+            put("num_turns", json!(if blocked || turn.is_only_told { 0 } else { 1 + turn.told }));
             put("permission_denials", json!(turn.denials));
             put("stop_reason", json!(turn.stop_reason));
             if let Some(uuid) = &turn.uuid {

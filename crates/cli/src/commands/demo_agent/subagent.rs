@@ -109,7 +109,7 @@ impl Agent {
         fields: &Value,
     ) -> Result<(), Halt> {
         let fields = fields.clone();
-        let subject = spawned.kind.as_str();
+        let subject = Some(spawned.kind.as_str());
         self.raise(&Occasion { event, subject, tool_use_id: None, fields }).map(drop)
     }
 

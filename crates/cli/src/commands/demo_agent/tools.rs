@@ -230,7 +230,8 @@ impl Agent {
             ("PostToolUse", "tool_response", response.clone())
         };
         fields.as_object_mut().map(|fields| fields.insert(key.to_owned(), value));
-        let occasion = Occasion { event, subject: call.name, tool_use_id: Some(call.id), fields };
+        let (subject, tool_use_id) = (Some(call.name), Some(call.id));
+        let occasion = Occasion { event, subject, tool_use_id, fields };
         Ok(hooks::stopped(&self.raise(&occasion)?))
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Turn {
     pub(super) begun: Instant,
     pub(super) prompt: String,
     pub(super) uuid: Option<String>,
+    /// The prompt wants no answer.
+    pub(super) is_only_told: bool,
     /// `system/init` was written.
     pub(super) opened: bool,
     /// The first line of the model names the prompt that it answers.
@@ -50,6 +52,7 @@ impl Agent {
             begun: Instant::now(),
             prompt: prompt.text.clone(),
             uuid: prompt.uuid.clone(),
+            is_only_told: prompt.is_only_told,
             opened: false,
             marked: false,
             paced: steps.is_none(),
@@ -92,7 +95,7 @@ impl Agent {
         let prompt = self.turn.as_ref().map(|turn| turn.prompt.clone()).unwrap_or_default();
         let outputs = self.raise(&Occasion {
             event: "UserPromptSubmit",
-            subject: "",
+            subject: None,
             tool_use_id: None,
             fields: json!({ "prompt": prompt }),
         })?;
@@ -101,6 +104,9 @@ impl Agent {
         }
         self.await_servers()?;
         self.open_turn()?;
+        if self.turn.as_ref().is_some_and(|turn| turn.is_only_told) {
+            return Ok(Ending::Done);
+        }
         match steps {
             Some(steps) => self.play(steps)?,
             None => self.tour()?,
@@ -283,7 +289,7 @@ impl Agent {
             let said = self.speakers.current().last_text.clone();
             let outputs = self.raise(&Occasion {
                 event: "Stop",
-                subject: "",
+                subject: None,
                 tool_use_id: None,
                 fields: json!({ "stop_hook_active": active, "last_assistant_message": said }),
             })?;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use agentwire_dialects::json::without_lone_surrogates;
 use serde_json::{Value, json};
 
 use super::{Case, Heard, Row, Speaker, answers, mcp_answer};
@@ -59,6 +60,16 @@ impl Messages {
             _ => Who::Other(Box::default()),
         };
         Self { who, turns: 0, results: 0, last_failed: None }
+    }
+
+    /// Within a frame of another wire, where no lone surrogate may stand.
+    pub(crate) fn framed(mut self) -> Self {
+        if let Who::Claude(own) = &mut self.who {
+            for (line, count) in std::mem::take(own) {
+                *own.entry(without_lone_surrogates(&line).into_owned()).or_default() += count;
+            }
+        }
+        self
     }
 
     fn is_claude(&self) -> bool {

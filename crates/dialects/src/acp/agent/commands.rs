@@ -18,7 +18,12 @@ impl Translator {
     ) -> Result<(), GatewayError> {
         match command {
             Command::Prompt(prompt) => self.prompt(prompt, out)?,
-            Command::Interrupt => self.interrupt(out),
+            Command::Interrupt { cancel_queued } => {
+                if *cancel_queued {
+                    self.cancel_queue(out);
+                }
+                self.interrupt(out);
+            }
             Command::Stop | Command::Finish => self.stop(out),
             Command::Settle(settlement) => self.settle(settlement, out)?,
             Command::Configure(change) => return self.configure(call, change, out),
@@ -65,7 +70,7 @@ impl Translator {
         change: &Configure,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        if change.max_thinking_tokens.is_some() {
+        if change.max_thinking_tokens.flatten().is_some() {
             return Err(GatewayError::unsupported(self.name(), "maxThinkingTokens"));
         }
         if self.sent.len() + 2 > SENT_LIMIT {
@@ -77,7 +82,9 @@ impl Translator {
             // The session is opened with it.
             Stage::Starting | Stage::Opening => {
                 let config = &mut self.setup.config;
-                config.model = change.model.clone().or(config.model.take());
+                if let Some(model) = &change.model {
+                    config.model = model.clone().or_else(|| self.first_model.clone());
+                }
                 config.approval_mode = change.approval_mode.or(config.approval_mode);
                 config.permission_mode = match change.approval_mode {
                     Some(_) => change.permission_mode.clone(),
@@ -93,8 +100,14 @@ impl Translator {
             ..SessionConfig::default()
         };
         let mode = self.wanted_mode(&wanted)?;
-        let is_same = self.model.current == change.model;
-        let model = change.model.clone().filter(|_| !is_same);
+        let model = match &change.model {
+            None => None,
+            Some(Some(model)) => Some(model),
+            Some(None) => Some(self.first_model.as_ref().ok_or_else(|| {
+                GatewayError::unsupported(self.name(), "model null: it never said which it has")
+            })?),
+        };
+        let model = model.filter(|model| self.model.current.as_ref() != Some(model)).cloned();
         if mode.is_none() && model.is_none() {
             out.reply(call, Ok(Json::checked("{}")));
         }
@@ -127,7 +140,7 @@ impl Translator {
                 Some(Json::checked(format!("{{\"authMethods\":{}}}", methods.get())))
             }
             "setModel" => {
-                let model = Some(argument(args, 0, "a model")?);
+                let model = Some(argument(args, 0, "a model or null")?);
                 return self.configure(call, &Configure { model, ..Configure::default() }, out);
             }
             "setPermissionMode" => {

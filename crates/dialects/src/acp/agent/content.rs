@@ -1,7 +1,8 @@
 //! What the `content` of a tool call shows: words, a terminal, changes of files.
 
-use agentwire_protocol::Text;
 use agentwire_protocol::event::{FileChangeType, FileChanged};
+use agentwire_protocol::{Json, Text};
+use serde_json::json;
 
 use super::super::wire::Piece;
 use crate::diff;
@@ -92,6 +93,21 @@ fn edit(piece: &Piece<'_>) -> Option<Edit> {
         _ => FileChangeType::Modified,
     };
     Some(Edit { path, texts: Some(Texts { before, after }), change })
+}
+
+/// What a call that shows one change and tells no arguments is called with, in the words that other
+/// agents have for it.
+pub(super) fn arguments(edits: &[Edit]) -> Option<Json<'static>> {
+    let [Edit { path, texts: Some(Texts { before, after }), change }] = edits else { return None };
+    match change {
+        FileChangeType::Created => Some(Json::of(&json!({ "file_path": path, "content": after }))),
+        FileChangeType::Modified => Some(Json::of(&json!({
+            "file_path": path,
+            "old_string": before.as_deref().unwrap_or_default(),
+            "new_string": after,
+        }))),
+        FileChangeType::Deleted => None,
+    }
 }
 
 pub(super) fn changed(edit: Edit, tool_id: &str) -> FileChanged<'_> {

@@ -143,6 +143,7 @@ impl Translator {
         self.setup.fork = false;
         self.session = id.as_ref().map(Text::to_string);
         self.offers(&opened);
+        self.first_model = self.first_model.take().or_else(|| self.model.current.clone());
         // Of a recording it may be the result of `authenticate`, which says nothing.
         let says_nothing = id.is_none() && opened.modes.or(opened.options).is_none();
         if !(out.is_recording() && says_nothing) {

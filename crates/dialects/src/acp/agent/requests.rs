@@ -2,7 +2,7 @@
 
 use agentwire_protocol::event::{
     Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome,
-    RequestRaised, RequestSettled, SettledBy, ToolFailure, input_digest,
+    RequestRaised, RequestSettled, SettledBy, ToolFailure,
 };
 use agentwire_protocol::{Json, Text};
 
@@ -287,23 +287,7 @@ impl Translator {
 
 /// A request of which only this is known; [`Translator::raise`] names it.
 fn raised<'a>(kind: RequestKind, input: Option<Json<'a>>) -> RequestRaised<'a> {
-    RequestRaised {
-        request_id: Text::from(""),
-        kind,
-        input_digest: input_digest(input.as_ref()),
-        tool_name: None,
-        input,
-        tool_use_id: None,
-        questions: Vec::new(),
-        suggestions: None,
-        options: Vec::new(),
-        title: None,
-        message: None,
-        name: None,
-        callback_id: None,
-        schema: None,
-        blocked_path: None,
-    }
+    RequestRaised::new("", kind, input)
 }
 
 fn option_kind(kind: &str) -> RequestOptionKind {

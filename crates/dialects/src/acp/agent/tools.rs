@@ -9,7 +9,7 @@ use agentwire_protocol::{Json, Text};
 
 use super::super::wire::ToolCall;
 use super::Translator;
-use super::content::{Edit, KEPT_BYTES, Shown, changed, kept, look, shown};
+use super::content::{Edit, KEPT_BYTES, Shown, arguments, changed, kept, look, shown};
 use crate::gemini;
 use crate::json::Value;
 use crate::ledger::OpenTool;
@@ -115,6 +115,8 @@ impl Translator {
         if let Some(tool) = self.ledger.tool(id) {
             if let Some(input) = call.raw_input.filter(|input| input.is_object()) {
                 tool.memo.input = Some(input.json().into_owned());
+            } else if tool.memo.input.is_none() {
+                tool.memo.input = arguments(&kept(look(call.content, false).edits));
             }
             return false;
         }
@@ -140,7 +142,7 @@ impl Translator {
             Some(input) => Some(input.clone()),
             // Gemini shows the arguments of an MCP tool as text (fixture real-mcp-stdio).
             None if server.is_some() => object_in(&begun.shown.text),
-            None => None,
+            None => arguments(&begun.shown.edits),
         };
         out.emit(ToolStarted {
             tool_id: Text::from(id),

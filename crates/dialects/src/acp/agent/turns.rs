@@ -11,6 +11,7 @@ use serde_json::json;
 use super::super::wire::{self, Failure, Prompted, Quota, Tokens};
 use super::opening::Stage;
 use super::{Sent, Translator, words};
+use crate::agent::tell_cancelled;
 use crate::json::Value;
 use crate::ledger::{Work, completed_turn, failed_turn};
 use crate::tape::Out;
@@ -93,6 +94,13 @@ impl Translator {
         for prompt in std::mem::take(&mut self.queue) {
             self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
             self.ledger.fail_turn(out, reason, Text::from(error));
+        }
+    }
+
+    /// The prompts that wait are given up.
+    pub(super) fn cancel_queue(&mut self, out: &mut Out<'_>) {
+        for prompt in std::mem::take(&mut self.queue) {
+            prompt.message_id.iter().for_each(|id| tell_cancelled(id, out));
         }
     }
 

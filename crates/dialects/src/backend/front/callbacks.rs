@@ -4,21 +4,20 @@ use std::collections::{BTreeMap, VecDeque};
 
 use agentwire_protocol::command::{Behavior, Remember};
 use agentwire_protocol::event::{
-    Question, RequestKind, RequestRaised, RequestSettled, SettledBy, UNANSWERED,
+    RequestKind, RequestOutcome, RequestRaised, RequestSettled, SettledBy, UNANSWERED,
 };
 use agentwire_protocol::{Json, RequestId, SessionId, Settlement, Text};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::names;
 use crate::backend::wire::{Code, Failure, refuse, say};
+use crate::claude::permission;
 use crate::front::Outbox;
+use crate::hooks;
 
 /// How many callbacks that are over are remembered, to tell who comes late.
 const OVER_LIMIT: usize = 1024;
-
-/// The tool by which Claude asks its user.
-const QUESTIONS: &str = "AskUserQuestion";
 
 /// The callbacks of all sessions.
 #[derive(Debug, Default)]
@@ -47,6 +46,7 @@ enum Form {
     /// A decision on a tool that is shown with this input; in Claude's own words, or in ours for
     /// another agent's.
     Tool {
+        name: String,
         input: Json<'static>,
         is_native: bool,
     },
@@ -65,6 +65,8 @@ enum Payload {
         suggestions: Option<Json<'static>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_use_id: Option<Text<'static>>,
+        #[serde(flatten)]
+        reasons: Reasons,
     },
     Hook {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +75,17 @@ enum Payload {
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_use_id: Option<Text<'static>>,
     },
+}
+
+/// Why it is asked, where the agent tells.
+#[derive(Debug, Default, Serialize)]
+struct Reasons {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Text<'static>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision_reason: Option<Text<'static>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocked_path: Option<Text<'static>>,
 }
 
 /// A decision on a tool.
@@ -97,18 +110,20 @@ pub(super) struct Answered {
 }
 
 impl Callbacks {
-    /// An agent asks. `shown` is how its tool call was shown. `false` if no client can be asked that.
+    /// An agent asks; `shown` is the tool and its input, as it is shown. `false` if no client can be asked
+    /// that.
     pub(super) fn raise(
         &mut self,
         session: &SessionId,
         request: RequestRaised<'static>,
-        shown: Option<(String, Json<'static>)>,
+        shown: (String, Json<'static>),
+        is_native: bool,
     ) -> bool {
         let id = RequestId::from(request.request_id.decode().as_ref());
-        let is_claudes = request.tool_name.as_ref().is_some_and(|name| *name == *QUESTIONS);
+        let is_asking = request.tool_name.as_ref().is_some_and(|it| *it == *permission::QUESTIONS);
         let (form, payload) = match request.kind {
-            RequestKind::Permission => tool(request, shown),
-            RequestKind::Question if is_claudes => tool(request, None),
+            RequestKind::Permission => tool(request, shown, is_native),
+            RequestKind::Question if is_native && is_asking => tool(request, shown, is_native),
             RequestKind::Question if !request.questions.is_empty() => questions(request),
             RequestKind::Hook => (Form::Hook, hook(request)),
             RequestKind::Question | RequestKind::Mcp | RequestKind::Other => return false,
@@ -147,7 +162,14 @@ impl Callbacks {
         let reason = settled.reason.as_ref().map(Text::decode).unwrap_or_default();
         let how = format!("{} by {}", settled.outcome.as_str(), settled.by.as_str());
         if is_told && settled.by == SettledBy::Gateway && reason.starts_with(UNANSWERED) {
-            let failure = Failure::new(Code::CallbackTimeout, format!("{reason}: it was denied"));
+            let what = match settled.outcome {
+                RequestOutcome::Denied => "denied",
+                RequestOutcome::Allowed
+                | RequestOutcome::Answered
+                | RequestOutcome::Withdrawn
+                | RequestOutcome::Resolved => "passed over",
+            };
+            let failure = Failure::new(Code::CallbackTimeout, format!("{reason}: it was {what}"));
             refuse(Some(&name(number)), Some(session.as_str()), &failure, out);
         }
         self.close(number, how);
@@ -165,7 +187,7 @@ impl Callbacks {
         &mut self,
         id: &str,
         session: Option<&str>,
-        payload: BTreeMap<String, Json<'static>>,
+        payload: &BTreeMap<String, Json<'static>>,
     ) -> Result<Answered, Failure> {
         let number = id.strip_prefix("cb-").and_then(|number| number.parse().ok());
         let number = number.filter(|number| name(*number) == id);
@@ -183,6 +205,12 @@ impl Callbacks {
         let settlement = callback.form.settlement(&callback.request, payload)?;
         callback.is_answered = true;
         Ok(Answered { number, session: callback.session.clone(), settlement })
+    }
+
+    /// Why an answer came too late, if it did.
+    pub(super) fn late(&self, number: u64) -> Option<Failure> {
+        let over = self.over.iter().find(|(over, _)| *over == number);
+        over.map(|(_, how)| not_open(&name(number), Some(how)))
     }
 
     /// The answer was not taken: it may be given again.
@@ -210,56 +238,44 @@ fn not_open(id: &str, settled: Option<&str>) -> Failure {
 
 fn tool(
     request: RequestRaised<'static>,
-    shown: Option<(String, Json<'static>)>,
+    (name, input): (String, Json<'static>),
+    is_native: bool,
 ) -> (Form, Payload) {
-    let RequestRaised { tool_name, input, tool_use_id, suggestions, name, title, .. } = request;
-    let is_native = shown.is_none();
-    let (tool_name, tool_input) = shown.unwrap_or_else(|| {
-        let tool_name = tool_name.or(name).or(title).map(|name| name.to_string());
-        let input = input.unwrap_or(Json::checked("{}"));
-        (tool_name.unwrap_or_else(|| "unknown".to_owned()), input)
-    });
-    let tool_input = match tool_input.get().starts_with('{') {
-        true => tool_input,
-        false => Json::of(&BTreeMap::from([("input", tool_input)])),
+    let rules = match is_native {
+        true => request.suggestions,
+        false => Some(permission::suggestions(&name, &input)),
     };
-    let rules = match suggestions {
-        Some(rules) if is_native => Some(rules),
-        None if is_native => None,
-        Some(_) | None => Some(crate::claude::suggestions(&tool_name, &tool_input)),
+    let payload = Payload::CanUseTool {
+        tool_name: name.clone(),
+        tool_input: input.clone(),
+        suggestions: rules.as_ref().map(hooks::suggestions),
+        tool_use_id: request.tool_use_id,
+        reasons: Reasons {
+            description: request.title,
+            decision_reason: request.message,
+            blocked_path: request.blocked_path,
+        },
     };
-    let suggestions = rules.as_ref().map(names::suggestions);
-    let form = Form::Tool { input: tool_input.clone(), is_native };
-    (form, Payload::CanUseTool { tool_name, tool_input, suggestions, tool_use_id })
+    (Form::Tool { name, input, is_native }, payload)
 }
 
 /// Questions as Claude asks them.
 fn questions(request: RequestRaised<'static>) -> (Form, Payload) {
-    let asked = |question: &Question<'_>| {
-        let options = question.options.iter().map(|option| {
-            let description = option.description.as_ref().map(Text::decode).unwrap_or_default();
-            json!({ "label": option.label.decode(), "description": description })
-        });
-        json!({
-            "question": question.question.decode(),
-            "header": question.header.as_ref().map(Text::decode).unwrap_or_default(),
-            "options": options.collect::<Vec<_>>(),
-            "multiSelect": question.multi_select,
-        })
-    };
-    let key = |question: &Question<'_>| {
-        let words = question.question.to_string();
-        let key = question.id.as_ref().map_or_else(|| words.clone(), Text::to_string);
-        (words, key)
-    };
-    let list: Vec<Value> = request.questions.iter().map(asked).collect();
+    let mut input: BTreeMap<String, Json<'static>> =
+        permission::questions(&request.questions).read().unwrap_or_default();
+    // Who asks, and what for, beside the questions.
+    let message = request.message.iter().map(|message| ("message".to_owned(), Json::of(message)));
+    input.extend(message);
+    let source = |name: &Text<'_>| Json::of(&json!({ "source": name.decode() }));
+    input.extend(request.name.iter().map(|name| ("metadata".to_owned(), source(name))));
     let payload = Payload::CanUseTool {
-        tool_name: QUESTIONS.to_owned(),
-        tool_input: Json::of(&json!({ "questions": list })),
+        tool_name: permission::QUESTIONS.to_owned(),
+        tool_input: Json::of(&input),
         suggestions: None,
         tool_use_id: request.tool_use_id,
+        reasons: Reasons::default(),
     };
-    (Form::Questions(request.questions.iter().map(key).collect()), payload)
+    (Form::Questions(permission::keys(&request.questions)), payload)
 }
 
 fn hook(request: RequestRaised<'static>) -> Payload {
@@ -274,14 +290,14 @@ impl Form {
     fn settlement(
         &self,
         request: &RequestId,
-        payload: BTreeMap<String, Json<'static>>,
+        payload: &BTreeMap<String, Json<'static>>,
     ) -> Result<Settlement, Failure> {
         if let Self::Hook = self {
-            return Ok(Settlement::output(request.clone(), names::hook_output(payload)));
+            return hook_answer(request, payload);
         }
-        let decision: Decision = Json::of(&payload).read().map_err(|error| {
-            Failure::invalid(format!("failed to read the answer: {error}; it stays open"))
-        })?;
+        let decision: Decision = Json::of(payload)
+            .read()
+            .map_err(|error| open(&format!("failed to read the answer: {error}")))?;
         let settlement = Settlement {
             behavior: Some(decision.behavior),
             message: decision.message,
@@ -292,27 +308,48 @@ impl Form {
         }
         match self {
             Self::Hook => Ok(settlement),
-            Self::Tool { input: shown, is_native } => {
-                let updated_input = decision.updated_input.filter(|input| !is_same(input, shown));
+            Self::Tool { name, input: shown, is_native } => {
+                let is_new = |input: &Json<'_>| !permission::is_same(input, shown);
+                let updated_input = decision.updated_input.filter(is_new);
                 is_form(updated_input.as_ref(), '{', "updated_input must be an object")?;
-                let rules = decision
-                    .updated_permissions
-                    .filter(|rules| !is_same(rules, &Json::checked("[]")));
+                let rules = decision.updated_permissions;
                 is_form(rules.as_ref(), '[', "updated_permissions must be a list")?;
-                let rules = rules.as_ref().map(names::permissions);
-                // Rules are Claude's own words; to others "from now on" is said.
-                let always =
-                    rules.as_ref().is_some_and(|rules| rules.get().contains("\"addRules\""));
-                let remember = (!is_native && always).then_some(Remember::Session);
-                let updated_permissions = rules.filter(|_| *is_native);
-                Ok(Settlement { updated_input, updated_permissions, remember, ..settlement })
+                let rules = rules.as_ref().map(hooks::permissions);
+                let rules = rules.filter(|rules| !permission::is_same(rules, &Json::checked("[]")));
+                let settlement = Settlement { updated_input, ..settlement };
+                let Some(rules) = rules else { return Ok(settlement) };
+                if *is_native {
+                    return Ok(Settlement { updated_permissions: Some(rules), ..settlement });
+                }
+                let updates =
+                    permission::updates(&rules, (name, shown)).map_err(|why| open(&why))?;
+                if updates.mode.is_some() {
+                    return Err(open("setMode cannot be taken here"));
+                }
+                let remember = updates.remember.then_some(Remember::Session);
+                Ok(Settlement { remember, ..settlement })
             }
             Self::Questions(questions) => {
-                let answers = answers(questions, decision.updated_input.as_ref())?;
+                let input = decision.updated_input.as_ref();
+                let answers = permission::answers(questions, input).map_err(|why| open(&why))?;
                 Ok(Settlement { behavior: None, answers: Some(answers), ..settlement })
             }
         }
     }
+}
+
+/// An agent may take what it cannot read for no opinion, and run the tool.
+fn hook_answer(
+    request: &RequestId,
+    payload: &BTreeMap<String, Json<'static>>,
+) -> Result<Settlement, Failure> {
+    let stays = |why: &str| Failure::invalid(format!("{why}; it stays open"));
+    if payload.contains_key("behavior") {
+        return Err(stays("a hook is not answered by behavior but by hook_specific_output"));
+    }
+    let output = Json::of(payload);
+    hooks::Output::check(&output).map_err(|error| stays(&error.message))?;
+    Ok(Settlement::output(request.clone(), output))
 }
 
 fn is_form(value: Option<&Json<'_>>, opens: char, message: &str) -> Result<(), Failure> {
@@ -322,31 +359,7 @@ fn is_form(value: Option<&Json<'_>>, opens: char, message: &str) -> Result<(), F
     }
 }
 
-/// Clients of Claude give back the input that they allow; most agents take no other.
-fn is_same(one: &Json<'_>, other: &Json<'_>) -> bool {
-    match (one.read::<Value>(), other.read::<Value>()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
-}
-
-/// The answers by their keys. A client names them by the words of the question.
-fn answers(
-    questions: &[(String, String)],
-    input: Option<&Json<'_>>,
-) -> Result<BTreeMap<String, Json<'static>>, Failure> {
-    #[derive(Deserialize)]
-    struct Input {
-        answers: BTreeMap<String, Json<'static>>,
-    }
-    let Some(Ok(Input { answers })) = input.map(Json::read) else {
-        return Err(Failure::invalid("a question is answered by updated_input.answers"));
-    };
-    let keyed = answers.into_iter().map(|(words, answer)| {
-        match questions.iter().find(|(asked, key)| *asked == words || *key == words) {
-            Some((_, key)) => Ok((key.clone(), answer)),
-            None => Err(Failure::invalid(format!("there is no question `{words}`"))),
-        }
-    });
-    keyed.collect()
+/// What is wrong with an answer; another may be given.
+fn open(why: &str) -> Failure {
+    Failure::invalid(format!("{why}; it stays open"))
 }

@@ -6,13 +6,16 @@ use agentwire_protocol::session::{
     AgentDefinition, HookMatcher, McpServer, OnLimit, OutputFormat, SandboxSettings, SystemPrompt,
     SystemPromptPreset,
 };
-use agentwire_protocol::{AgentType, ApprovalMode, Json, NewSession, Prompt, SessionConfig};
+use agentwire_protocol::strict::whole;
+use agentwire_protocol::{
+    AgentType, ApprovalMode, GatewayError, Json, NewSession, Prompt, SessionConfig,
+};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::names::camel;
 use crate::backend::wire::Failure;
+use crate::hooks::{Matcher, camel};
 
 /// The hooks of the specification.
 const HOOKS: [&str; 12] = [
@@ -28,6 +31,30 @@ const HOOKS: [&str; 12] = [
     "SubagentStop",
     "PreCompact",
     "PermissionRequest",
+];
+
+/// The options of the specification, and ours.
+const KNOWN: [&str; 20] = [
+    "agent",
+    "model",
+    "permission_mode",
+    "allowed_tools",
+    "disallowed_tools",
+    "system_prompt",
+    "max_turns",
+    "max_budget_usd",
+    "max_thinking_tokens",
+    "include_partial_messages",
+    "enable_file_checkpointing",
+    "additional_directories",
+    "mcp_servers",
+    "agents",
+    "hooks",
+    "sandbox",
+    "setting_sources",
+    "betas",
+    "output_format",
+    "fallback_model",
 ];
 
 /// What a session is created with.
@@ -57,13 +84,61 @@ impl Create {
             on_limit: Some(OnLimit::Fail),
             ..SessionConfig::default()
         };
-        let given = self.options.into_iter().flatten().filter(|(_, value)| value.get() != "null");
-        for (name, value) in given {
+        for (name, value) in self.options.into_iter().flatten() {
+            // To read no settings at all is a wish of its own.
+            let is_empty = name != "setting_sources" && is_empty(&value);
+            if KNOWN.contains(&name.as_str()) && (is_empty || value.get() == "null") {
+                continue;
+            }
             set(&mut new, &name, &value)
                 .map_err(|why| Failure::invalid(format!("failed to read options.{name}: {why}")))?;
         }
         Ok(new)
     }
+}
+
+fn is_empty(value: &Json<'_>) -> bool {
+    let inside = value.get().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let inside =
+        inside.or_else(|| value.get().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')));
+    inside.is_some_and(|inside| inside.trim().is_empty())
+}
+
+/// A refusal of the gateway names options as it knows them; here they have this wire's names.
+pub(super) fn in_our_names(error: &mut GatewayError) {
+    let mut first = None;
+    let mut was_option = false;
+    let mut words = Vec::new();
+    for word in error.message.split(' ') {
+        let bare = word.trim_end_matches([':', ',', ';']);
+        let is_name = bare.contains(char::is_uppercase) || was_option;
+        was_option = word == "option";
+        let ours = match bare {
+            "blockedTools" => Some("disallowed_tools".to_owned()),
+            "workingDirectory" => Some("cwd".to_owned()),
+            field if is_name && SessionConfig::FIELDS.contains(&field) => Some(snake(field)),
+            _ => None,
+        };
+        words.push(match &ours {
+            Some(ours) => word.replacen(bare, ours, 1),
+            None => word.to_owned(),
+        });
+        first = first.or(ours.filter(|name| KNOWN.contains(&name.as_str())));
+    }
+    if let Some(name) = first {
+        error.message = format!("options.{name}: {}", words.join(" "));
+    }
+}
+
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
 }
 
 fn set(new: &mut NewSession, name: &str, value: &Json<'static>) -> Result<(), String> {
@@ -75,7 +150,10 @@ fn set(new: &mut NewSession, name: &str, value: &Json<'static>) -> Result<(), St
         "allowed_tools" => config.allowed_tools = Some(whole(value)?),
         "disallowed_tools" => config.blocked_tools = Some(whole(value)?),
         "system_prompt" => config.system_prompt = Some(system_prompt(value)?),
-        "max_turns" => config.max_turns = Some(count(value)?),
+        "max_turns" => match count(value)? {
+            0 => return Err("it must be from 1 on".to_owned()),
+            turns => config.max_turns = Some(turns),
+        },
         "max_budget_usd" => {
             let dollars: f64 = whole(value)?;
             config.max_budget_usd = Some(dollars);
@@ -125,6 +203,9 @@ fn system_prompt(value: &Json<'_>) -> Result<SystemPrompt, String> {
     if value.get().starts_with('"') {
         return whole(value).map(SystemPrompt::Text);
     }
+    if !value.get().starts_with('{') {
+        return Err("it must be a text, or an object of the type preset".to_owned());
+    }
     let preset: SystemPromptPreset = whole(value)?;
     match preset.kind.as_str() {
         "preset" => Ok(SystemPrompt::Preset(preset)),
@@ -164,63 +245,32 @@ fn hooks(value: &Json<'_>) -> Result<BTreeMap<String, Vec<HookMatcher>>, String>
     if let Some(other) = hooks.keys().find(|event| !HOOKS.contains(&event.as_str())) {
         return Err(format!("there is no hook {other}; there are {}", HOOKS.join(", ")));
     }
+    for (event, configs) in &hooks {
+        let patterns = configs.iter().filter_map(|config| config.matcher.as_deref());
+        if let Some(pattern) = patterns.into_iter().find(|pattern| Matcher::is_broken(pattern)) {
+            return Err(format!("the matcher {pattern:?} of {event} is no pattern"));
+        }
+    }
     let matcher = |config: HookConfig| HookMatcher {
         matcher: config.matcher,
         timeout: config.timeout,
         ..HookMatcher::default()
     };
-    let hooks = hooks.into_iter();
+    let hooks = hooks.into_iter().filter(|(_, list)| !list.is_empty());
     Ok(hooks.map(|(event, list)| (event, list.into_iter().map(matcher).collect())).collect())
 }
 
 /// A number of things, however it is written.
-fn count(value: &Json<'_>) -> Result<u32, String> {
+pub(super) fn count(value: &Json<'_>) -> Result<u32, String> {
     let number: f64 = read(value)?;
     match format!("{number:.0}").parse() {
-        Ok(count) if count > 0 && f64::from(count) == number => Ok(count),
-        _ => Err(format!("{number} is not a whole number from 1 on")),
+        Ok(count) if f64::from(count) == number => Ok(count),
+        _ => Err(format!("{number} is not a whole number")),
     }
 }
 
 fn read<T: DeserializeOwned>(value: &Json<'_>) -> Result<T, String> {
     value.read().map_err(|error| error.to_string())
-}
-
-/// Reads a value, and refuses what of it would be dropped.
-fn whole<T: DeserializeOwned + Serialize>(value: &Json<'_>) -> Result<T, String> {
-    let taken: T = read(value)?;
-    let (given, kept) = (read(value)?, serde_json::to_value(&taken).unwrap_or_default());
-    match dropped(&given, &kept) {
-        Some(name) => Err(format!("there is no field {name}")),
-        None => Ok(taken),
-    }
-}
-
-/// The first field that was given and not kept.
-fn dropped(given: &Value, kept: &Value) -> Option<String> {
-    match (given, kept) {
-        (Value::Object(given), Value::Object(kept)) => {
-            given.iter().find_map(|(name, value)| match kept.get(name) {
-                Some(kept) => dropped(value, kept),
-                None => (!is_nothing(value)).then(|| name.clone()),
-            })
-        }
-        (Value::Array(given), Value::Array(kept)) => {
-            given.iter().zip(kept).find_map(|(given, kept)| dropped(given, kept))
-        }
-        // serde takes a list for an object whose fields come in order.
-        (Value::Array(given), Value::Object(_)) => given.first().map(Value::to_string),
-        _ => None,
-    }
-}
-
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 /// Settings that Claude has in camel case.

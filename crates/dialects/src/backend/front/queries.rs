@@ -7,6 +7,7 @@ use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::options::count;
 use crate::backend::wire::say;
 use crate::front::Outbox;
 
@@ -72,30 +73,23 @@ impl Method {
             | Self::SupportedCommands
             | Self::McpServerStatus
             | Self::AccountInfo => ask(),
-            // To set nothing is to go back to the agent's own; only the agent knows what that is.
-            Self::SetModel => match text("the name of a model, or null")? {
-                Some(model) => Command::Configure(Configure { model: Some(model), ..nothing }),
-                None => ask(),
-            },
+            // To set nothing is to go back to what the session was started with.
+            Self::SetModel => {
+                let model = Some(text("the name of a model, or null")?);
+                Command::Configure(Configure { model, ..nothing })
+            }
             Self::SetPermissionMode => match text("the name of a mode")? {
                 permission_mode @ Some(_) => {
                     Command::Configure(Configure { permission_mode, ..nothing })
                 }
                 None => return Err("setPermissionMode needs the name of a mode".to_owned()),
             },
-            Self::SetMaxThinkingTokens => match first.map(Json::read::<u32>) {
-                Some(Ok(tokens)) => {
-                    let max_thinking_tokens = Some(tokens);
-                    Command::Configure(Configure { max_thinking_tokens, ..nothing })
-                }
-                Some(Err(_)) => {
-                    return Err("setMaxThinkingTokens takes a whole number, or null".to_owned());
-                }
-                None => Command::Query {
-                    method: self.name().to_owned(),
-                    args: vec![Json::checked("null")],
-                },
-            },
+            Self::SetMaxThinkingTokens => {
+                let tokens = first.map(count).transpose();
+                let tokens =
+                    tokens.map_err(|_| "setMaxThinkingTokens takes a whole number, or null")?;
+                Command::Configure(Configure { max_thinking_tokens: Some(tokens), ..nothing })
+            }
             Self::RewindFiles => match text("the uuid of a user message")? {
                 Some(message_id) => Command::Rewind { message_id, dry_run: is_dry(args.get(1)) },
                 None => return Err("rewindFiles needs the uuid of a user message".to_owned()),

@@ -1,11 +1,12 @@
 //! One session of a client: it runs, it is over and goes on with the next prompt, or it is killed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{
     AgentType, Command, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionConfig, SessionId,
 };
+
+use serde_json::json;
 
 use super::queries::{Known, Method, say_result};
 use super::{Asked, Backend};
@@ -16,11 +17,21 @@ use crate::front::{Ask, Outbox};
 /// How much may wait for a session that is being resumed.
 const WAITING_LIMIT: usize = 1024;
 
+/// How many bytes of it.
+const WAITING_BYTES: usize = 16 << 20;
+
+/// How many sessions that are over are kept, to be gone on with. Beyond it the oldest are forgotten.
+const OVER_LIMIT: usize = 1024;
+
 /// One session of a client.
 #[derive(Debug)]
 pub(super) struct Session {
-    agent: AgentType,
-    servers: Option<BTreeMap<String, McpServer>>,
+    pub(super) agent: AgentType,
+    /// What the log does not keep, and a resumed session needs again.
+    carried: SessionConfig,
+    partial: bool,
+    /// Whether prompts are said back with their ids, by which files are rewound.
+    pub(super) replays: bool,
     life: Life,
     /// What came while it could not be done.
     waiting: VecDeque<(Option<String>, Op)>,
@@ -45,17 +56,26 @@ enum Life {
 /// What a client wants of a session.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
-    Send(String),
+    Send(Prompt),
     Interrupt,
     Kill,
     Query(Method, Vec<Json<'static>>),
 }
 
 impl Op {
+    /// How much it holds.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Send(prompt) => prompt.text.len(),
+            Self::Interrupt | Self::Kill => 0,
+            Self::Query(_, args) => args.iter().map(|arg| arg.get().len()).sum(),
+        }
+    }
+
     fn command(&self) -> Result<Command, String> {
         match self {
-            Self::Send(text) => Ok(Command::Prompt(Prompt::text(text.clone()))),
-            Self::Interrupt => Ok(Command::Interrupt),
+            Self::Send(prompt) => Ok(Command::Prompt(prompt.clone())),
+            Self::Interrupt => Ok(Command::Interrupt { cancel_queued: false }),
             Self::Kill => Ok(Command::Stop),
             Self::Query(method, args) => method.command(args),
         }
@@ -63,15 +83,13 @@ impl Op {
 }
 
 impl Session {
-    pub(super) fn new(
-        id: &SessionId,
-        agent: AgentType,
-        servers: Option<BTreeMap<String, McpServer>>,
-        partial: bool,
-    ) -> Self {
+    pub(super) fn new(id: &SessionId, agent: AgentType, config: &SessionConfig) -> Self {
+        let partial = config.include_partial_messages == Some(true);
         Self {
             agent,
-            servers,
+            carried: config.unkept(),
+            partial,
+            replays: config.enable_file_checkpointing == Some(true),
             life: Life::Running,
             waiting: VecDeque::new(),
             killers: Vec::new(),
@@ -79,9 +97,28 @@ impl Session {
                 r#"{{"type":"sdk.message","session_id":{},"payload":"#,
                 Json::of(id).get()
             ),
-            renderer: Renderer::new(Options { partial }).only_named(),
+            renderer: renderer(partial, agent),
             known: Known::default(),
         }
+    }
+
+    fn is_full(&self, op: &Op) -> bool {
+        let bytes: usize = self.waiting.iter().map(|(_, op)| op.bytes()).sum();
+        self.waiting.len() >= WAITING_LIMIT || bytes + op.bytes() > WAITING_BYTES
+    }
+
+    /// Says a prompt back once it is taken, if the client needs its id.
+    pub(super) fn replay(&self, session: &SessionId, prompt: &Prompt, out: &mut Outbox) {
+        let Some(uuid) = &prompt.message_id else { return };
+        let message = json!({
+            "type": "user",
+            "message": { "role": "user", "content": prompt.text },
+            "parent_tool_use_id": null,
+            "session_id": session,
+            "uuid": uuid,
+            "isReplay": true,
+        });
+        say("sdk.message", None, Some(session.as_str()), message, out);
     }
 
     /// Says what the agent told before, where it cannot be asked; else why it failed.
@@ -98,15 +135,18 @@ impl Session {
     }
 
     /// What goes on: the log keeps the rest of what it was created with.
-    fn resumed(&self, id: &SessionId, text: String) -> NewSession {
-        let mcp_servers = self.servers.clone();
+    fn resumed(&self, id: &SessionId, prompt: Prompt) -> NewSession {
         NewSession {
-            prompt: Some(Prompt::text(text)),
+            prompt: Some(prompt),
             resume: Some(id.clone()),
-            config: SessionConfig { mcp_servers, ..SessionConfig::default() },
+            config: self.carried.clone(),
             ..NewSession::of(self.agent)
         }
     }
+}
+
+fn renderer(partial: bool, agent: AgentType) -> Renderer {
+    Renderer::new(Options { partial }).only_named().of(agent)
 }
 
 impl Backend {
@@ -135,7 +175,7 @@ impl Backend {
                 let call = out.command(session, command);
                 self.calls.insert(call, Asked::Op { session: session.clone(), id, op });
             }
-            (Life::Ending | Life::Resuming, _) if state.waiting.len() >= WAITING_LIMIT => {
+            (Life::Ending | Life::Resuming, op) if state.is_full(&op) => {
                 let text = "too much waits for the session; try again later";
                 return Err(Failure::new(Code::SdkError, text));
             }
@@ -145,21 +185,24 @@ impl Backend {
                 let text = format!("session {session} is being killed");
                 return Err(Failure::new(Code::SessionNotFound, text));
             }
-            (Life::Over, Op::Send(text)) => {
+            (Life::Over, Op::Send(prompt)) => {
                 state.life = Life::Resuming;
-                let new = state.resumed(session, text);
+                let new = state.resumed(session, prompt.clone());
                 let call = out.ask(Ask::Start(Box::new(new)));
-                self.calls.insert(call, Asked::Resume { session: session.clone(), id });
+                self.over.retain(|over| over != session);
+                self.calls.insert(call, Asked::Resume { session: session.clone(), id, prompt });
             }
             (Life::Over, Op::Interrupt) => {
                 say("session.interrupted", id.as_deref(), Some(session.as_str()), Empty {}, out);
             }
             (Life::Over, Op::Kill) => {
                 self.sessions.remove(session);
+                self.over.retain(|over| over != session);
                 say("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
             }
             (Life::Over, Op::Query(method, _)) => {
-                let text = "the session is over; session.send goes on with it";
+                let text = "the agent does not run, and has not told this before; session.send goes on \
+                            with the session";
                 let error = GatewayError::new(ErrorCode::Conflict, text);
                 state.say_known(session, id.as_deref(), method, &error, out);
             }
@@ -181,6 +224,14 @@ impl Backend {
         let Some(state) = self.sessions.get_mut(session) else { return };
         if state.life != Life::Killed {
             state.life = Life::Over;
+            // What was shown is no part of what comes when it goes on.
+            state.renderer = renderer(state.partial, state.agent);
+            self.over.push_back(session.clone());
+            if self.over.len() > OVER_LIMIT
+                && let Some(oldest) = self.over.pop_front()
+            {
+                self.sessions.remove(&oldest);
+            }
             return self.catch_up(session, out);
         }
         let killers = std::mem::take(&mut state.killers);

@@ -248,5 +248,7 @@ fn error_of(response: &Response<'_>) -> GatewayError {
         (Some(error), None) => error.to_string(),
         (None, _) => "the agent refused a request".to_owned(),
     };
-    GatewayError::new(ErrorCode::AgentFailed, message)
+    let code = response.error_code.as_ref();
+    let details = code.map(|code| Json::of(&BTreeMap::from([("error_code", code)])));
+    GatewayError { details, ..GatewayError::new(ErrorCode::AgentFailed, message) }
 }

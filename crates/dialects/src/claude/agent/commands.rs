@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::command::Delivery;
 use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::calls::{acknowledge, greeting_field, write_line};
 use super::{NAME, Translator};
@@ -57,9 +57,13 @@ impl Translator {
     ) -> Result<(), GatewayError> {
         match command {
             Command::Prompt(prompt) => self.prompt(call, prompt, out),
-            Command::Interrupt => {
+            Command::Interrupt { cancel_queued } => {
                 // The reply is not waited for: an agent that hangs must not hold up the caller.
-                self.calls.tell(&json!({ "subtype": "interrupt" }), out);
+                let request = match cancel_queued {
+                    true => json!({ "subtype": "interrupt", "cancel_queued": true }),
+                    false => json!({ "subtype": "interrupt" }),
+                };
+                self.calls.tell(&request, out);
                 acknowledge(call, out);
                 Ok(())
             }
@@ -123,6 +127,12 @@ impl Translator {
             "parent_tool_use_id": null,
         });
         if let Some(fields) = line.as_object_mut() {
+            let native = prompt.native.as_ref().map(Json::read::<Map<String, Value>>);
+            let native = native.transpose().map_err(|_| {
+                GatewayError::new(ErrorCode::InvalidMessage, "native must be an object")
+            })?;
+            let own = native.into_iter().flatten();
+            fields.extend(own.filter(|(name, _)| !matches!(&**name, "type" | "message")));
             fields.extend(uuid.map(|uuid| ("uuid".to_owned(), json!(uuid))));
             match prompt.delivery {
                 Some(Delivery::Now) => {
@@ -148,6 +158,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         let mut requests = Vec::new();
+        // `null` is the model that the process was started with.
         if let Some(model) = &change.model {
             requests.push(json!({ "subtype": "set_model", "model": model }));
         }
@@ -159,6 +170,8 @@ impl Translator {
             requests.push(json!({ "subtype": "set_permission_mode", "mode": mode }));
         }
         if let Some(tokens) = change.max_thinking_tokens {
+            // `null` takes the limit away (`real-f4-info-requests`).
+            let tokens = tokens.or(self.config.max_thinking_tokens);
             requests.push(
                 json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens }),
             );

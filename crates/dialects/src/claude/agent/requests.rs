@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use agentwire_protocol::event::{
     Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised, RequestSettled,
-    SettledBy, ToolFailure, input_digest,
+    SettledBy, ToolFailure,
 };
 use agentwire_protocol::{Json, Text};
 
@@ -58,26 +58,6 @@ impl Ask {
     }
 }
 
-fn raised<'d>(kind: RequestKind, id: Text<'d>, input: Option<Json<'d>>) -> RequestRaised<'d> {
-    RequestRaised {
-        request_id: id,
-        kind,
-        input_digest: input_digest(input.as_ref()),
-        tool_name: None,
-        input,
-        tool_use_id: None,
-        questions: Vec::new(),
-        suggestions: None,
-        options: Vec::new(),
-        title: None,
-        message: None,
-        name: None,
-        callback_id: None,
-        schema: None,
-        blocked_path: None,
-    }
-}
-
 impl Translator {
     pub(super) fn control_request(&mut self, line: ControlRequest<'_>, out: &mut Out<'_>) {
         let (Some(id), Some(request)) = (line.request_id, line.request) else { return };
@@ -105,30 +85,30 @@ impl Translator {
                 title: asked.title.or(asked.description).or(asked.display_name),
                 message: asked.decision_reason,
                 blocked_path: asked.blocked_path,
-                ..raised(kind(sort), id, asked.input.map(Value::json))
+                ..RequestRaised::new(id, kind(sort), asked.input.map(Value::json))
             },
             Sort::Hook => RequestRaised {
                 tool_name: asked.input.and_then(|input| input.read("tool_name")),
                 name: asked.input.and_then(|input| input.read("hook_event_name")),
                 callback_id: asked.callback_id,
                 tool_use_id,
-                ..raised(kind(sort), id, asked.input.map(Value::json))
+                ..RequestRaised::new(id, kind(sort), asked.input.map(Value::json))
             },
             Sort::Mcp => RequestRaised {
                 name: asked.server_name,
-                ..raised(kind(sort), id, asked.message.map(Value::json))
+                ..RequestRaised::new(id, kind(sort), asked.message.map(Value::json))
             },
             Sort::Elicitation => RequestRaised {
                 name: asked.mcp_server_name,
                 message: asked.message.and_then(Value::to),
                 questions: schema_questions(request),
                 schema: asked.requested_schema,
-                ..raised(kind(sort), id, Some(request.json()))
+                ..RequestRaised::new(id, kind(sort), Some(request.json()))
             },
             Sort::Other => RequestRaised {
                 name: Some(subtype),
                 tool_use_id,
-                ..raised(kind(sort), id, Some(request.json()))
+                ..RequestRaised::new(id, kind(sort), Some(request.json()))
             },
         };
         if sort == Sort::Mcp && out.is_recording() {
@@ -151,7 +131,7 @@ impl Translator {
             suggestions: asked.suggestions.filter(|list| list.get() != "[]"),
             blocked_path: asked.blocked_path,
             name: asked.hook_event,
-            ..raised(kind(sort), id, input.map(Value::json))
+            ..RequestRaised::new(id, kind(sort), input.map(Value::json))
         };
         let wire = Wire::Callback(line.session_id.map(Cow::into_owned));
         self.raise(&agent, wire, sort, None, raise, out);

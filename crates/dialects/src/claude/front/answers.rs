@@ -1,13 +1,16 @@
 //! The client's answers to what the agent asked.
 
-use std::collections::BTreeMap;
-
 use agentwire_protocol::command::{Behavior, Remember};
-use agentwire_protocol::event::RequestKind;
-use agentwire_protocol::{Json, Settlement};
+use agentwire_protocol::event::{RequestKind, RequestSettled, SettledBy};
+use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json, Settlement};
 use serde::Deserialize;
+use serde_json::json;
 
+use super::initialize::Flavour;
 use super::requests::Shown;
+use super::{ClaudeFront, Stage, Then, control};
+use crate::claude::permission::{self, Updates};
+use crate::front::Outbox;
 
 /// An answer of the client.
 pub(super) struct Answer {
@@ -51,12 +54,6 @@ struct Permission {
     interrupt: Option<bool>,
 }
 
-#[derive(Deserialize)]
-struct Answered {
-    #[serde(default)]
-    answers: BTreeMap<String, Json<'static>>,
-}
-
 impl Answer {
     pub(super) fn control(line: &str) -> Result<Self, String> {
         let line: ControlResponse = serde_json::from_str(line)
@@ -77,30 +74,89 @@ impl Answer {
         Ok(Self { id: line.id, said: Ok(line.payload.unwrap_or(Json::checked("{}"))) })
     }
 
-    /// The answer as a settlement of what was shown.
-    pub(super) fn settlement(&self, shown: &Shown) -> Settlement {
+    /// The answer as a settlement of what was shown, and the mode that it sets.
+    pub(super) fn settlement(&self, shown: &Shown) -> (Settlement, Option<String>) {
         let id = self.id.as_str();
         let said = match &self.said {
             Ok(said) => said,
-            Err(error) => return Settlement::error(id, error.clone()),
+            Err(error) => return (Settlement::error(id, error.clone()), None),
         };
         match shown.kind {
             RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
-                Settlement::output(id, said.clone())
+                (Settlement::output(id, said.clone()), None)
             }
-            RequestKind::Permission | RequestKind::Question => permission(id, said, shown),
+            RequestKind::Permission | RequestKind::Question => {
+                decision(id, said, shown).unwrap_or_else(|why| (Settlement::error(id, why), None))
+            }
         }
     }
 }
 
-fn permission(id: &str, said: &Json<'_>, shown: &Shown) -> Settlement {
-    let said: Permission = match said.read() {
-        Ok(said) => said,
-        Err(error) => return Settlement::error(id, format!("failed to read the answer: {error}")),
-    };
-    match said.behavior {
+impl ClaudeFront {
+    /// A request is over.
+    pub(super) fn settled(&mut self, settled: &RequestSettled<'_>, out: &mut Outbox) {
+        let id = settled.request_id.decode();
+        self.raised.retain(|(raised, ..)| *raised != id);
+        let Some(shown) = self.shown.remove(&*id) else { return };
+        let ours = shown.is_answered && settled.by == SettledBy::Client;
+        if !ours && self.flavour == Flavour::Control {
+            out.say_json(&json!({ "type": "control_cancel_request", "request_id": id }));
+        }
+    }
+
+    /// The client answers.
+    pub(super) fn answer(&mut self, answer: Answer, out: &mut Outbox) {
+        let Stage::Running(session) = self.stage.clone() else { return };
+        // An answer to what was never asked, or is over, is passed over as Claude does.
+        let Some(shown) = self.shown.get_mut(&answer.id) else { return };
+        shown.is_answered = true;
+        let (settlement, mode) = answer.settlement(shown);
+        let (settlement, mode) = match mode {
+            Some(mode) if self.is_bypass(&mode) => {
+                (Settlement::error(&*answer.id, control::NO_BYPASS), None)
+            }
+            mode => (settlement, mode),
+        };
+        if let Some(mode) = mode {
+            let change = Configure { permission_mode: Some(mode), ..Configure::default() };
+            let call = out.command(&session, Command::Configure(change));
+            self.calls.insert(call, Then::Mode);
+        }
+        let call = out.command(&session, Command::Settle(settlement));
+        self.calls.insert(call, Then::Settle(answer.id));
+    }
+
+    /// An answer that the agent cannot take: it must not wait for ever for another.
+    pub(super) fn not_settled(&mut self, id: &str, error: &GatewayError, out: &mut Outbox) {
+        let over = matches!(error.code, ErrorCode::RequestSettled | ErrorCode::RequestNotFound);
+        let Stage::Running(session) = self.stage.clone() else { return };
+        let Some(shown) = self.shown.get_mut(id).filter(|_| !over) else { return };
+        if std::mem::replace(&mut shown.is_refused, true) {
+            return;
+        }
+        // Of a hook Claude takes such an answer for none.
+        let settlement = match shown.kind {
+            RequestKind::Hook => Settlement::error(id, error.message.clone()),
+            RequestKind::Permission
+            | RequestKind::Question
+            | RequestKind::Mcp
+            | RequestKind::Other => Settlement::deny(id, error.message.clone()),
+        };
+        let call = out.command(&session, Command::Settle(settlement));
+        self.calls.insert(call, Then::Settle(id.to_owned()));
+    }
+}
+
+fn decision(
+    id: &str,
+    said: &Json<'_>,
+    shown: &Shown,
+) -> Result<(Settlement, Option<String>), String> {
+    let said: Permission =
+        said.read().map_err(|error| format!("failed to read the answer: {error}"))?;
+    let settlement = match said.behavior {
         // Silence never allows.
-        None => Settlement::error(id, "the answer has no behavior"),
+        None => return Err("the answer has no behavior".to_owned()),
         Some(Behavior::Deny) => {
             let message = said.message.unwrap_or_default();
             Settlement { interrupt: said.interrupt, ..Settlement::deny(id, message) }
@@ -111,27 +167,22 @@ fn permission(id: &str, said: &Json<'_>, shown: &Shown) -> Settlement {
             ..Settlement::allow(id)
         },
         Some(Behavior::Allow) if shown.kind == RequestKind::Question => {
-            let answered = said.updated_input.and_then(|input| input.read::<Answered>().ok());
-            let answers = answered.map(|answered| answered.answers).unwrap_or_default();
-            let key = |question: String| shown.keys.get(&question).cloned().unwrap_or(question);
-            let answers = answers.into_iter().map(|(question, answer)| (key(question), answer));
-            Settlement { answers: Some(answers.collect()), ..Settlement::allow(id) }
+            let answers = permission::answers(&shown.keys, said.updated_input.as_ref())?;
+            Settlement { answers: Some(answers), ..Settlement::allow(id) }
         }
         Some(Behavior::Allow) => {
-            // Rules are Claude's own words; to others "from now on" is said.
-            let rules = said.updated_permissions;
-            let always = rules.is_some_and(|rules| rules.get().contains("\"addRules\""));
-            Settlement {
-                // Some clients always give it back; to an agent that takes no change it would be one.
-                updated_input: said.updated_input.filter(|input| !is_same(input, shown)),
-                remember: always.then_some(Remember::Session),
+            let asked = (&*shown.tool, &shown.input);
+            let given = said.updated_permissions.as_ref();
+            let updates = given.map(|given| permission::updates(given, asked)).transpose()?;
+            let Updates { remember, mode } = updates.unwrap_or_default();
+            let is_new = |input: &Json<'_>| !permission::is_same(input, &shown.input);
+            let settlement = Settlement {
+                updated_input: said.updated_input.filter(is_new),
+                remember: remember.then_some(Remember::Session),
                 ..Settlement::allow(id)
-            }
+            };
+            return Ok((settlement, mode));
         }
-    }
-}
-
-fn is_same(input: &Json<'_>, shown: &Shown) -> bool {
-    let read = |json: &Json<'_>| json.read::<serde_json::Value>().ok();
-    shown.input.as_ref().is_some_and(|shown| read(shown) == read(input))
+    };
+    Ok((settlement, None))
 }

@@ -6,11 +6,19 @@ use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json, Sess
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{ClaudeFront, Then};
+use super::{ClaudeFront, Stage, Then};
 use crate::claude::render::VERSION;
 use crate::front::{Outbox, Reply};
 
-type Fields = BTreeMap<String, Json<'static>>;
+pub(super) type Fields = BTreeMap<String, Json<'static>>;
+
+/// What Claude says to whoever wants nothing to be asked and has not said so from the start.
+pub(super) const NO_BYPASS: &str = "Cannot set permission mode to bypassPermissions because the \
+    session was not launched with --dangerously-skip-permissions";
+
+/// What Claude's answer to `initialize` has that other agents are asked for one by one.
+const INQUIRIES: [(&str, &str); 3] =
+    [("models", "supportedModels"), ("commands", "supportedCommands"), ("account", "accountInfo")];
 
 /// A control request of the client.
 #[derive(Clone, Debug)]
@@ -70,8 +78,25 @@ pub(super) fn id(line: &[u8]) -> String {
 
 /// The request cannot be done.
 pub(super) fn fail(id: &str, error: &str, out: &mut Outbox) {
-    let response = json!({ "subtype": "error", "request_id": id, "error": error });
+    fail_with(id, error, None, out);
+}
+
+/// The request cannot be done; with Claude's word for it.
+fn fail_with(id: &str, error: &str, code: Option<&str>, out: &mut Outbox) {
+    let mut response = json!({ "subtype": "error", "request_id": id, "error": error });
+    if let (Some(code), Some(fields)) = (code, response.as_object_mut()) {
+        fields.insert("error_code".to_owned(), json!(code));
+    }
     out.say_json(&Response { kind: "control_response", response });
+}
+
+/// Claude's word for the error, where Claude gave one.
+fn error_code(error: &GatewayError) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Details {
+        error_code: String,
+    }
+    error.details.as_ref()?.read().ok().map(|Details { error_code }| error_code)
 }
 
 fn succeed(id: &str, response: Json<'static>, out: &mut Outbox) {
@@ -92,23 +117,34 @@ impl ClaudeFront {
         let given = |name: &str| fields.get(name).cloned().unwrap_or_else(null);
         let command = match control.subtype.as_str() {
             "initialize" => query("initialization", Vec::new()),
-            "interrupt" => Command::Interrupt,
+            "interrupt" => {
+                Command::Interrupt { cancel_queued: given("cancel_queued").get() == "true" }
+            }
             "set_permission_mode" => match text("mode") {
+                Some(mode) if self.is_bypass(&mode) => {
+                    let code = Some("bypass_not_launched");
+                    return fail_with(&control.id, NO_BYPASS, code, out);
+                }
                 Some(mode) => Command::Configure(Configure {
                     permission_mode: Some(mode),
                     ..Configure::default()
                 }),
                 None => return fail(&control.id, "set_permission_mode needs a mode", out),
             },
-            "set_model" => match text("model").filter(|model| model != "default") {
-                Some(model) => {
-                    Command::Configure(Configure { model: Some(model), ..Configure::default() })
-                }
-                None => query("setModel", vec![given("model")]),
-            },
-            "set_max_thinking_tokens" => {
-                query("setMaxThinkingTokens", vec![given("max_thinking_tokens")])
+            "set_model" => {
+                let model = Some(text("model").filter(|model| model != "default"));
+                Command::Configure(Configure { model, ..Configure::default() })
             }
+            "set_max_thinking_tokens" => match given("max_thinking_tokens").read() {
+                Ok(tokens) => Command::Configure(Configure {
+                    max_thinking_tokens: Some(tokens),
+                    ..Configure::default()
+                }),
+                Err(_) => {
+                    let error = "set_max_thinking_tokens needs a whole number, or null";
+                    return fail(&control.id, error, out);
+                }
+            },
             "mcp_status" => query("mcpServerStatus", Vec::new()),
             "mcp_message" => query("mcpMessage", vec![given("server_name"), given("message")]),
             "rewind_files" => match text("user_message_id") {
@@ -137,24 +173,21 @@ impl ClaudeFront {
             Ok(Reply::Done(done)) => done,
             Ok(_) => Json::checked("{}"),
             Err(error) if error.code == ErrorCode::Unsupported => match subtype {
-                "initialize" => {
-                    self.greetings.push(control.id);
-                    if self.is_ready {
-                        self.greet(out);
-                    }
-                    return;
-                }
+                "initialize" => return self.inquire(control.id, out),
+                "get_context_usage" if self.usage.context_used.is_some() => self.context_usage(),
                 "mcp_status" => self.info.mcp_servers.clone().unwrap_or(Json::checked("[]")),
                 _ => {
                     let message = format!("{subtype} is not supported here: {}", error.message);
                     return fail(id, &message, out);
                 }
             },
-            Err(error) => return fail(id, &error.message, out),
+            Err(error) => {
+                return fail_with(id, &error.message, error_code(&error).as_deref(), out);
+            }
         };
         let response = match subtype {
             "initialize" => greeting(done),
-            "interrupt" => Json::of(&json!({ "still_queued": [] })),
+            "interrupt" => interrupted(&done),
             "set_permission_mode" => with(done, "mode", &control),
             "set_model" => with(done, "model", &control),
             "mcp_status" => Json::of(&BTreeMap::from([("mcpServers", done)])),
@@ -163,9 +196,76 @@ impl ClaudeFront {
         succeed(id, response, out);
     }
 
-    /// The agent has said what it is, as far as it says: those who asked are told.
-    pub(super) fn greet(&mut self, out: &mut Outbox) {
+    /// Whether that is a mode in which nothing is asked, which the client may not set. Claude itself
+    /// knows what it was launched with.
+    pub(super) fn is_bypass(&self, mode: &str) -> bool {
+        let launched = self.options.new.config.permission_mode.as_deref();
+        mode == "bypassPermissions"
+            && !self.renderer.speaks_claude()
+            && !self.options.may_bypass
+            && launched != Some(mode)
+    }
+
+    /// Asks an agent that has no greeting for what would stand in it.
+    fn inquire(&mut self, id: String, out: &mut Outbox) {
+        self.greetings.push(id);
+        if let Stage::Running(session) = &self.stage {
+            for (of, method) in INQUIRIES {
+                let query = Command::Query { method: method.to_owned(), args: Vec::new() };
+                let call = out.command(session, query);
+                self.calls.insert(call, Then::Inquiry(of));
+                self.inquiries += 1;
+            }
+        }
+        self.greet(out);
+    }
+
+    /// The agent has told something of itself, or has nothing to tell.
+    pub(super) fn learned(
+        &mut self,
+        of: &'static str,
+        reply: Result<Reply, GatewayError>,
+        out: &mut Outbox,
+    ) {
+        if let Ok(Reply::Done(told)) = reply {
+            let known = match of {
+                "models" => &mut self.info.models,
+                "commands" => &mut self.info.commands,
+                _ => &mut self.info.account,
+            };
+            *known = Some(told);
+        }
+        self.inquiries = self.inquiries.saturating_sub(1);
+        self.greet(out);
+    }
+
+    /// How full the context is, in the fields that clients look at.
+    fn context_usage(&self) -> Json<'static> {
+        let used = self.usage.context_used.unwrap_or(0);
+        let size = self.usage.context_size.unwrap_or(0);
+        let percentage = (used.saturating_mul(100)).checked_div(size).unwrap_or(0);
+        let model = self.info.model.as_ref().map(|model| model.to_string());
+        Json::of(&json!({
+            "categories": [],
+            "totalTokens": used,
+            "maxTokens": size,
+            "rawMaxTokens": size,
+            "percentage": percentage,
+            "model": model.unwrap_or_default(),
+        }))
+    }
+
+    /// The agent has said what it is, as far as it says.
+    pub(super) fn ready(&mut self, out: &mut Outbox) {
         self.is_ready = true;
+        self.greet(out);
+    }
+
+    /// Those who asked what the agent is are told, once it is known.
+    fn greet(&mut self, out: &mut Outbox) {
+        if !self.is_ready || self.inquiries > 0 {
+            return;
+        }
         for id in std::mem::take(&mut self.greetings) {
             let list = |told: &Option<Json<'static>>| {
                 told.clone()
@@ -207,6 +307,15 @@ fn with(done: Json<'static>, name: &str, control: &Control) -> Json<'static> {
         Some(value) if done.get() == "{}" => Json::of(&BTreeMap::from([(name, value)])),
         Some(_) | None => done,
     }
+}
+
+/// What becomes of the prompts that wait, in Claude's words.
+fn interrupted(done: &Json<'_>) -> Json<'static> {
+    let mut fields: Fields = done.read().unwrap_or_default();
+    let queued = fields.remove("stillQueued").unwrap_or(Json::checked("[]"));
+    let mut response = BTreeMap::from([("still_queued", queued)]);
+    response.extend(fields.remove("cancelled").map(|cancelled| ("cancelled", cancelled)));
+    Json::of(&response)
 }
 
 #[derive(Deserialize)]

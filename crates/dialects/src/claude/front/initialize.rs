@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::session::{
-    AgentDefinition, HookMatcher, McpServer, OutputFormat, SystemPrompt, SystemPromptPreset,
+    AgentDefinition, HookMatcher, McpServer, OutputFormat, SystemPrompt,
 };
 use agentwire_protocol::{Json, SessionConfig};
 use serde::Deserialize;
@@ -37,18 +37,19 @@ struct Matcher {
 pub(super) fn apply(fields: &Fields, config: &mut SessionConfig) -> Result<Flavour, String> {
     let mut flavour = Flavour::Control;
     let mut native = config.native_options.take().unwrap_or_default();
+    let given = config.system_prompt.take().map(SystemPrompt::parts);
+    let (mut whole, mut append) = given.unwrap_or_default();
     for (name, value) in fields.iter().filter(|(_, value)| value.get() != "null") {
         match name.as_str() {
             "subtype" => {}
             "hooks" => config.hooks = hooks(value)?,
-            "systemPrompt" => config.system_prompt = system_prompt(value)?,
+            "systemPrompt" => whole = Some(system_prompt(value)?),
             "appendSystemPrompt" => {
-                let append = Some(read::<String>(name, value)?);
-                config.system_prompt = Some(SystemPrompt::Preset(SystemPromptPreset {
-                    kind: "preset".to_owned(),
-                    preset: "claude_code".to_owned(),
-                    append,
-                }));
+                let more = read::<String>(name, value)?;
+                append = Some(match append.take().filter(|append| !append.is_empty()) {
+                    Some(append) => format!("{append}\n\n{more}"),
+                    None => more,
+                });
             }
             "agents" => {
                 let agents: BTreeMap<String, AgentDefinition> = read(name, value)?;
@@ -71,7 +72,7 @@ pub(super) fn apply(fields: &Fields, config: &mut SessionConfig) -> Result<Flavo
             }
             "system_prompt" => {
                 flavour = Flavour::Callback;
-                config.system_prompt = Some(read(name, value)?);
+                (whole, append) = read::<SystemPrompt>(name, value)?.parts();
             }
             "mcp_servers" => {
                 flavour = Flavour::Callback;
@@ -85,6 +86,7 @@ pub(super) fn apply(fields: &Fields, config: &mut SessionConfig) -> Result<Flavo
             }
         }
     }
+    config.system_prompt = SystemPrompt::joined(whole, append);
     config.native_options = (!native.is_empty()).then_some(native);
     Ok(flavour)
 }
@@ -104,13 +106,12 @@ fn hooks(value: &Json<'_>) -> Result<Option<BTreeMap<String, Vec<HookMatcher>>>,
     Ok((!hooks.is_empty()).then_some(hooks))
 }
 
-/// A list of texts, of which there is one; an empty one is none for agents that have their own.
-fn system_prompt(value: &Json<'_>) -> Result<Option<SystemPrompt>, String> {
-    let text = match value.read::<String>() {
-        Ok(text) => text,
-        Err(_) => read::<Vec<String>>("systemPrompt", value)?.join("\n\n"),
-    };
-    Ok(Some(SystemPrompt::Text(text)))
+/// A list of texts, of which there is one.
+fn system_prompt(value: &Json<'_>) -> Result<String, String> {
+    match value.read::<String>() {
+        Ok(text) => Ok(text),
+        Err(_) => Ok(read::<Vec<String>>("systemPrompt", value)?.join("\n\n")),
+    }
 }
 
 fn hosted() -> McpServer {

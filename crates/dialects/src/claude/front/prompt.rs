@@ -1,17 +1,15 @@
 //! A user message of the client, as a prompt.
 
+use std::collections::BTreeMap;
+
 use agentwire_protocol::command::Delivery;
 use agentwire_protocol::{Image, Json, Prompt};
 use serde::Deserialize;
 
-#[derive(Deserialize)]
-struct UserLine {
-    message: UserMessage,
-    #[serde(default)]
-    uuid: Option<String>,
-    #[serde(default)]
-    priority: Option<String>,
-}
+type Fields = BTreeMap<String, Json<'static>>;
+
+/// What a user message has that a prompt has too, or that says nothing here: the wire has one session.
+const KNOWN: [&str; 5] = ["type", "message", "uuid", "session_id", "parent_tool_use_id"];
 
 #[derive(Deserialize)]
 struct UserMessage {
@@ -38,14 +36,24 @@ struct Source {
     data: Option<String>,
 }
 
-/// Reads a `user` line. Which session it names says nothing: the wire has one.
-pub(super) fn read(line: &str) -> Result<Prompt, String> {
-    let line: UserLine = serde_json::from_str(line)
-        .map_err(|error| format!("failed to read the user message: {error}"))?;
+/// Reads a `user` line. `keeps_form`: the agent takes content blocks, and gets them as they are.
+pub(super) fn read(line: &str, keeps_form: bool) -> Result<Prompt, String> {
+    let unread = |error| format!("failed to read the user message: {error}");
+    let mut fields: Fields = serde_json::from_str(line).map_err(unread)?;
+    let message = fields.get("message").ok_or("the user message has no message")?;
+    let message: UserMessage = message.read().map_err(unread)?;
+    let text = |name: &str| fields.get(name).and_then(|value| value.read::<String>().ok());
+    let message_id = text("uuid").filter(|id| !id.is_empty());
+    let is_now = text("priority").as_deref() == Some("now");
+    fields.retain(|name, value| {
+        let is_known = KNOWN.contains(&&**name) || (is_now && name == "priority");
+        !is_known && value.get() != "null"
+    });
     Ok(Prompt {
-        message_id: line.uuid.filter(|id| !id.is_empty()),
-        delivery: (line.priority.as_deref() == Some("now")).then_some(Delivery::Now),
-        ..content(line.message.content)?
+        message_id,
+        delivery: is_now.then_some(Delivery::Now),
+        native: (!fields.is_empty()).then(|| Json::of(&fields)),
+        ..content(message.content, keeps_form)?
     })
 }
 
@@ -59,22 +67,23 @@ pub(super) fn message(line: &str) -> Option<Json<'static>> {
 }
 
 /// A message's content: a string, or blocks.
-pub(super) fn content(content: Json<'static>) -> Result<Prompt, String> {
+fn content(content: Json<'static>, keeps_form: bool) -> Result<Prompt, String> {
     if let Ok(text) = content.read::<String>() {
         return Ok(Prompt::text(text));
     }
-    let blocks: Vec<Block> = content
-        .read()
-        .map_err(|error| format!("failed to read the user message's content: {error}"))?;
+    let unread = |error| format!("failed to read the user message's content: {error}");
     let mut prompt = Prompt::default();
     let mut texts = Vec::new();
-    let mut is_plain = true;
-    for block in blocks {
-        let source = block.source.and_then(|source| source.read::<Source>().ok());
-        match (block.kind.as_str(), block.text, source) {
+    // Whether text and images tell all of it, and whether they tell it in the same form.
+    let (mut is_all, mut is_form) = (true, true);
+    for block in content.read::<Vec<Json<'static>>>().map_err(unread)? {
+        let fields = block.read::<Fields>().map_err(unread)?.len();
+        let Block { kind, text, source } = block.read().map_err(unread)?;
+        is_form &= fields == 2;
+        match (kind.as_str(), text, source.and_then(|source| source.read::<Source>().ok())) {
             ("text", Some(text), _) => {
                 // Text after an image would come before it.
-                is_plain &= texts.is_empty() && prompt.images.is_empty();
+                is_form &= texts.is_empty() && prompt.images.is_empty();
                 texts.push(text);
             }
             ("image", _, Some(Source { kind, media_type: Some(media_type), data: Some(data) }))
@@ -82,11 +91,11 @@ pub(super) fn content(content: Json<'static>) -> Result<Prompt, String> {
             {
                 prompt.images.push(Image { media_type, data });
             }
-            _ => is_plain = false,
+            _ => is_all = false,
         }
     }
     prompt.text = texts.join("\n");
-    if !is_plain {
+    if !is_all || (keeps_form && !is_form) {
         prompt.content = Some(content);
     }
     Ok(prompt)

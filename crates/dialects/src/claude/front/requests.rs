@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::event::{Question, RequestKind, RequestRaised};
+use agentwire_protocol::event::{RequestKind, RequestRaised};
 use agentwire_protocol::{Command, Event, Json, NativeLine, Settlement, Stream};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::initialize::Flavour;
 use super::{ClaudeFront, Stage, Then};
+use crate::claude::permission;
 use crate::front::Outbox;
 
 /// What the client was asked.
@@ -17,10 +17,11 @@ pub(super) struct Shown {
     pub(super) kind: RequestKind,
     /// It was asked in the agent's own words, and is answered in them.
     pub(super) is_native: bool,
-    /// What the tool is to run with, as it was shown.
-    pub(super) input: Option<Json<'static>>,
+    /// The tool, and what it is to run with, as they were shown.
+    pub(super) tool: String,
+    pub(super) input: Json<'static>,
     /// By question, the key of its answer.
-    pub(super) keys: BTreeMap<String, String>,
+    pub(super) keys: Vec<(String, String)>,
     /// The client has answered.
     pub(super) is_answered: bool,
     /// Its answer was none that the agent could take.
@@ -84,41 +85,28 @@ impl ClaudeFront {
                 request: control_request(request, &tool, &input),
             }),
         };
-        let keys = request.questions.iter().map(|question| {
-            let key = question.id.as_ref().unwrap_or(&question.question);
-            (question.question.to_string(), key.to_string())
-        });
         let shown = Shown {
             kind: request.kind,
             is_native: native.is_some(),
-            input: Some(input.into_owned()),
-            keys: keys.collect(),
+            tool,
+            input,
+            keys: permission::keys(&request.questions),
             is_answered: false,
             is_refused: false,
         };
         self.raised.push((id, line.get().as_bytes().to_vec(), shown));
     }
 
-    /// The tool and its input as Claude would have them. A question is a tool of its own; other tools
-    /// have the names under which their calls were shown.
-    fn tool<'r>(&self, request: &'r RequestRaised<'_>) -> (String, Json<'r>) {
-        if request.kind == RequestKind::Question {
-            let questions: Vec<_> = request.questions.iter().map(question).collect();
-            let input = Json::of(&json!({ "questions": questions }));
-            return ("AskUserQuestion".to_owned(), input);
+    /// The tool and its input as Claude would have them. A question is a tool of its own.
+    fn tool(&self, request: &RequestRaised<'_>) -> (String, Json<'static>) {
+        match request.kind {
+            RequestKind::Question => {
+                (permission::QUESTIONS.to_owned(), permission::questions(&request.questions))
+            }
+            RequestKind::Permission | RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
+                self.renderer.asked(request)
+            }
         }
-        let call = request.tool_use_id.as_ref();
-        if let Some((name, input)) = call.and_then(|id| self.renderer.tool(&id.decode())) {
-            return (name.to_owned(), input.clone());
-        }
-        let name = request.tool_name.as_ref().map_or("Tool".into(), |name| name.to_string());
-        let input = request.input.clone().unwrap_or(Json::checked("{}"));
-        // Clients take nothing but an object.
-        let input = match input.get().starts_with('{') {
-            true => input,
-            false => Json::of(&BTreeMap::from([("input", input)])),
-        };
-        (name, input)
     }
 
     /// Whether the client has not said that it answers such things.
@@ -161,12 +149,7 @@ fn control_request<'r>(
             fields.insert("tool_name", Json::of(&tool));
             fields.insert("input", tool_input.clone());
             fields.insert("permission_suggestions", rules(tool, tool_input, request.kind));
-            let title = request.title.as_ref().or(request.message.as_ref());
-            fields.extend(title.map(|title| ("description", Json::of(title))));
-            let path = request.blocked_path.as_ref();
-            fields.extend(path.map(|path| ("blocked_path", Json::of(path))));
-            let reason = request.message.as_ref();
-            fields.extend(reason.map(|reason| ("decision_reason", Json::of(reason))));
+            fields.extend(reasons(request));
             // A client may demand one.
             let id = request.tool_use_id.as_ref().unwrap_or(&request.request_id);
             fields.insert("tool_use_id", Json::of(id));
@@ -197,46 +180,23 @@ fn control_request<'r>(
     fields
 }
 
+/// Why it is asked.
+fn reasons(request: &RequestRaised<'_>) -> Vec<(&'static str, Json<'static>)> {
+    let words = [
+        ("description", request.title.as_ref().or(request.message.as_ref())),
+        ("blocked_path", request.blocked_path.as_ref()),
+        ("decision_reason", request.message.as_ref()),
+    ];
+    words.into_iter().filter_map(|(name, words)| Some((name, Json::of(words?)))).collect()
+}
+
 fn rules(tool: &str, input: &Json<'_>, kind: RequestKind) -> Json<'static> {
     match kind {
-        RequestKind::Permission => suggestions(tool, input),
+        RequestKind::Permission => permission::suggestions(tool, input),
         RequestKind::Question | RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
             Json::checked("[]")
         }
     }
-}
-
-/// What "from now on" would mean, as a rule of Claude's: clients read no other words for it.
-pub(crate) fn suggestions(tool: &str, input: &Json<'_>) -> Json<'static> {
-    #[derive(Deserialize)]
-    struct Command {
-        command: String,
-    }
-    let mut rule = json!({ "toolName": tool });
-    if let (Ok(Command { command }), Some(fields)) = (input.read(), rule.as_object_mut()) {
-        fields.insert("ruleContent".to_owned(), json!(command));
-    }
-    Json::of(&json!([
-        { "type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session" }
-    ]))
-}
-
-fn question(question: &Question<'_>) -> serde_json::Value {
-    let options: Vec<_> = question
-        .options
-        .iter()
-        .map(|option| {
-            let description = option.description.as_ref().map_or(String::new(), |d| d.to_string());
-            json!({ "label": option.label.to_string(), "description": description })
-        })
-        .collect();
-    let header = question.header.as_ref().map_or(String::new(), |header| header.to_string());
-    json!({
-        "question": question.question.to_string(),
-        "header": header,
-        "options": options,
-        "multiSelect": question.multi_select,
-    })
 }
 
 fn callback<'r>(
@@ -259,8 +219,7 @@ fn callback<'r>(
             Some(_) | None => rules(tool, tool_input, request.kind),
         };
         payload.insert("suggestions", suggestions);
-        let path = request.blocked_path.as_ref();
-        payload.extend(path.map(|path| ("blocked_path", Json::of(path))));
+        payload.extend(reasons(request));
     }
     let id = request.tool_use_id.as_ref();
     payload.extend(id.map(|id| ("tool_use_id", Json::of(id))));

@@ -1,16 +1,19 @@
 //! What agents do: tool calls, changed files, plans, subagents. All of it is told as tool calls.
 
 use agentwire_protocol::event::{
-    AgentFinished, AgentOutcome, AgentSpawned, FileChanged, PlanUpdated, ToolCompleted, ToolFailed,
-    ToolFailure, ToolProgress, ToolStarted,
+    AgentFinished, AgentOutcome, AgentSpawned, FileChanged, PlanUpdated, RequestKind,
+    RequestOutcome, RequestRaised, RequestSettled, ToolCompleted, ToolFailed, ToolFailure,
+    ToolProgress, ToolStarted,
 };
 use agentwire_protocol::{Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
+use super::frames::{TaskNotification, UserBlock};
 use super::speech::{Piece, Sort};
-use super::tools::{Given, Tool, completed, failed, shown, tool_result};
+use super::tools::{Given, Tool, bound, completed, failed, tool_result, user};
 use super::voice::Voice;
-use super::{Renderer, files, plan};
+use super::{Renderer, files, plan, system};
+use crate::claude::permission;
 
 /// How many tool calls may be open at once; more are not shown.
 const OPEN_LIMIT: usize = 4096;
@@ -22,8 +25,50 @@ impl Renderer {
         tool: &ToolStarted<'_>,
         voice: &mut Voice<'_>,
     ) {
-        let (name, input) = shown(&mut self.scanner, tool);
-        self.call(Tool::new(&tool.tool_id.decode(), agent, name, input), voice);
+        self.call(Tool::started(agent, tool), voice);
+    }
+
+    /// From now on a call is what was asked for. A question is a call of Claude's.
+    pub(super) fn request_raised(
+        &mut self,
+        agent: &str,
+        request: &RequestRaised<'_>,
+        voice: &mut Voice<'_>,
+    ) {
+        let id = request.tool_use_id.as_ref().unwrap_or(&request.request_id).decode();
+        let open = self.tools.iter().position(|tool| tool.id == id);
+        match (request.kind, open) {
+            (RequestKind::Permission, Some(at)) => {
+                let mut tool = self.tools.remove(at);
+                tool.asked(request);
+                self.tools.push(tool);
+                bound(&mut self.tools);
+            }
+            (RequestKind::Question, None) if !request.questions.is_empty() => {
+                let input = permission::questions(&request.questions);
+                let name = permission::QUESTIONS.to_owned();
+                self.call(Tool::new(&id, agent, name, input), voice);
+                self.questions.insert(request.request_id.to_string(), id.into_owned());
+            }
+            (RequestKind::Permission | RequestKind::Question, _)
+            | (RequestKind::Hook | RequestKind::Mcp | RequestKind::Other, _) => {}
+        }
+    }
+
+    /// A question that was shown as a call has its result.
+    pub(super) fn request_settled(&mut self, settled: &RequestSettled<'_>, voice: &mut Voice<'_>) {
+        let id = self.questions.remove(&*settled.request_id.decode());
+        let Some(tool) = id.and_then(|id| self.close(&id)) else { return };
+        let (words, is_error) = match settled.outcome {
+            RequestOutcome::Answered | RequestOutcome::Allowed | RequestOutcome::Resolved => {
+                ("User has answered your questions.", false)
+            }
+            RequestOutcome::Denied => ("The user did not answer.", true),
+            RequestOutcome::Withdrawn => ("The question was taken back.", true),
+        };
+        let reason = settled.reason.as_ref().filter(|_| is_error).map(Text::decode);
+        let given = Given::words(reason.as_deref().unwrap_or(words), is_error);
+        self.give(&tool, &given, voice);
     }
 
     pub(super) fn tool_progress(&mut self, progress: &ToolProgress<'_>) {
@@ -121,9 +166,27 @@ impl Renderer {
         spawned: &AgentSpawned<'_>,
         voice: &mut Voice<'_>,
     ) {
-        if agent == MAIN_AGENT || self.called.has(agent) {
+        if agent == MAIN_AGENT {
             return;
         }
+        if spawned.background == Some(true) {
+            self.background.add(agent);
+        }
+        if !self.called.has(agent) {
+            self.call_agent(agent, parent, spawned, voice);
+        }
+        if let Some(prompt) = spawned.prompt.as_ref().filter(|_| self.called.has(agent)) {
+            user(UserBlock::Text { text: &prompt.decode() }, agent, None, voice);
+        }
+    }
+
+    fn call_agent(
+        &mut self,
+        agent: &str,
+        parent: &str,
+        spawned: &AgentSpawned<'_>,
+        voice: &mut Voice<'_>,
+    ) {
         let words = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
         let name = words(&spawned.name).unwrap_or_else(|| "general-purpose".to_owned());
         let input = Json::of(&Task {
@@ -146,31 +209,45 @@ impl Renderer {
         voice: &mut Voice<'_>,
     ) {
         self.speakers.leave(agent, voice);
-        // Where another call spawned it, that call has its own result.
-        let Some(tool) = self.close(agent) else { return };
-        let (is_error, otherwise) = match finished.outcome {
-            AgentOutcome::Completed => (false, ""),
-            AgentOutcome::Failed => (true, "the agent failed"),
-            AgentOutcome::Cancelled => (true, "the agent was stopped"),
+        let (status, otherwise) = match finished.outcome {
+            AgentOutcome::Completed => ("completed", ""),
+            AgentOutcome::Failed => ("failed", "the agent failed"),
+            AgentOutcome::Cancelled => ("stopped", "the agent was stopped"),
         };
         let words = finished.result.as_ref().map_or(otherwise.into(), |result| result.decode());
-        self.give(&tool, &Given::words(&words, is_error), voice);
+        if let Some(tool) = self.close(agent) {
+            let is_error = finished.outcome != AgentOutcome::Completed;
+            self.give(&tool, &Given::words(&words, is_error), voice);
+        } else if self.background.has(agent) {
+            // Its call is over since it was spawned.
+            let notice = TaskNotification {
+                task_id: agent,
+                tool_use_id: agent,
+                status,
+                output_file: "",
+                summary: &words,
+            };
+            system("task_notification", notice, voice);
+        }
     }
 
     /// Shows a call.
-    fn call(&mut self, tool: Tool, voice: &mut Voice<'_>) {
+    fn call(&mut self, mut tool: Tool, voice: &mut Voice<'_>) {
         let is_open = self.tools.iter().any(|open| open.id == tool.id);
         if is_open || self.tools.len() >= OPEN_LIMIT || !self.may_speak(&tool.agent) {
             return;
         }
         self.turn.cut_tool &= tool.agent != MAIN_AGENT;
         self.called.add(&tool.id);
-        if tool.shows_edit() {
+        let shown = tool.shown();
+        if shown.is_edit {
             self.edits.add(&tool.id);
         }
+        tool.name = shown.name;
         let speaker = self.speakers.of(&tool.agent, voice);
-        speaker.tool_use((&tool.id, &tool.name, &tool.input), self.session.model(), voice);
+        speaker.tool_use((&tool.id, &tool.name, &shown.input), self.session.model(), voice);
         self.tools.push(tool);
+        bound(&mut self.tools);
     }
 
     fn close(&mut self, id: &str) -> Option<Tool> {
@@ -180,7 +257,9 @@ impl Renderer {
 
     /// Shows the result of a call. Only then is the model's message known to be over.
     fn give(&mut self, tool: &Tool, given: &Given<'_>, voice: &mut Voice<'_>) {
-        self.speakers.of(&tool.agent, voice).end_message(voice);
+        let speaker = self.speakers.of(&tool.agent, voice);
+        speaker.end_message(voice);
+        speaker.goes_on = false;
         tool_result(&tool.id, &tool.agent, given, voice);
     }
 
@@ -194,13 +273,15 @@ impl Renderer {
         voice: &mut Voice<'_>,
     ) {
         let id = voice.id("toolu_");
-        let messages = self.speakers.main.messages;
+        // The model did not say it: a message that this cuts goes on after it.
+        let speaker = self.speakers.of(agent, voice);
+        let goes_on = speaker.goes_on || speaker.is_in_message();
+        speaker.goes_on = true;
         self.call(Tool::new(&id, agent, name.to_owned(), input), voice);
         if let Some(tool) = self.close(&id) {
             self.give(&tool, given, voice);
         }
-        // The model did not say it.
-        self.speakers.main.messages = messages;
+        self.speakers.of(agent, voice).goes_on = goes_on;
     }
 }
 

@@ -5,16 +5,16 @@ use agentwire_protocol::event::{FileChangeType, FileChanged};
 use serde::Serialize;
 
 /// A call that changes a file, and its result.
-pub(super) struct Edit {
+pub(in crate::claude) struct Edit {
     pub(super) name: &'static str,
-    pub(super) input: Json<'static>,
+    pub(in crate::claude) input: Json<'static>,
     pub(super) content: String,
     pub(super) structured: Json<'static>,
 }
 
 /// The calls that tell of this change: a `Write` of a new file, an `Edit` for each passage of an old
 /// one. Claude has no tool that deletes, and a change of which only the path is known tells nothing.
-pub(super) fn edits(change: &FileChanged<'_>) -> Vec<Edit> {
+pub(in crate::claude) fn edits(change: &FileChanged<'_>) -> Vec<Edit> {
     let path = &*change.file_path.decode();
     let before = change.before.as_ref().map(|text| text.decode());
     let after = change.after.as_ref().map(|text| text.decode());
@@ -90,6 +90,12 @@ impl<'d> Hunk<'d> {
         self.lines.iter().filter_map(move |line| line.strip_prefix([' ', sign]))
     }
 
+    /// Whether it has as many lines as it should.
+    fn is_whole(&self) -> bool {
+        let before = self.side('-').count() as u64;
+        self.place.is_some_and(|[_, lines, _, _]| before >= lines)
+    }
+
     fn patch(&self) -> Option<Patch<'_>> {
         let [old_start, old_lines, new_start, new_lines] = self.place?;
         Some(Patch { old_start, old_lines, new_start, new_lines, lines: &self.lines })
@@ -105,6 +111,12 @@ fn hunks(diff: &str) -> Vec<Hunk<'_>> {
             && line.starts_with([' ', '-', '+'])
         {
             hunk.lines.push(line);
+        } else if let Some(hunk) = hunks.last_mut()
+            && line.is_empty()
+            && !hunk.is_whole()
+        {
+            // Some writers leave the space of a blank line out.
+            hunk.lines.push(" ");
         }
     }
     hunks.retain(|hunk| !hunk.lines.is_empty());

@@ -60,9 +60,30 @@ pub(super) struct CompactMetadata {
 }
 
 /// `system/status`
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct StatusLine {
+    pub(super) status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) compact_result: Option<&'static str>,
+    #[serde(rename = "permissionMode", skip_serializing_if = "Option::is_none")]
+    pub(super) permission_mode: Option<&'static str>,
+}
+
+/// `system/task_notification`
+#[derive(Serialize)]
+pub(super) struct TaskNotification<'a> {
+    pub(super) task_id: &'a str,
+    pub(super) tool_use_id: &'a str,
     pub(super) status: &'static str,
+    pub(super) output_file: &'static str,
+    pub(super) summary: &'a str,
+}
+
+/// `system/informational`
+#[derive(Serialize)]
+pub(super) struct Informational<'a> {
+    pub(super) content: &'a str,
+    pub(super) level: &'static str,
 }
 
 /// `system/api_retry`
@@ -143,6 +164,23 @@ pub(super) struct Usage {
     pub(super) cache_creation_input_tokens: u64,
     pub(super) cache_read_input_tokens: u64,
     pub(super) output_tokens: u64,
+    pub(super) server_tool_use: ServerToolUse,
+    pub(super) service_tier: ServiceTier,
+}
+
+/// Tools that the model's service runs itself: none that we are told of.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct ServerToolUse {
+    web_search_requests: u64,
+    web_fetch_requests: u64,
+}
+
+/// How the model's service was used.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ServiceTier {
+    #[default]
+    Standard,
 }
 
 /// `user`

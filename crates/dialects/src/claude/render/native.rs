@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use agentwire_protocol::json::on_one_line;
 use agentwire_protocol::{Native, NativeLine, Stream};
 
-use super::LastResult;
 use crate::claude::agent::NAME;
 use crate::json::{Scanner, Value};
 use crate::tape::bare;
@@ -15,7 +14,7 @@ use crate::tape::bare;
 pub(super) enum Line {
     /// Control, or nothing a client reads as a message: the front's matter.
     Withheld,
-    /// `stream_event`
+    /// `stream_event`, and what comes with it
     Partial,
     /// `system/init`
     Init,
@@ -72,6 +71,8 @@ fn sort(scanner: &mut Scanner, text: &str) -> Line {
         Some("system") => match word("subtype").as_deref() {
             Some("init") => Line::Init,
             Some("session_state_changed") => Line::Withheld,
+            // Claude says it to those alone who hear of pieces too.
+            Some("status") if word("status").as_deref() == Some("requesting") => Line::Partial,
             _ => Line::Message,
         },
         Some("command_lifecycle") => Line::Lifecycle,
@@ -89,19 +90,12 @@ pub(super) fn session_id(scanner: &mut Scanner, text: &str) -> Option<String> {
     document.root().get("session_id").and_then(Value::string).map(Cow::into_owned)
 }
 
-/// What a `result` line says.
-pub(super) fn last_result(scanner: &mut Scanner, text: &str) -> Option<LastResult> {
+/// Whether a `result` line tells of an error.
+pub(super) fn is_error(scanner: &mut Scanner, text: &str) -> Option<bool> {
     let document = scanner.scan_tolerant(text).ok()?;
     let result = document.root();
     let failed = result.get("subtype").and_then(Value::string).is_some_and(|s| s != "success");
-    let words = result.read::<Cow<'_, str>>("result").unwrap_or_else(|| {
-        let errors = result.read::<Vec<Cow<'_, str>>>("errors").unwrap_or_default();
-        Cow::Owned(errors.join("\n"))
-    });
-    Some(LastResult {
-        is_error: result.read("is_error").unwrap_or(failed),
-        text: words.into_owned(),
-    })
+    Some(result.read("is_error").unwrap_or(failed))
 }
 
 /// The message that a line is about.

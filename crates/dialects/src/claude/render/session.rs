@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use agentwire_protocol::event::{AgentInfo, SessionStarted, Status, StatusChanged};
+use agentwire_protocol::event::{AgentInfo, RequestKind, SessionStarted, Status, StatusChanged};
 use agentwire_protocol::{AgentType, ApprovalMode, EventKind, Json, SessionConfig, TokenUsage};
 
 use super::VERSION;
@@ -44,6 +44,10 @@ impl Session {
             EventKind::UsageReported(report) => {
                 self.context_used = report.context_used.unwrap_or(self.context_used);
                 self.context_size = report.context_size.unwrap_or(self.context_size);
+            }
+            // Whoever speaks to a server has it.
+            EventKind::RequestRaised(request) if request.kind == RequestKind::Mcp => {
+                request.name.iter().for_each(|name| self.server(&name.decode(), "connected"));
             }
             EventKind::SessionEnded(_)
             | EventKind::TurnStarted(_)
@@ -164,7 +168,13 @@ impl Session {
             cache_creation_input_tokens: created,
             cache_read_input_tokens: cached,
             output_tokens: usage.output_tokens,
+            ..Usage::default()
         }
+    }
+
+    /// The mode, where one was told.
+    pub(super) fn mode(&self) -> Option<&'static str> {
+        self.mode
     }
 
     /// Says `system/init`.
@@ -211,6 +221,7 @@ fn claude_mode(word: &str) -> Option<&'static str> {
         "bypassPermissions" | "autoAll" | "yolo" | "never" => Some("bypassPermissions"),
         "plan" => Some("plan"),
         "dontAsk" => Some("dontAsk"),
+        "auto" => Some("auto"),
         _ => None,
     }
 }

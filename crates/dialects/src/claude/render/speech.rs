@@ -10,6 +10,12 @@ use super::voice::Voice;
 /// How many subagents may be in mid-message; of more, one is cut short.
 const SPEAKER_LIMIT: usize = 256;
 
+/// How long a block may be: the rest of a longer one is told as further blocks.
+const BLOCK_LIMIT: usize = 8 << 20;
+
+/// How much of an answer is repeated in the `result`.
+const ANSWER_LIMIT: usize = 8 << 20;
+
 /// Everyone who speaks.
 #[derive(Debug, Default)]
 pub(super) struct Speakers {
@@ -56,8 +62,14 @@ pub(super) struct Speaker {
     message: Option<Open>,
     /// How many messages it has begun.
     pub(super) messages: u64,
-    /// Its last text.
-    pub(super) last_text: String,
+    /// Its answer so far: the text of its last message that has one, of which a block with another id
+    /// is another answer.
+    pub(super) answer: String,
+    answer_id: Option<String>,
+    /// The answer is of an earlier message.
+    is_answered: bool,
+    /// What ended its message is not of its model: the next piece goes on with it.
+    pub(super) goes_on: bool,
 }
 
 /// A message of the model that is not over.
@@ -98,6 +110,19 @@ pub(super) struct Piece<'p> {
 }
 
 impl Speaker {
+    /// Whatever it said before belongs to an earlier turn.
+    pub(super) fn begin_turn(&mut self) {
+        self.messages = 0;
+        self.goes_on = false;
+        self.answer_id = None;
+        self.answer.clear();
+    }
+
+    /// Whether the model is not done with its message, as far as is known.
+    pub(super) fn is_in_message(&self) -> bool {
+        self.message.is_some()
+    }
+
     /// A piece of text or reasoning. A message has one open block at a time, as Claude's have: a piece
     /// of another block closes the one that is open.
     pub(super) fn piece(&mut self, piece: &Piece<'_>, model: &str, voice: &mut Voice<'_>) {
@@ -113,6 +138,9 @@ impl Speaker {
             self.begin_block(piece.sort, id.map(String::from), model, voice);
         }
         self.add(piece.sort, piece.content, signature, voice);
+        if self.open_block().is_some_and(|block| block.text.len() >= BLOCK_LIMIT) {
+            self.end_block(voice);
+        }
         if piece.is_complete {
             self.end_block(voice);
         }
@@ -170,7 +198,10 @@ impl Speaker {
         if self.message.is_some() {
             return;
         }
-        self.messages += 1;
+        if !std::mem::take(&mut self.goes_on) {
+            self.messages += 1;
+            self.is_answered = true;
+        }
         let open = self.message.insert(Open {
             id: voice.id("msg_"),
             model: model.to_owned(),
@@ -188,6 +219,10 @@ impl Speaker {
         self.end_block(voice);
         self.begin_message(model, voice);
         let Some(open) = &mut self.message else { return };
+        if sort == Sort::Text && (std::mem::take(&mut self.is_answered) || self.answer_id != id) {
+            self.answer.clear();
+            self.answer_id.clone_from(&id);
+        }
         open.block = Some(OpenBlock { sort, id, text: String::new(), signature: String::new() });
         let index = open.blocks;
         stream(voice, self.spawned_by.as_deref(), || Streamed::ContentBlockStart {
@@ -238,7 +273,9 @@ impl Speaker {
         match block.sort {
             Sort::Text => {
                 open.say(Block::Text { text: &block.text }, spawned_by, voice);
-                self.last_text = block.text;
+                let room = ANSWER_LIMIT.saturating_sub(self.answer.len());
+                let end = block.text.floor_char_boundary(room);
+                self.answer.push_str(block.text.get(..end).unwrap_or_default());
             }
             Sort::Thinking => {
                 let (thinking, signature) = (&*block.text, &*block.signature);
@@ -268,13 +305,13 @@ impl Open {
     }
 }
 
-/// Says a `stream_event`, where they are wanted.
+/// Says a `stream_event`, where they are wanted. Claude streams nothing of subagents.
 fn stream<'e>(
     voice: &mut Voice<'_>,
     spawned_by: Option<&'e str>,
     event: impl FnOnce() -> Streamed<'e>,
 ) {
-    if !voice.partial {
+    if !voice.partial || spawned_by.is_some() {
         return;
     }
     let uuid = voice.piece_uuid();

@@ -2,17 +2,21 @@
 
 use std::borrow::Cow;
 
-use agentwire_protocol::event::{ToolCompleted, ToolKind, ToolStarted};
+use agentwire_protocol::event::{RequestRaised, ToolCompleted, ToolKind, ToolStarted};
 use agentwire_protocol::{Json, Text};
 use serde::Serialize;
 
 use super::frames::{User, UserBlock, UserMessage};
 use super::speech::spawned_by;
 use super::voice::Voice;
+use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 use crate::json::{Scanner, Value};
 
 /// How much of a running tool's output is kept, for a result that does not repeat it.
 const OUTPUT_LIMIT: usize = 64 << 10;
+
+/// How much is kept of what open calls are called with.
+const INPUT_LIMIT: usize = 8 << 20;
 
 /// A call whose result has not come.
 #[derive(Debug)]
@@ -20,15 +24,71 @@ pub(super) struct Tool {
     pub(super) id: String,
     /// Who called it.
     pub(super) agent: String,
+    /// Under which it was shown.
     pub(super) name: String,
-    pub(super) input: Json<'static>,
     /// What it wrote so far.
     pub(super) output: String,
+    own: String,
+    kind: ToolKind,
+    server: Option<String>,
+    input: Option<Json<'static>>,
+    title: Option<String>,
 }
 
 impl Tool {
+    /// The call of an agent.
+    pub(super) fn started(agent: &str, tool: &ToolStarted<'_>) -> Self {
+        let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
+        Self {
+            kind: tool.kind,
+            server: text(&tool.server),
+            input: tool.arguments.clone().map(Json::into_owned),
+            title: text(&tool.title),
+            ..Self::empty(&tool.tool_id.decode(), agent, tool.tool_name.to_string())
+        }
+    }
+
+    /// A call in Claude's own words.
     pub(super) fn new(id: &str, agent: &str, name: String, input: Json<'static>) -> Self {
-        Self { id: id.to_owned(), agent: agent.to_owned(), name, input, output: String::new() }
+        Self { input: Some(input), ..Self::empty(id, agent, name) }
+    }
+
+    fn empty(id: &str, agent: &str, own: String) -> Self {
+        Self {
+            id: id.to_owned(),
+            agent: agent.to_owned(),
+            name: own.clone(),
+            output: String::new(),
+            own,
+            kind: ToolKind::Other,
+            server: None,
+            input: None,
+            title: None,
+        }
+    }
+
+    /// The call as Claude would make it.
+    pub(super) fn shown(&self) -> ToolUse {
+        let call = ToolCall {
+            name: &self.own,
+            kind: self.kind,
+            server: self.server.as_deref(),
+            input: self.input.as_ref(),
+            title: self.title.as_deref(),
+        };
+        call.as_claude()
+    }
+
+    /// It is asked for, and what is asked for may be more or other than what was told of it.
+    pub(super) fn asked(&mut self, request: &RequestRaised<'_>) {
+        self.input = overlaid(self.input.as_ref(), request.input.as_ref());
+        self.title = request.title.as_ref().map(Text::to_string).or(self.title.take());
+    }
+
+    /// How much of it is kept.
+    fn bytes(&self) -> usize {
+        let title = self.title.as_ref().map_or(0, String::len);
+        title + self.input.as_ref().map_or(0, |input| input.get().len())
     }
 
     /// It wrote this.
@@ -36,57 +96,20 @@ impl Tool {
         let room = OUTPUT_LIMIT.saturating_sub(self.output.len());
         self.output.push_str(output.get(..output.floor_char_boundary(room)).unwrap_or_default());
     }
-
-    /// Whether its call shows what it does to a file.
-    pub(super) fn shows_edit(&self) -> bool {
-        matches!(&*self.name, "Edit" | "Write")
-    }
 }
 
-/// The name and input under which a call is shown: Claude's where what it does and what it is called
-/// with are Claude's, else the agent's own.
-pub(super) fn shown(scanner: &mut Scanner, tool: &ToolStarted<'_>) -> (String, Json<'static>) {
-    let own = tool.tool_name.to_string();
-    let arguments = tool.arguments.as_ref().filter(|arguments| arguments.get().starts_with('{'));
-    let input = arguments.cloned().map_or(Json::checked("{}"), Json::into_owned);
-    if let Some(server) = &tool.server {
-        return (format!("mcp__{server}__{own}"), input);
+/// Keeps no more of what open calls are called with than there is room for. The last stays: it may be
+/// what somebody is asked about.
+pub(super) fn bound(tools: &mut [Tool]) {
+    let mut held: usize = tools.iter().map(Tool::bytes).sum();
+    let others = tools.len().saturating_sub(1);
+    for tool in tools.iter_mut().take(others) {
+        if held <= INPUT_LIMIT {
+            return;
+        }
+        held -= tool.bytes();
+        (tool.input, tool.title) = (None, None);
     }
-    let has = |scanner: &mut Scanner, fields: &[&str]| {
-        scanner.scan(input.get()).is_ok_and(|document| {
-            let is_string = |field: &&str| document.root().get(field).is_some_and(Value::is_string);
-            fields.iter().all(is_string)
-        })
-    };
-    let name = match tool.kind {
-        ToolKind::Execute if has(scanner, &["command"]) => "Bash",
-        // An agent that tells no arguments of a command shows it as the call's title.
-        ToolKind::Execute if arguments.is_none() => match &tool.title {
-            Some(command) => return ("Bash".to_owned(), Json::of(&Command { command })),
-            None => return (own, input),
-        },
-        ToolKind::Edit if has(scanner, &["file_path", "old_string", "new_string"]) => "Edit",
-        ToolKind::Edit if has(scanner, &["file_path", "content"]) => "Write",
-        ToolKind::Execute
-        | ToolKind::Edit
-        | ToolKind::Read
-        | ToolKind::Delete
-        | ToolKind::Move
-        | ToolKind::Search
-        | ToolKind::Fetch
-        | ToolKind::Think
-        | ToolKind::Agent
-        | ToolKind::Question
-        | ToolKind::Mcp
-        | ToolKind::SwitchMode
-        | ToolKind::Other => return (own, input),
-    };
-    (name.to_owned(), input)
-}
-
-#[derive(Serialize)]
-struct Command<'a> {
-    command: &'a Text<'a>,
 }
 
 /// What came of a call.

@@ -7,7 +7,6 @@ use agentwire_protocol::event::{TurnCompleted, TurnFailed, TurnFailure};
 use agentwire_protocol::usage::ModelUsage;
 use agentwire_protocol::{Json, MAIN_AGENT, TokenUsage};
 
-use super::LastResult;
 use super::frames::{Assistant, Block, Denial, Message, ModelTotals, Outcome, UserBlock};
 use super::session::Session;
 use super::tools::{Tool, user};
@@ -18,6 +17,9 @@ const MODEL_LIMIT: usize = 64;
 
 /// How many refused calls of a turn are listed.
 const DENIAL_LIMIT: usize = 1024;
+
+/// How much is told of what they were called with.
+const DENIAL_BYTES: usize = 1 << 20;
 
 /// The turn that runs, or none.
 #[derive(Debug, Default)]
@@ -42,11 +44,16 @@ impl Turn {
 
     /// A call was refused.
     pub(super) fn denied(&mut self, tool: &Tool) {
-        if self.denials.len() < DENIAL_LIMIT {
-            let (name, id) = (&*tool.name, &*tool.id);
-            let denial = Denial { tool_name: name, tool_use_id: id, tool_input: &tool.input };
-            self.denials.push(Json::of(&denial).get().to_owned());
+        if self.denials.len() >= DENIAL_LIMIT {
+            return;
         }
+        let (name, id) = (&*tool.name, &*tool.id);
+        let listed: usize = self.denials.iter().map(String::len).sum();
+        let input = tool.shown().input;
+        let fits = listed + input.get().len() <= DENIAL_BYTES;
+        let input = if fits { input } else { Json::checked("{}") };
+        let denial = Denial { tool_name: name, tool_use_id: id, tool_input: &input };
+        self.denials.push(Json::of(&denial).get().to_owned());
     }
 
     /// How long it took, by the clock of the log.
@@ -114,8 +121,27 @@ impl<'e> Ending<'e> {
     }
 }
 
+impl<'e> Ending<'e> {
+    /// It never began.
+    pub(super) fn refused(why: &'e str) -> Self {
+        Self {
+            failure: Some(TurnFailure::Died),
+            words: Cow::Borrowed(why),
+            error_type: None,
+            stop_reason: None,
+            usage: TokenUsage::default(),
+            duration_ms: Some(0),
+            cost_usd: None,
+            models: &[],
+            structured_output: None,
+            denials: None,
+        }
+    }
+}
+
 impl Totals {
-    /// Says how the turn ended. `messages` is how many messages the model sent in it.
+    /// Says how the turn ended, and whether that is an error. `messages` is how many messages the model
+    /// sent in it.
     pub(super) fn end(
         &mut self,
         (turn, timestamp): (&Turn, &str),
@@ -123,7 +149,7 @@ impl Totals {
         messages: u64,
         session: &Session,
         voice: &mut Voice<'_>,
-    ) -> LastResult {
+    ) -> bool {
         self.add(ending, session);
         let words = &*ending.words;
         let (subtype, terminal_reason, stop_reason) = match ending.failure {
@@ -167,10 +193,11 @@ impl Totals {
             structured_output: ending.structured_output,
             uuid,
         });
-        LastResult { is_error, text: words.to_owned() }
+        is_error
     }
 
-    fn add(&mut self, ending: &Ending<'_>, session: &Session) {
+    /// Counts what the turn used.
+    pub(super) fn add(&mut self, ending: &Ending<'_>, session: &Session) {
         let sum = ending.models.iter().filter_map(|model| model.cost_usd).fold(0.0, |a, b| a + b);
         let cost = ending.cost_usd.unwrap_or(sum);
         self.cost_usd += if cost.is_finite() { cost } else { 0.0 };
@@ -232,23 +259,43 @@ fn synthetic(text: &str, ending: &Ending<'_>, stop_reason: Option<&str>, voice: 
     });
 }
 
-/// Claude's name of an error, by what the agent's own name speaks of.
+/// Claude's name of an error, by the words in the agent's own name.
 fn claude_error(name: &str) -> &'static str {
-    let name = name.to_ascii_lowercase();
-    let speaks_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if speaks_of(&["auth", "credential", "permission_denied"]) {
+    let words = words(name);
+    let speaks_of = |known: &[&str]| words.iter().any(|word| known.contains(&&**word));
+    if speaks_of(&["auth", "authentication", "authorization", "unauthorized", "unauthenticated"])
+        || speaks_of(&["oauth", "credential", "credentials", "permission", "401", "403"])
+    {
         "authentication_failed"
-    } else if speaks_of(&["billing", "quota", "usagelimit", "usage_limit"]) {
+    } else if speaks_of(&["billing", "quota", "usage", "budget"]) {
         "billing_error"
-    } else if speaks_of(&["rate", "exhausted", "429"]) {
+    } else if speaks_of(&["rate", "ratelimit", "ratelimited", "exhausted", "429"]) {
         "rate_limit"
-    } else if speaks_of(&["server", "overload", "unavailable", "connection", "internal"]) {
+    } else if speaks_of(&["server", "overload", "overloaded", "unavailable", "connection"])
+        || speaks_of(&["internal", "disconnected", "500", "502", "503", "529"])
+    {
         "server_error"
-    } else if speaks_of(&["invalid", "badrequest", "bad_request", "contextwindow"]) {
+    } else if speaks_of(&["invalid", "bad", "context", "400", "404"]) {
         "invalid_request"
     } else {
         "unknown"
     }
+}
+
+/// The words of a name in any case: `rateLimited`, `RATE_LIMITED`, `rate-limited`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || (letter.is_uppercase() && was_lower) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
+        }
+        was_lower = letter.is_lowercase();
+    }
+    words
 }
 
 /// A point of time in UTC, `2026-01-31T23:59:59.123Z`, in milliseconds since 1970.
@@ -276,6 +323,22 @@ fn milliseconds(timestamp: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_are_known_by_whole_words() {
+        for (name, known) in [
+            ("RATE_LIMITED", "rate_limit"),
+            ("rateLimitExceeded", "rate_limit"),
+            ("generate_failed", "unknown"),
+            ("author_missing", "unknown"),
+            ("usageLimitExceeded", "billing_error"),
+            ("unauthorized", "authentication_failed"),
+            ("contextWindowExceeded", "invalid_request"),
+            ("serverOverloaded", "server_error"),
+        ] {
+            assert_eq!(claude_error(name), known, "{name}");
+        }
+    }
 
     #[test]
     fn timestamps_are_read() {

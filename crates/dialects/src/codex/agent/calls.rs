@@ -12,6 +12,7 @@ use super::super::app_wire::{Initialized, Opened, Turn};
 use super::super::{launch, policy};
 use super::replies::{Shape, refusal};
 use super::{Driver, Translator};
+use crate::agent::tell_cancelled;
 use crate::json::Value;
 use crate::ledger::{Work, failed_turn};
 use crate::tape::{Action, Out};
@@ -103,6 +104,13 @@ impl Translator {
         for prompt in std::mem::take(&mut self.wire.waiting) {
             self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
             self.ledger.fail_turn(out, failure, Text::from(error));
+        }
+    }
+
+    /// Prompts that waited are given up.
+    pub(super) fn cancel_waiting(&mut self, out: &mut Out<'_>) {
+        for prompt in std::mem::take(&mut self.wire.waiting) {
+            prompt.message_id.iter().for_each(|id| tell_cancelled(id, out));
         }
     }
 
@@ -329,6 +337,11 @@ impl Translator {
             self.config.working_directory = opened.cwd.as_ref().map(Text::to_string);
         }
         let id = thread.id.clone();
+        // One that was changed before the thread was open is not the first.
+        if self.first_model.is_none() && self.config.model.is_none() {
+            let model = opened.model.as_ref().or(thread.model.as_ref());
+            self.first_model = model.map(Text::to_string);
+        }
         let info = AgentInfo {
             native_session_id: thread.id.map(Text::new),
             agent_version: thread.cli_version,

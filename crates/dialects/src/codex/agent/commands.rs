@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::calls::{Pending, input};
 use super::replies::Shape;
 use super::{Translator, exec};
+use crate::agent::tell_change;
 use crate::tape::{Action, Out};
 
 /// Reads that clients may make by the program's own names.
@@ -44,7 +45,10 @@ impl Translator {
     ) -> Result<(), GatewayError> {
         match command {
             Command::Prompt(prompt) => return self.prompt(call, prompt, out),
-            Command::Interrupt => {
+            Command::Interrupt { cancel_queued } => {
+                if *cancel_queued {
+                    self.cancel_waiting(out);
+                }
                 self.stopping = true;
                 self.interrupt(out);
             }
@@ -53,7 +57,7 @@ impl Translator {
                 out.act(Action::CloseStdin);
             }
             Command::Settle(settlement) => self.settle(settlement, out)?,
-            Command::Configure(change) => self.configure(change)?,
+            Command::Configure(change) => self.configure(change, out)?,
             Command::Query { method, args } => return self.query(call, method, args, out),
             Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
                 let what = format!("the command {}", command.name());
@@ -97,10 +101,10 @@ impl Translator {
     }
 
     /// Takes effect with the next turn.
-    fn configure(&mut self, change: &Configure) -> Result<(), GatewayError> {
+    fn configure(&mut self, change: &Configure, out: &mut Out<'_>) -> Result<(), GatewayError> {
         exec::check(self.driver, change)?;
         if let Some(model) = &change.model {
-            self.config.model = Some(model.clone());
+            self.config.model = model.clone().or_else(|| self.first_model.clone());
             self.wire.new_model = true;
         }
         if change.approval_mode.is_some() || change.permission_mode.is_some() {
@@ -108,6 +112,7 @@ impl Translator {
             self.config.permission_mode = change.permission_mode.clone();
             self.wire.new_mode = true;
         }
+        tell_change(change, self.config.model.as_deref(), out);
         Ok(())
     }
 
@@ -125,8 +130,10 @@ impl Translator {
             "mcpServerStatus" => ("mcpServerStatus/list", json!({}), Shape::Servers),
             "accountInfo" => ("account/read", json!({}), Shape::Account),
             "setModel" => {
-                let model = Some(argument(method, args)?);
-                return self.change(call, &Configure { model, ..Configure::default() }, out);
+                let is_reset = args.first().is_none_or(|model| model.get() == "null");
+                let model = if is_reset { None } else { Some(argument(method, args)?) };
+                let change = Configure { model: Some(model), ..Configure::default() };
+                return self.change(call, &change, out);
             }
             "setPermissionMode" => {
                 let permission_mode = Some(argument(method, args)?);
@@ -153,7 +160,7 @@ impl Translator {
         change: &Configure,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        self.configure(change)?;
+        self.configure(change, out)?;
         out.reply(call, Ok(Json::checked("{}")));
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::super::exec_wire::{Item, Line, Todo, Usage};
 use super::super::policy;
 use super::blocks::{Key, Part};
 use super::{Driver, Translator};
+use crate::agent::tell_change;
 use crate::json::Value;
 use crate::ledger::{completed_turn, failed_turn};
 use crate::tape::{Action, Agent, Out, Signal};
@@ -28,6 +29,7 @@ pub(super) struct Exec {
     pub(super) open: Vec<(String, String)>,
     /// What the thread had used when its last turn ended, once that is known.
     used: Option<TokenUsage>,
+    pub(super) is_running: bool,
     /// The process has told of its turn.
     pub(super) begun: bool,
     /// The thread is older than the session: what it used before is not known.
@@ -42,6 +44,7 @@ impl Exec {
     /// The process ended.
     pub(super) fn end(&mut self) {
         self.open.clear();
+        self.is_running = false;
         self.begun = false;
     }
 }
@@ -209,13 +212,26 @@ impl Translator {
             }
             // The prompt itself is the next process's stdin.
             Command::Prompt(prompt) => self.ledger.prompt_sent(prompt),
+            Command::Interrupt { cancel_queued } => {
+                if *cancel_queued {
+                    // The first is that of the process, until it has told of its turn.
+                    let kept = usize::from(self.exec.is_running && !self.exec.begun);
+                    self.ledger.cancel_prompts(kept, out);
+                }
+                self.stopping = true;
+                out.act(Action::Signal(Signal::Interrupt));
+            }
             // SIGTERM would leave commands running that have no sandbox.
-            Command::Interrupt | Command::Stop | Command::Finish => {
+            Command::Stop | Command::Finish => {
                 self.stopping = true;
                 out.act(Action::Signal(Signal::Interrupt));
             }
             // The next process is started with it.
-            Command::Configure(change) => check(self.driver, change)?,
+            Command::Configure(change) => {
+                check(self.driver, change)?;
+                let model = change.model.as_ref().and_then(Option::as_ref);
+                tell_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
+            }
             Command::Settle(answer) => {
                 let message =
                     format!("{name} asks nothing, so there is no request {}", answer.request_id);
@@ -236,7 +252,7 @@ impl Translator {
 
 /// Whether a change of mode can be taken.
 pub(super) fn check(driver: Driver, change: &Configure) -> Result<(), GatewayError> {
-    if change.max_thinking_tokens.is_some() {
+    if change.max_thinking_tokens.flatten().is_some() {
         return Err(GatewayError::unsupported(driver.name(), "maxThinkingTokens"));
     }
     policy::mode(driver, change.approval_mode, change.permission_mode.as_deref()).map(drop)

@@ -20,7 +20,7 @@ pub(super) struct Asked {
     pub(super) id: String,
     pub(super) what: What,
     /// The call that waits for it.
-    tool: Option<String>,
+    pub(super) tool: Option<String>,
     /// A recording says that it was answered, not how: what the call does next will show.
     resolved: bool,
 }
@@ -100,7 +100,7 @@ impl Translator {
             name: Some(Text::from(method)),
             message: ask.reason.clone().or(ask.message.clone()),
             blocked_path: ask.grant_root.clone(),
-            ..raised(RequestKind::Permission)
+            ..RequestRaised::new("", RequestKind::Permission, None)
         };
         match method {
             "item/commandExecution/requestApproval" => {
@@ -325,26 +325,6 @@ impl Translator {
                 out.emit_as(&request.agent(), settled(&id, outcome, by));
             }
         }
-    }
-}
-
-fn raised<'a>(kind: RequestKind) -> RequestRaised<'a> {
-    RequestRaised {
-        request_id: Text::from(""),
-        kind,
-        input_digest: String::new(),
-        tool_name: None,
-        input: None,
-        tool_use_id: None,
-        questions: Vec::new(),
-        suggestions: None,
-        options: Vec::new(),
-        title: None,
-        message: None,
-        name: None,
-        callback_id: None,
-        schema: None,
-        blocked_path: None,
     }
 }
 

@@ -30,10 +30,17 @@ impl Translator {
         let answer = settlement.answer()?;
         let reply = reply(&request.memo.what, &answer)?;
         let wire_id = request.memo.id.clone();
+        let tool = request.memo.tool.clone();
         // `cancel` ends the turn by itself; no other answer does.
         let cancels = matches!(request.memo.what, What::Approval | What::Legacy);
         let interrupt = matches!(answer, Answer::Deny { interrupt: true, .. }) && !cancels;
         self.ledger.close_request(id);
+        // The program tells that a call was declined, not in whose words.
+        if let (Some(tool), Answer::Deny { message, .. }) = (tool, &answer)
+            && let Some(tool) = self.ledger.tool(&tool)
+        {
+            tool.memo.denial = message.clone().filter(|message| !message.is_empty());
+        }
         out.write(match reply {
             Reply::Result(result) => format!("{{\"id\":{wire_id},\"result\":{result}}}"),
             Reply::Refusal(message) => {

@@ -20,6 +20,8 @@ pub(super) struct Called {
     pub(super) mcp: Option<McpCall>,
     /// What a growing output said so far.
     pub(super) said: String,
+    /// What whoever declined it said.
+    pub(super) denial: Option<String>,
     /// Whether the specification's late command or query was told.
     pub(super) titled: bool,
 }
@@ -78,7 +80,7 @@ impl Translator {
         id: &str,
         end: End<'_>,
     ) -> Option<Called> {
-        let Some(tool) = self.ledger.close_tool(id) else {
+        let Some(mut tool) = self.ledger.close_tool(id) else {
             let message = Text::from(format!("{id} ended after its turn"));
             let details = match end {
                 End::Completed(completed) => completed.result,
@@ -88,11 +90,13 @@ impl Translator {
             return None;
         };
         let tool_id = Text::from(id);
+        let denial = tool.memo.denial.take().map(Text::from);
         match end {
             End::Completed(completed) => {
                 out.emit_as(&tool.agent(), ToolCompleted { tool_id, ..completed });
             }
             End::Failed(reason, error) => {
+                let error = denial.filter(|_| reason == ToolFailure::Denied).unwrap_or(error);
                 out.emit_as(&tool.agent(), ToolFailed { tool_id, error, reason, result: None });
             }
         }

@@ -4,7 +4,7 @@ use agentwire_protocol::{
     AgentType, Call, Command, ErrorCode, GatewayError, Json, NewSession, SessionConfig, SessionId,
     SessionState, SessionSummary,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::params::{Attach, Open, Request};
 use super::replies::Ticket;
@@ -36,6 +36,12 @@ impl JsonRpc {
                 let agent = open.agent.unwrap_or(self.agent);
                 self.start(open, agent, ticket, out);
             }
+            // It goes on once it is over.
+            Some(id) if self.watches.get(&id).is_some_and(Watch::is_ending) => {
+                self.ending.insert(id.clone());
+                let waiting = self.opening.entry(id).or_default();
+                waiting.push_back((Request::Open(open), ticket));
+            }
             Some(id) if open.changes_nothing() && self.is_shown(&id) => {
                 self.go_on(id, open, ticket, out);
             }
@@ -54,7 +60,8 @@ impl JsonRpc {
             prompt.message_id.get_or_insert_with(|| out.message_id());
         }
         let new = NewSession {
-            prompt: open.prompt.clone(),
+            // What a session has taken before it says in the reply to a prompt, not to a start.
+            prompt: open.prompt.clone().filter(|_| open.session.is_none()),
             resume: open.session.clone(),
             config: open.config.clone(),
             ..NewSession::of(agent)
@@ -126,10 +133,17 @@ impl JsonRpc {
                 };
             }
             Wanted::Open(mut open) => {
-                if let Some(error) = open.refused.take().or_else(|| unchangeable(session, &open)) {
+                let opened = self.watches.get(id).and_then(|watch| watch.opened.as_ref());
+                let refused = open.refused.take().map(|error| elsewhere(id, error));
+                if let Some(error) = refused.or_else(|| unchangeable(session, &open, opened)) {
                     self.replies.give(ticket, Err(error), out);
+                    if open.is_first && self.watches.get(id).is_some_and(Watch::is_idle) {
+                        self.watches.remove(id);
+                        out.leave(id);
+                    }
                 } else {
                     if !self.is_shown(id) {
+                        open.is_first = true;
                         self.show(session, session.last_seq, open.events, false, out);
                     }
                     self.go_on(id.clone(), open, ticket, out);
@@ -163,7 +177,7 @@ impl JsonRpc {
         let id = &session.id;
         let watch = self.watches.entry(id.clone());
         let watch = watch.or_insert_with(|| Watch::new(id.clone(), session.last_seq));
-        watch.show(after, events, partial);
+        watch.show(after, session.last_seq, events, partial);
         out.follow(id, 0);
     }
 
@@ -173,21 +187,50 @@ impl JsonRpc {
         call: Call,
         session: &SessionSummary,
         after: u64,
-        open: &Open,
+        open: Box<Open>,
         ticket: Ticket,
         out: &mut Outbox,
     ) {
         let id = &session.id;
-        self.watches.insert(id.clone(), Watch::new(id.clone(), after));
-        self.show(session, after, open.events, is_partial(open), out);
+        let mut watch = Watch::new(id.clone(), after);
+        watch.opened = Some(open.config.clone());
+        self.watches.insert(id.clone(), watch);
+        self.show(session, after, open.events, is_partial(&open), out);
         let message_id = open.prompt.as_ref().and_then(|prompt| prompt.message_id.clone());
         match (message_id, self.watches.get_mut(id)) {
+            _ if open.session.is_some() => self.go_on(id.clone(), open, ticket, out),
             (Some(message_id), Some(watch)) if open.is_run => {
                 watch.prompted(call, message_id, ticket);
             }
             _ => self.replies.give(ticket, Ok::<_, Fault>(opened(id, None)), out),
         }
         self.opened(id, out);
+    }
+
+    /// The engine took a prompt, or had taken it before: then no turn answers it.
+    pub(super) fn taken(
+        &mut self,
+        call: Call,
+        id: &SessionId,
+        ticket: Option<Ticket>,
+        reply: &Json<'_>,
+        out: &mut Outbox,
+    ) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Taken {
+            message_id: String,
+            #[serde(default)]
+            repeated: bool,
+        }
+        if let Some(ticket) = ticket {
+            return self.replies.give(ticket, Ok::<_, Fault>(opened(id, None)), out);
+        }
+        let Ok(Taken { message_id, repeated: true }) = reply.read() else { return };
+        if let Some(run) = self.watches.get_mut(id).and_then(|watch| watch.refused(call)) {
+            let message = format!("the message {message_id} was taken before; it counts once");
+            self.replies.give(run, Err(GatewayError::new(ErrorCode::Conflict, message)), out);
+        }
     }
 
     /// The engine did not take a prompt. If the session is over, it is resumed.
@@ -216,12 +259,32 @@ fn is_partial(open: &Open) -> bool {
     open.config.include_partial_messages == Some(true)
 }
 
-/// Why a session that runs cannot take this, if it cannot.
-fn unchangeable(session: &SessionSummary, open: &Open) -> Option<GatewayError> {
+/// Why a session that runs cannot take this, if it cannot. What it has already is no change.
+fn unchangeable(
+    session: &SessionSummary,
+    open: &Open,
+    opened: Option<&SessionConfig>,
+) -> Option<GatewayError> {
     let is_same = open.agent.is_none_or(|agent| agent == session.agent_type);
+    let is = |given: &String, has: &Option<String>| has.as_ref() == Some(given);
+    let mut change = open.config.clone();
+    change.working_directory =
+        change.working_directory.filter(|at| !is(at, &session.working_directory));
+    change.model = change.model.filter(|model| !is(model, &session.model));
+    let is_known = opened == Some(&open.config) || change == SessionConfig::default();
     let message = "the session runs: its agent, directory and options stay; use session/configure";
-    let refused = !is_same || open.config != SessionConfig::default();
-    refused.then(|| GatewayError::new(ErrorCode::Conflict, message))
+    (!is_same || !is_known).then(|| GatewayError::new(ErrorCode::Conflict, message))
+}
+
+/// Why a session that is not over does not take a prompt here.
+fn elsewhere(id: &SessionId, error: GatewayError) -> GatewayError {
+    match error.code == ErrorCode::SessionNotFound {
+        true => {
+            let message = format!("session {id} runs in another process; attach to read it");
+            GatewayError::new(error.code, message)
+        }
+        false => error,
+    }
 }
 
 pub(super) fn opened(session_id: &SessionId, session: Option<&SessionSummary>) -> Json<'static> {

@@ -2,41 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::{Json, SessionConfig};
-
-/// The fields of [`SessionConfig`]; `options_are_the_fields_of_a_session` compares them.
-pub(super) const OPTIONS: &[&str] = &[
-    "additionalDirectories",
-    "agentType",
-    "agents",
-    "allowedTools",
-    "approvalMode",
-    "betas",
-    "blockedTools",
-    "driver",
-    "enableFileCheckpointing",
-    "env",
-    "fallbackModel",
-    "hooks",
-    "includePartialMessages",
-    "maxBudgetTokens",
-    "maxBudgetUsd",
-    "maxThinkingTokens",
-    "maxTurns",
-    "mcpServers",
-    "model",
-    "nativeArgs",
-    "nativeOptions",
-    "onLimit",
-    "outputFormat",
-    "permissionMode",
-    "projectId",
-    "sandbox",
-    "sandboxMode",
-    "settingSources",
-    "systemPrompt",
-    "workingDirectory",
-];
+use agentwire_protocol::{Json, SessionConfig, strict};
 
 type Fields = BTreeMap<String, Json<'static>>;
 
@@ -50,41 +16,37 @@ pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
             "disallowedTools" => "blockedTools".to_owned(),
             field => field.to_owned(),
         };
-        if !OPTIONS.contains(&field.as_str()) {
+        if !SessionConfig::FIELDS.contains(&field.as_str()) {
             return Err(format!("there is no option `{name}`"));
         }
+        // How deep the names within are ours; these options hold no names of the user's own that have
+        // a `_` in them.
         let value = match field.as_str() {
-            "sandbox" | "hooks" => renamed(&value),
+            "sandbox" => renamed(&value, 2),
+            "hooks" => renamed(&value, 3),
             _ => value,
         };
         let alone = Json::of(&BTreeMap::from([(&field, &value)]));
-        alone.read::<SessionConfig>().map_err(|error| {
-            let error = error.to_string();
-            let what = error.split(" at line ").next().unwrap_or_default();
-            format!("the option `{name}` is wrong: {what}")
-        })?;
+        strict::whole::<SessionConfig>(&alone)
+            .map_err(|what| format!("the option `{name}` is wrong: {what}"))?;
         if fields.insert(field, value).is_some() {
             return Err(format!("the option `{name}` is given twice"));
         }
     }
     let config: SessionConfig = Json::of(&fields).read().map_err(|error| error.to_string())?;
-    match config.max_turns {
-        Some(turns) if !(1..=1000).contains(&turns) => {
-            Err(format!("the option `maxTurns` is {turns}, it must be from 1 to 1000"))
-        }
-        Some(_) | None => Ok(config),
-    }
+    config.check()?;
+    Ok(config)
 }
 
-/// The names within, at any depth: these options hold no names of the user's own that have a `_` in
-/// them.
-fn renamed(value: &Json<'static>) -> Json<'static> {
+/// The names within, so many levels deep.
+fn renamed(value: &Json<'static>, levels: usize) -> Json<'static> {
+    let Some(levels) = levels.checked_sub(1) else { return value.clone() };
     if let Ok(fields) = value.read::<Fields>() {
-        let fields = fields.iter().map(|(name, value)| (camel(name), renamed(value)));
+        let fields = fields.iter().map(|(name, value)| (camel(name), renamed(value, levels)));
         return Json::of(&fields.collect::<Fields>());
     }
     match value.read::<Vec<Json<'static>>>() {
-        Ok(items) => Json::of(&items.iter().map(renamed).collect::<Vec<_>>()),
+        Ok(items) => Json::of(&items.iter().map(|item| renamed(item, levels)).collect::<Vec<_>>()),
         Err(_) => value.clone(),
     }
 }
@@ -103,15 +65,6 @@ fn camel(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn options_are_the_fields_of_a_session() {
-        let schema = agentwire_protocol::schema::request().to_value();
-        let fields = schema["$defs"]["SessionConfig"]["properties"].as_object().unwrap();
-        let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        assert_eq!(names, OPTIONS);
-    }
 
     #[test]
     fn both_spellings_are_read() {
@@ -140,5 +93,18 @@ mod tests {
         assert!(wrong(r#"{"maxTurns":1,"max_turns":2}"#).ends_with("is given twice"));
         assert!(wrong(r#"{"maxTurns":0}"#).contains("1 to 1000"));
         assert!(wrong("[]").contains("must be an object"));
+        assert!(wrong(r#"{"sandbox":{"enabeld":true}}"#).contains("sandbox.enabeld"));
+        assert!(wrong(r#"{"hooks":{"OnLunch":[{}]}}"#).contains("OnLunch"));
+    }
+
+    #[test]
+    fn what_is_too_deep_is_refused() {
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        for option in ["hooks", "sandbox", "mcp_servers", "agents"] {
+            let options = format!(r#"{{"{option}":{deep}}}"#);
+            assert!(read(&Json::parse(&options).unwrap()).unwrap_err().contains(option));
+            let inside = format!(r#"{{"{option}":{{"a":{deep}}}}}"#);
+            assert!(read(&Json::parse(&inside).unwrap()).unwrap_err().contains(option));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::command::Delivery;
+use agentwire_protocol::command::{Delivery, given};
 use agentwire_protocol::{
     AgentType, ApprovalMode, Command, Configure, ErrorCode, GatewayError, Image, Json, Prompt,
     SessionConfig, SessionId, Settlement,
@@ -28,6 +28,8 @@ pub(super) enum Request {
     Open(Box<Open>),
     Attach(Attach),
     Command(SessionId, Command),
+    /// What the agent has said of itself.
+    Greet(SessionId),
     Kill(SessionId),
     List {
         limit: usize,
@@ -51,6 +53,8 @@ pub(super) struct Open {
     pub(super) events: bool,
     /// Why a session that is watched did not take the prompt.
     pub(super) refused: Option<GatewayError>,
+    /// Whether the session is watched for this alone.
+    pub(super) is_first: bool,
 }
 
 impl Open {
@@ -81,6 +85,7 @@ struct OpenParams {
     #[serde(default)]
     images: Vec<Image>,
     message: Option<Json<'static>>,
+    message_id: Option<String>,
     session_id: Option<SessionId>,
     agent: Option<AgentType>,
     cwd: Option<String>,
@@ -99,6 +104,14 @@ struct SendParams {
     message: Option<Json<'static>>,
     message_id: Option<String>,
     delivery: Option<Delivery>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct InterruptParams {
+    session_id: SessionId,
+    #[serde(default)]
+    cancel_queued: bool,
 }
 
 #[derive(Deserialize)]
@@ -126,10 +139,12 @@ struct EventsParams {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ConfigureParams {
     session_id: SessionId,
-    model: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    model: Option<Option<String>>,
     approval_mode: Option<ApprovalMode>,
     permission_mode: Option<String>,
-    max_thinking_tokens: Option<u32>,
+    #[serde(default, deserialize_with = "given")]
+    max_thinking_tokens: Option<Option<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -154,24 +169,13 @@ struct ControlRequest {
     subtype: String,
     model: Option<String>,
     mode: Option<String>,
+    hooks: Option<Json<'static>>,
     user_message_id: Option<String>,
     #[serde(default)]
     dry_run: bool,
+    #[serde(default)]
+    cancel_queued: bool,
 }
-
-const SETTLEMENT: &[&str] = &[
-    "answers",
-    "behavior",
-    "error",
-    "hookOutput",
-    "inputDigest",
-    "interrupt",
-    "message",
-    "remember",
-    "requestId",
-    "updatedInput",
-    "updatedPermissions",
-];
 
 impl Request {
     /// Reads the parameters of that method.
@@ -181,8 +185,8 @@ impl Request {
             "session/create" => Self::open(params, false),
             "session/send" => send(params),
             "session/interrupt" => {
-                let SessionParams { session_id } = read(params)?;
-                Ok(Self::Command(session_id, Command::Interrupt))
+                let InterruptParams { session_id, cancel_queued } = read(params)?;
+                Ok(Self::Command(session_id, Command::Interrupt { cancel_queued }))
             }
             "session/kill" => {
                 read(params).map(|params: SessionParams| Self::Kill(params.session_id))
@@ -204,7 +208,7 @@ impl Request {
             }
             "control" => {
                 let ControlParams { session_id, request } = read(params)?;
-                control(&request).map(|command| Self::Command(session_id, command))
+                control(session_id, &request)
             }
             unknown => Err(GatewayError::new(
                 ErrorCode::UnknownMethod,
@@ -218,9 +222,10 @@ impl Request {
         match self {
             Self::Open(open) => open.session.as_ref(),
             Self::Attach(attach) => Some(&attach.session),
-            Self::Command(session, _) | Self::Kill(session) | Self::Events { session, .. } => {
-                Some(session)
-            }
+            Self::Command(session, _)
+            | Self::Greet(session)
+            | Self::Kill(session)
+            | Self::Events { session, .. } => Some(session),
             Self::List { .. } => None,
         }
     }
@@ -228,9 +233,12 @@ impl Request {
     /// Whether it lets others come to their end: it is taken however many calls are open.
     pub(super) fn is_relief(&self) -> bool {
         match self {
-            Self::Kill(_) | Self::Command(_, Command::Interrupt | Command::Settle(_)) => true,
+            Self::Kill(_) | Self::Command(_, Command::Interrupt { .. } | Command::Settle(_)) => {
+                true
+            }
             Self::Open(_)
             | Self::Attach(_)
+            | Self::Greet(_)
             | Self::Command(..)
             | Self::List { .. }
             | Self::Events { .. } => false,
@@ -238,26 +246,37 @@ impl Request {
     }
 
     fn open(params: &Json<'_>, is_run: bool) -> Result<Self, GatewayError> {
-        let OpenParams { prompt, images, message, session_id, agent, cwd, options, events } =
-            read(params)?;
-        let prompt = prompt::read(prompt, images, message).map_err(invalid)?;
+        let given: OpenParams = read(params)?;
+        let prompt = prompt::read(given.prompt, given.images, given.message).map_err(invalid)?;
         if is_run && prompt.is_none() {
             return Err(invalid("a run needs a `prompt` or a `message`"));
         }
-        // An id sent twice counts once, but a run always waits for its turn.
-        let prompt = prompt.map(|prompt| Prompt { message_id: None, ..prompt });
-        let mut config = match options {
+        let message_id = given.message_id;
+        let prompt = prompt.map(|prompt| Prompt {
+            message_id: message_id.or(prompt.message_id.clone()),
+            ..prompt
+        });
+        let mut config = match given.options {
             Some(options) => options::read(&options).map_err(invalid)?,
             None => SessionConfig::default(),
         };
         let named = config.agent_type.take().map(|name| Json::of(&name).read());
         let named =
             named.transpose().map_err(|_| invalid("there is no agent of that `agentType`"))?;
-        config.working_directory = cwd.or(config.working_directory);
-        let agent = agent.or(named);
-        let open =
-            Open { is_run, prompt, session: session_id, agent, config, events, refused: None };
-        Ok(Self::Open(Box::new(open)))
+        if given.agent.is_some() && named.is_some() && given.agent != named {
+            return Err(invalid("`agent` and `options.agentType` name two agents; give one"));
+        }
+        config.working_directory = given.cwd.or(config.working_directory);
+        Ok(Self::Open(Box::new(Open {
+            is_run,
+            prompt,
+            session: given.session_id,
+            agent: given.agent.or(named),
+            config,
+            events: given.events,
+            refused: None,
+            is_first: false,
+        })))
     }
 }
 
@@ -281,23 +300,19 @@ fn settle(params: &Json<'_>) -> Result<Request, GatewayError> {
     let mut fields: BTreeMap<String, Json<'static>> = read(params)?;
     let session = fields.remove("sessionId").and_then(|session| session.read().ok());
     let session: String = session.ok_or_else(|| invalid("`sessionId` must be a string"))?;
-    if let Some(unknown) = fields.keys().find(|name| !SETTLEMENT.contains(&name.as_str())) {
-        return Err(invalid(format!("an answer has no `{unknown}`")));
-    }
     let settlement: Settlement = read(&Json::of(&fields))?;
     Ok(Request::Command(SessionId::from(session), Command::Settle(settlement)))
 }
 
-fn control(raw: &Json<'static>) -> Result<Command, GatewayError> {
+fn control(session: SessionId, raw: &Json<'static>) -> Result<Request, GatewayError> {
     let request: ControlRequest = read(raw)?;
     let missing = |what: &str| invalid(format!("the control request has no `{what}`"));
-    match request.subtype.as_str() {
-        "interrupt" => Ok(Command::Interrupt),
-        "set_model" => Ok(match request.model {
-            model @ Some(_) => Command::Configure(Configure { model, ..Configure::default() }),
-            // Back to the agent's own choice.
-            None => Command::Query { method: "setModel".to_owned(), args: Vec::new() },
-        }),
+    let command = match request.subtype.as_str() {
+        "interrupt" => Ok(Command::Interrupt { cancel_queued: request.cancel_queued }),
+        "set_model" => {
+            let model = Some(request.model.filter(|model| model != "default"));
+            Ok(Command::Configure(Configure { model, ..Configure::default() }))
+        }
         "set_permission_mode" => {
             let permission_mode = Some(request.mode.ok_or_else(|| missing("mode"))?);
             Ok(Command::Configure(Configure { permission_mode, ..Configure::default() }))
@@ -306,13 +321,17 @@ fn control(raw: &Json<'static>) -> Result<Command, GatewayError> {
             let message_id = request.user_message_id.ok_or_else(|| missing("user_message_id"))?;
             Ok(Command::Rewind { message_id, dry_run: request.dry_run })
         }
+        "initialize" if request.hooks.is_none_or(|hooks| hooks.get() == "{}") => {
+            return Ok(Request::Greet(session));
+        }
         "initialize" => Err(GatewayError::new(
             ErrorCode::Unsupported,
-            "a session is initialized when it is created; give `hooks` and the rest in `options`",
+            "the hooks of a session are given when it is created; give them in `options`",
         )),
         // Whoever speaks Claude's own wire knows what is meant.
         _ => Ok(Command::Query { method: "control".to_owned(), args: vec![raw.clone()] }),
-    }
+    };
+    command.map(|command| Request::Command(session, command))
 }
 
 fn bounded(given: Option<usize>, usual: usize) -> Result<usize, GatewayError> {
@@ -336,27 +355,4 @@ fn read<T: DeserializeOwned>(params: &Json<'_>) -> Result<T, GatewayError> {
 
 fn invalid(message: impl Into<String>) -> GatewayError {
     GatewayError::new(ErrorCode::InvalidMessage, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_field_of_a_settlement_is_taken() {
-        let mut fields: BTreeMap<&str, Json<'static>> =
-            SETTLEMENT.iter().map(|name| (*name, Json::of(&"x"))).collect();
-        fields.insert("behavior", Json::of(&"deny"));
-        fields.insert("remember", Json::of(&"once"));
-        fields.insert("interrupt", Json::of(&true));
-        fields.insert("answers", Json::checked(r#"{"q":"a"}"#));
-        fields.insert("sessionId", Json::of(&"s"));
-        let Ok(Request::Command(_, Command::Settle(settlement))) =
-            Request::read("request/settle", &Json::of(&fields))
-        else {
-            panic!("the answer is not taken");
-        };
-        let kept: BTreeMap<String, Json<'static>> = Json::of(&settlement).read().unwrap();
-        assert_eq!(kept.keys().map(String::as_str).collect::<Vec<_>>(), SETTLEMENT);
-    }
 }

@@ -5,11 +5,15 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct UserMessage {
+    #[serde(rename = "type")]
+    kind: Option<String>,
     role: Option<String>,
     content: Option<Json<'static>>,
     /// The message itself, if this is the line around it.
     message: Option<Json<'static>>,
     uuid: Option<String>,
+    parent_tool_use_id: Option<Json<'static>>,
+    tool_use_result: Option<Json<'static>>,
 }
 
 #[derive(Deserialize)]
@@ -17,7 +21,7 @@ struct Block {
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,
-    source: Option<Source>,
+    source: Option<Json<'static>>,
     content: Option<Json<'static>>,
 }
 
@@ -43,8 +47,8 @@ pub(super) fn read(
             return Err("give `prompt` and `images`, or `message`, not both".to_owned());
         }
     };
-    if prompt.text.is_empty() && prompt.images.is_empty() {
-        return Err("the prompt has neither text nor image".to_owned());
+    if prompt.text.is_empty() && prompt.images.is_empty() && prompt.content.is_none() {
+        return Err("the prompt is empty: it has neither text nor image".to_owned());
     }
     Ok(Some(prompt))
 }
@@ -52,7 +56,18 @@ pub(super) fn read(
 /// `{role, content}`, or a whole `{"type":"user","message":{role, content}}`.
 fn user_message(message: &Json<'static>) -> Result<Prompt, String> {
     let wrong = |_| "`message` must be a user message: {role, content}".to_owned();
-    let UserMessage { role, content, message, uuid } = message.read().map_err(wrong)?;
+    let UserMessage { kind, role, content, message, uuid, parent_tool_use_id, tool_use_result } =
+        message.read().map_err(wrong)?;
+    if kind.is_some_and(|kind| kind != "user") {
+        return Err("the `type` of a message must be user".to_owned());
+    }
+    for (name, value) in
+        [("parent_tool_use_id", parent_tool_use_id), ("tool_use_result", tool_use_result)]
+    {
+        if value.is_some() {
+            return Err(format!("the message has a `{name}`: no agent takes one from a client"));
+        }
+    }
     let (role, content) = match message {
         Some(message) => {
             let inner: UserMessage = message.read().map_err(wrong)?;
@@ -75,8 +90,10 @@ fn user_message(message: &Json<'static>) -> Result<Prompt, String> {
 fn blocks(content: Json<'static>) -> Result<Prompt, String> {
     let wrong = |_| "the `content` of a message must be text or content blocks".to_owned();
     let (mut texts, mut images, mut is_all) = (Vec::new(), Vec::new(), true);
-    for block in content.read::<Vec<Block>>().map_err(wrong)? {
-        let Block { kind, text, source, content } = block;
+    let list = content.read::<Vec<Block>>().map_err(wrong)?;
+    let is_empty = list.is_empty();
+    for Block { kind, text, source, content } in list {
+        let source = source.and_then(|source| source.read::<Source>().ok());
         match (kind.as_str(), text, source) {
             ("text", Some(text), _) => {
                 is_all &= texts.is_empty() && images.is_empty();
@@ -90,12 +107,22 @@ fn blocks(content: Json<'static>) -> Result<Prompt, String> {
             _ => {
                 is_all = false;
                 // What a tool result says is said to agents that know no tool results in prompts.
-                texts.extend(content.and_then(|content| content.read::<String>().ok()));
+                texts.extend(content.and_then(|content| said(&content)));
             }
         }
     }
-    let content = (!is_all).then_some(content);
+    let content = (!is_all && !is_empty).then_some(content);
     Ok(Prompt { images, content, ..Prompt::text(texts.join("\n\n")) })
+}
+
+/// The text of a block's content, which is text itself or blocks.
+fn said(content: &Json<'_>) -> Option<String> {
+    if let Ok(text) = content.read::<String>() {
+        return Some(text);
+    }
+    let blocks: Vec<Block> = content.read().ok()?;
+    let texts: Vec<String> = blocks.into_iter().filter_map(|block| block.text).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 #[cfg(test)]
@@ -125,6 +152,22 @@ mod tests {
         let prompt = of(&format!(r#"{{"role":"user","content":{blocks}}}"#)).unwrap();
         assert_eq!(prompt.text, "File contents here");
         assert_eq!(prompt.content.unwrap().get(), blocks);
+        for (block, text) in [
+            (
+                r#"{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"a"}]}"#,
+                "a",
+            ),
+            (r#"{"type":"tool_result","tool_use_id":"c","content":null}"#, ""),
+            (r#"{"type":"image","source":{"type":"url","url":"https://a.b/c.png"}}"#, ""),
+            (r#"{"type":"search_result","source":"https://a.b","title":"t","content":[]}"#, ""),
+        ] {
+            let message = format!(r#"{{"content":[{block}]}}"#);
+            let message = Json::parse(&message).unwrap().into_owned();
+            let prompt = read(None, Vec::new(), Some(message));
+            let prompt = prompt.unwrap().unwrap();
+            assert_eq!((prompt.text.as_str(), prompt.images.len()), (text, 0), "{block}");
+            assert_eq!(prompt.content.unwrap().get(), format!("[{block}]"));
+        }
         let order = r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#;
         let prompt = of(&format!(r#"{{"content":{order}}}"#)).unwrap();
         assert_eq!((prompt.text.as_str(), prompt.content.is_some()), ("a\n\nb", true));
@@ -139,8 +182,14 @@ mod tests {
             r#"{"content":7}"#,
             r#"{"content":[7]}"#,
             r#"{"message":"x"}"#,
+            r#"{"type":"result","content":"x"}"#,
+            r#"{"content":"x","parent_tool_use_id":"toolu_1"}"#,
+            r#"{"content":"x","tool_use_result":{"stdout":""}}"#,
         ] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
+        let empty = Json::parse(r#"{"content":[]}"#).ok();
+        assert!(read(None, Vec::new(), empty).is_err());
+        assert!(of(r#"{"content":"x","parent_tool_use_id":null}"#).is_ok());
     }
 }

@@ -7,6 +7,9 @@ use agentwire_protocol::Json;
 use crate::front::Outbox;
 use crate::jsonrpc::wire::{Fault, response};
 
+/// How many bytes of replies may wait for the rest of their batches.
+const HELD_LIMIT: usize = 16 << 20;
+
 /// A right to one reply; it is used up by giving it.
 #[derive(Debug)]
 pub(super) struct Ticket {
@@ -19,6 +22,8 @@ pub(super) struct Ticket {
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     open: usize,
+    /// The bytes of the replies that wait.
+    held: usize,
     batches: BTreeMap<u64, Batch>,
     next: u64,
 }
@@ -49,6 +54,11 @@ impl Replies {
         self.next
     }
 
+    /// Whether there is room for a reply of that size: one that only reads may be asked for again.
+    pub(super) fn has_room(&self, ticket: &Ticket, bytes: usize) -> bool {
+        ticket.batch.is_none() || self.held == 0 || self.held + bytes <= HELD_LIMIT
+    }
+
     pub(super) fn give(
         &mut self,
         ticket: Ticket,
@@ -60,11 +70,14 @@ impl Replies {
         let reply = response(&id, &outcome.map_err(Into::into));
         let Some(batch) = batch else { return out.say(reply.get()) };
         let Some(waiting) = self.batches.get_mut(&batch) else { return };
+        self.held += reply.get().len();
         waiting.replies.push(reply);
         waiting.left = waiting.left.saturating_sub(1);
         if waiting.left == 0
             && let Some(done) = self.batches.remove(&batch)
         {
+            let bytes: usize = done.replies.iter().map(|reply| reply.get().len()).sum();
+            self.held = self.held.saturating_sub(bytes);
             out.say_json(&done.replies);
         }
     }

@@ -1,15 +1,19 @@
 //! A session that this client watches: what is shown of it, and which turn answers which run.
 
-use agentwire_protocol::event::{Status, StatusChanged, TurnFailure};
-use agentwire_protocol::{
-    Call, ErrorCode, Event, EventKind, GatewayError, Json, MAIN_AGENT, SessionId, Text,
-};
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
+use agentwire_protocol::event::{AgentInfo, Status, StatusChanged, TurnFailure};
+use agentwire_protocol::{
+    Call, ErrorCode, Event, EventKind, GatewayError, Json, MAIN_AGENT, SessionConfig, SessionId,
+    Text,
+};
+use serde::Deserialize;
+
+use super::notes::{EndedParams, EventParams, MessageParams, RequestParams, SettledParams, Told};
 use super::replies::Ticket;
-use crate::claude::render::{Options, Renderer};
+use crate::claude::render::{Options, Renderer, system_message};
 use crate::front::Outbox;
-use crate::json::Scanner;
+use crate::json::{self, Scanner};
 use crate::jsonrpc::wire::Notification;
 
 /// A session that this client watches.
@@ -18,6 +22,8 @@ pub(super) struct Watch {
     id: SessionId,
     /// What the client sees; nothing, if it only waits for the end.
     view: Option<View>,
+    /// The last event that came.
+    seen: u64,
     /// The last event that counted for turns. Those that are shown again do not count again.
     counted: u64,
     /// Runs whose turn has not begun.
@@ -28,6 +34,10 @@ pub(super) struct Watch {
     result: Option<String>,
     /// Requests that are not told yet, and how they are told: those that a rule settles never are.
     raised: Vec<(String, Json<'static>)>,
+    /// What the agent has said of itself.
+    info: BTreeMap<&'static str, Json<'static>>,
+    /// What this client started it with.
+    pub(super) opened: Option<SessionConfig>,
     /// Calls that wait for the end.
     kills: Vec<(Call, Ticket)>,
     /// Why it ended.
@@ -38,8 +48,10 @@ pub(super) struct Watch {
 #[derive(Debug)]
 struct View {
     renderer: Renderer,
-    /// What comes up to here is only learned from.
+    /// What comes up to here is only learned from, but for what is still asked.
     after: u64,
+    /// How far the session was when this began, or what is shown begins.
+    known: u64,
     events: bool,
 }
 
@@ -54,60 +66,32 @@ struct Waiting {
 /// A run that is over.
 pub(super) type Finished = (Ticket, Result<Json<'static>, GatewayError>);
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct MessageParams<'p> {
-    session_id: &'p SessionId,
-    message: Json<'p>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EventParams<'p> {
-    session_id: &'p SessionId,
-    event: Json<'p>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RequestParams<'p, R: Serialize> {
-    session_id: &'p SessionId,
-    request: R,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SettledParams<'p> {
-    session_id: &'p SessionId,
-    request_id: &'p Text<'p>,
-    outcome: &'static str,
-    by: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'p Text<'p>>,
-}
-
 impl Watch {
     /// Nothing of it is shown; what happens after that number counts.
     pub(super) fn new(id: SessionId, after: u64) -> Self {
         Self {
             id,
             view: None,
+            seen: 0,
             counted: after,
             waiting: Vec::new(),
             turn: Vec::new(),
             result: None,
             raised: Vec::new(),
+            info: BTreeMap::new(),
+            opened: None,
             kills: Vec::new(),
             error: None,
             scanner: Scanner::new(),
         }
     }
 
-    /// Shows what comes after that number. The events must then come from the first on: what is shown
-    /// builds on them.
-    pub(super) fn show(&mut self, after: u64, events: bool, partial: bool) {
+    /// Shows what comes after that number, and what is asked still; the session has come as far as
+    /// `last`. The events must then come from the first on: what is shown builds on them.
+    pub(super) fn show(&mut self, after: u64, last: u64, events: bool, partial: bool) {
         let renderer = Renderer::new(Options { partial });
-        self.view = Some(View { renderer, after, events });
+        self.raised.clear();
+        self.view = Some(View { renderer, after, known: after.min(last), events });
     }
 
     pub(super) fn is_shown(&self) -> bool {
@@ -119,6 +103,21 @@ impl Watch {
         if let Some(view) = &mut self.view {
             view.events = true;
         }
+    }
+
+    /// Whether it was told to end.
+    pub(super) fn is_ending(&self) -> bool {
+        !self.kills.is_empty()
+    }
+
+    /// Whether nobody waits for anything of it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.kills.is_empty() && self.turn.is_empty() && self.waiting.is_empty()
+    }
+
+    /// What the agent has said of itself.
+    pub(super) fn greeting(&self) -> Json<'static> {
+        Json::of(&self.info)
     }
 
     /// The prompt of a run was sent, under that id.
@@ -146,6 +145,7 @@ impl Watch {
     /// Shows an event, and gives the runs that it ends.
     pub(super) fn event(&mut self, text: &str, out: &mut Outbox) -> Vec<Finished> {
         let Ok(event) = Event::from_json(text) else { return Vec::new() };
+        self.seen = event.seq;
         self.tell(&event, text, out);
         if event.seq <= self.counted || event.agent_id != *MAIN_AGENT {
             return Vec::new();
@@ -163,41 +163,69 @@ impl Watch {
             out.say_json(&Notification::new("event", EventParams { session_id, event }));
         }
         let waits = event.seq > self.counted && !(self.turn.is_empty() && self.waiting.is_empty());
+        let mut is_said = false;
         view.renderer.event(event, &mut |line| {
+            is_said = true;
             let sort = sort(&mut self.scanner, line);
+            // The agent's own text stands as it is; but a lone surrogate in it would make the whole
+            // frame unreadable.
+            let line = json::without_lone_surrogates(line);
             if waits && sort == Sort::Result {
-                self.result = Some(line.to_owned());
+                self.result = Some(line.clone().into_owned());
             }
             if is_shown && sort != Sort::Other {
                 let message = Json::checked(line);
                 out.say_json(&Notification::new("message", MessageParams { session_id, message }));
             }
         });
-        if !is_shown {
-            return;
-        }
+        let say = |subtype, message, code| {
+            let message = system_message(event, subtype, Told { message, code });
+            Notification::new("message", MessageParams { session_id, message })
+        };
+        let (agent_id, parent_agent_id) = (&event.agent_id, event.parent_agent_id.as_ref());
         if let EventKind::RequestRaised(request) = &event.kind {
             let id = request.request_id.decode().into_owned();
-            let params = RequestParams { session_id, request };
+            let params = RequestParams { session_id, agent_id, parent_agent_id, request };
             self.raised.push((id, Json::of(&Notification::new("request", params))));
         } else if let EventKind::RequestSettled(settled) = &event.kind {
             let id = settled.request_id.decode();
-            if self.raised.extract_if(.., |(raised, _)| *raised == id).next().is_some() {
+            if self.raised.extract_if(.., |(raised, _)| *raised == id).next().is_some() || !is_shown
+            {
                 return;
             }
             let params = SettledParams {
                 session_id,
+                agent_id,
+                parent_agent_id,
                 request_id: &settled.request_id,
                 outcome: settled.outcome.as_str(),
                 by: settled.by.as_str(),
                 reason: settled.reason.as_ref(),
             };
             out.say_json(&Notification::new("request/settled", params));
+        } else if let EventKind::SessionStarted(started) = &event.kind {
+            started.info.iter().for_each(|info| learn(&mut self.info, info));
+        } else if let EventKind::StatusChanged(status) = &event.kind {
+            status.info.iter().for_each(|info| learn(&mut self.info, info));
+            if let (Status::Warning, Some(message), true, false) =
+                (status.status, &status.message, is_shown, is_said)
+            {
+                out.say_json(&say("warning", message, None));
+            }
+        } else if let (EventKind::Error(error), true, false) = (&event.kind, is_shown, is_said) {
+            out.say_json(&say("error", &error.message, error.code.as_ref()));
+        } else if let (EventKind::SessionEnded(ended), true) = (&event.kind, is_shown) {
+            let params =
+                EndedParams { session_id, reason: ended.reason, error: ended.error.as_ref() };
+            out.say_json(&Notification::new("session/ended", params));
         }
     }
 
     /// What became durable together was shown: what is asked still, is asked of the client.
     pub(super) fn pause(&mut self, out: &mut Outbox) {
+        if self.view.as_ref().is_none_or(|view| self.seen < view.known) {
+            return;
+        }
         for (_, request) in self.raised.drain(..) {
             out.say(request.get());
         }
@@ -282,6 +310,13 @@ impl Watch {
         self.turn.drain(..).map(|run| (run, outcome.clone())).collect()
     }
 
+    /// Its events cannot be read: nobody hears what becomes of it.
+    pub(super) fn lost(self, error: &GatewayError) -> Vec<Finished> {
+        let runs = self.turn.into_iter().chain(self.waiting.into_iter().map(|prompt| prompt.run));
+        let tickets = runs.chain(self.kills.into_iter().map(|(_, ticket)| ticket));
+        tickets.map(|ticket| (ticket, Err(error.clone()))).collect()
+    }
+
     /// The session is over: no run gets a result any more, and whoever waited for this has it.
     pub(super) fn end(self) -> Vec<Finished> {
         let error =
@@ -291,6 +326,20 @@ impl Watch {
         let runs = runs.map(|run| (run, Err(failed(error.clone()))));
         let kills = self.kills.into_iter().map(|(_, ticket)| (ticket, Ok(Json::checked("{}"))));
         runs.chain(kills).collect()
+    }
+}
+
+fn learn(known: &mut BTreeMap<&'static str, Json<'static>>, info: &AgentInfo<'_>) {
+    let told = [
+        ("commands", &info.commands),
+        ("agents", &info.agents),
+        ("models", &info.models),
+        ("account", &info.account),
+    ];
+    for (name, told) in told {
+        if let Some(told) = told {
+            known.insert(name, told.clone().into_owned());
+        }
     }
 }
 

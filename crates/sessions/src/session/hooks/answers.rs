@@ -10,8 +10,8 @@ use super::super::book::Raised;
 use super::super::core::Effect;
 use super::super::policy::{Verdict, on_disk};
 use super::super::requests::asked;
-use super::output::{Decision, Output};
-use super::{Held, HookEvent, Occasion, Purpose};
+use super::output::{Decision, Output, Vain};
+use super::{HookEvent, Occasion, Purpose};
 
 /// How often in a row a hook may make the agent go on.
 const CONTINUE_LIMIT: u32 = 8;
@@ -49,14 +49,28 @@ impl Actor {
         Ok(())
     }
 
-    /// Nobody answers a hook, for that reason.
-    pub(in super::super) fn hook_unanswered(&mut self, raised: &Raised, reason: &str) {
-        let Some(call) = self.core.hooks.calls.get(&raised.id) else { return };
-        let (outcome, output) = match call.blocks {
-            true => (RequestOutcome::Denied, Output::deny(reason)),
-            false => (RequestOutcome::Withdrawn, Output::default()),
+    /// A hook failed in the client: that is no answer.
+    pub(in super::super) fn hook_failed(&mut self, call: Call, raised: &Raised, error: &str) {
+        self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+        if let Some(hook) = self.core.hooks.calls.get(&raised.id) {
+            let message = format!("the hook {} failed: {error}", hook.event.as_str());
+            self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
+        }
+        self.pass_over(raised, SettledBy::Client, error);
+    }
+
+    /// A hook has no answer, for that reason. A guard that says nothing has let nothing pass: somebody
+    /// is asked.
+    pub(in super::super) fn pass_over(&mut self, raised: &Raised, by: SettledBy, reason: &str) {
+        let Some(hook) = self.core.hooks.calls.get(&raised.id) else { return };
+        let (outcome, output) = if hook.blocks && hook.event.is_gate() {
+            (RequestOutcome::Denied, Output::deny(reason))
+        } else if hook.event == HookEvent::PreToolUse {
+            (RequestOutcome::Withdrawn, Output::ask())
+        } else {
+            (RequestOutcome::Withdrawn, Output::default())
         };
-        self.close(raised, outcome, SettledBy::Gateway, Some(reason), None);
+        self.close(raised, outcome, by, Some(reason), None);
         self.hook_told(&raised.id, output);
     }
 
@@ -67,6 +81,12 @@ impl Actor {
         }
         for id in std::mem::take(&mut self.core.hooks.moot) {
             self.withdraw_hook(&id, "nobody waits for the answer any more");
+        }
+        if !self.core.hooks.are_at_work() {
+            self.core.end_turn();
+            if let Some(output) = self.core.hooks.last_word.take() {
+                self.go_on_by_hook(&output);
+            }
         }
         self.pump_prompts();
         let holds = self.core.hooks.hold_something();
@@ -94,7 +114,7 @@ impl Actor {
         let stays = |occasion: &Occasion| match occasion.purpose {
             Purpose::Start | Purpose::Prompt => !with_prompts,
             Purpose::Tell => occasion.event == HookEvent::SessionEnd,
-            Purpose::Permission(_) | Purpose::Ask(_) | Purpose::Stop => false,
+            Purpose::Permission(_) | Purpose::Call(_) | Purpose::Ask(_) | Purpose::Stop => false,
         };
         let dropped = self.core.hooks.occasions.extract_if(.., |_, occasion| !stays(occasion));
         for (_, occasion) in dropped.collect::<Vec<_>>() {
@@ -104,11 +124,14 @@ impl Actor {
                 Purpose::Permission(held) => self.core.release(*held),
                 Purpose::Start
                 | Purpose::Prompt
+                | Purpose::Call(_)
                 | Purpose::Ask(_)
                 | Purpose::Stop
                 | Purpose::Tell => {}
             }
         }
+        self.core.hooks.last_word = None;
+        self.core.end_turn();
     }
 
     fn withdraw_hook(&mut self, id: &str, reason: &str) {
@@ -119,8 +142,22 @@ impl Actor {
         }
     }
 
-    fn hook_told(&mut self, id: &str, output: Output) {
+    fn hook_told(&mut self, id: &str, mut output: Output) {
         let Some(call) = self.core.hooks.calls.remove(id) else { return };
+        // Many give back what they were shown; that changes nothing.
+        output.input = output.input.filter(|input| !is_same(input, call.shown.as_ref()));
+        for vain in std::mem::take(&mut output.vain) {
+            let agent = self.core.hooks.agent;
+            let (what, why) = match vain {
+                Vain::Rules => {
+                    ("updatedPermissions", "only to allow the same again can be kept".to_owned())
+                }
+                Vain::ToolOutput => {
+                    ("updatedMCPToolOutput", format!("{agent} has the output already"))
+                }
+            };
+            self.core.cannot(call.event, what, &why);
+        }
         if let Some(message) = &output.message {
             let message = Text::from(message.clone());
             self.core.emit(StatusChanged::new(Status::Notice).message(message));
@@ -150,70 +187,74 @@ impl Actor {
             self.core.cannot(event, "additionalContext", &why);
         }
         match occasion.purpose {
-            Purpose::Start => self.core.hooks.preface = output.context,
+            Purpose::Start => {
+                self.core.hooks.barred = output.blocked();
+                self.core.hooks.preface = output.context;
+            }
             Purpose::Prompt => self.prompt_answered(&output),
-            Purpose::Permission(held) => self.decide(*held, &output),
+            Purpose::Permission(held) => {
+                let id = held.request.request_id.to_string();
+                self.core.hooks.decided.insert(id, output);
+                self.core.release(*held);
+            }
+            Purpose::Call(id) => {
+                self.end_turn_if(&output);
+                self.core.call_answered(&id, output);
+            }
             Purpose::Ask(_) => self.end_turn_if(&output),
-            Purpose::Stop => self.go_on_by_hook(&output),
+            Purpose::Stop if output.decision == Some(Decision::Deny) => {
+                self.core.hooks.last_word = Some(output);
+            }
+            Purpose::Stop => {}
             Purpose::Tell => self.told(event, &output),
         }
     }
 
-    /// What cannot be undone is not, and that is said.
+    /// What the agent cannot be told is not, and that is said.
     fn told(&mut self, event: HookEvent, output: &Output) {
         self.end_turn_if(output);
-        let agent = self.core.hooks.agent;
-        if event == HookEvent::PreToolUse {
-            if output.decision == Some(Decision::Deny) {
-                let why = format!("{agent} did not ask before the tool ran, it cannot be undone");
-                self.core.cannot(event, "a denial", &why);
-            }
-            if output.input.is_some() {
-                let why = format!("{agent} did not ask before the tool ran");
-                self.core.cannot(event, "updatedInput", &why);
-            }
-        } else if output.decision == Some(Decision::Deny) && output.stop.is_none() {
-            let why = format!("{agent} cannot be told of it while it works");
+        if output.decision == Some(Decision::Deny) && output.stop.is_none() {
+            let why = format!("{} cannot be told of it while it works", self.core.hooks.agent);
             self.core.cannot(event, "a block", &why);
         }
     }
 
     fn end_turn_if(&mut self, output: &Output) {
         let Some(reason) = &output.stop else { return };
-        if self.core.book.record.open.turn.is_some() && self.core.cut.is_none() {
+        let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
+        if runs && self.core.cut.is_none() {
             self.deny_all(reason);
             self.cut_off(TurnFailure::Interrupted, reason.clone());
         }
     }
 
-    /// All hooks of a permission are answered.
-    fn decide(&mut self, held: Held, output: &Output) {
-        let id = held.request.request_id.to_string();
-        self.core.release(held);
-        self.core.raised.retain(|raised| raised.id != id);
-        let Some(raised) = self.core.book.requests.get(&id).cloned() else { return };
+    /// What hooks have said of a permission of which is told only now; says whether they have.
+    pub(in super::super) fn decide(&mut self, raised: &Raised) -> bool {
+        let Some(output) = self.core.hooks.decided.remove(&raised.id) else { return false };
         if let Some(reason) = &output.stop {
-            self.refuse(&raised, reason, true);
+            self.refuse(raised, reason, true);
             self.core.cut = Some((TurnFailure::Interrupted, reason.clone()));
-            return self.escalate();
+            self.escalate();
+            return true;
         }
         match (output.decision, &output.input) {
             (Some(Decision::Deny), _) => {
                 let reason = output.blocked().unwrap_or_default();
-                self.refuse(&raised, &reason, false);
+                self.refuse(raised, &reason, false);
             }
             (Some(Decision::Allow), input) => {
-                if !self.allow(&raised, input.as_ref()) {
-                    self.ask_somebody(&raised);
+                if !self.allow(raised, input.as_ref(), false) {
+                    self.ask_somebody(raised);
                 }
             }
             (None | Some(Decision::Ask), Some(_)) => {
-                let reason = "a hook changed the input without allowing it";
-                self.refuse(&raised, reason, false);
+                let reason = "hooks changed the input without allowing it";
+                self.refuse(raised, reason, false);
             }
-            (Some(Decision::Ask), None) => self.ask_somebody(&raised),
-            (None, None) => self.core.raised.push(raised),
+            (Some(Decision::Ask), None) => self.ask_somebody(raised),
+            (None, None) => return false,
         }
+        true
     }
 
     /// A hook decides for whoever was asked.
@@ -229,15 +270,15 @@ impl Actor {
                 self.refuse(&raised, &output.blocked().unwrap_or_default(), false);
             }
             (Some(Decision::Allow), None) => {
-                self.allow(&raised, output.input.as_ref());
+                self.allow(&raised, output.input.as_ref(), output.always);
             }
             (Some(Decision::Ask) | None, None) => {}
         }
     }
 
-    /// Allows it, unless a rule denies it. Says whether it is settled: the agent may have no such
-    /// answer.
-    fn allow(&mut self, raised: &Raised, input: Option<&Json<'static>>) -> bool {
+    /// Allows it, from now on if `always`, unless a rule denies it. Says whether it is settled: the
+    /// agent may have no such answer.
+    fn allow(&mut self, raised: &Raised, input: Option<&Json<'static>>, always: bool) -> bool {
         let mut judged = raised.clone();
         judged.input = input.cloned().or(judged.input);
         if let Verdict::Deny(rule) = self.policy.decide(&asked(&judged), &on_disk) {
@@ -248,8 +289,13 @@ impl Actor {
             Settlement { updated_input: input.cloned(), ..Settlement::allow(raised.id.as_str()) };
         match self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core) {
             Ok(()) => {
-                let reason = Some("a hook allowed it");
-                self.close(raised, RequestOutcome::Allowed, SettledBy::Client, reason, input);
+                let mut reason = "a hook allowed it".to_owned();
+                if always {
+                    let rule = self.policy.remember(&asked(raised), true);
+                    reason = format!("{reason} ({rule})");
+                }
+                let (outcome, reason) = (RequestOutcome::Allowed, Some(reason.as_str()));
+                self.close(raised, outcome, SettledBy::Client, reason, input);
             }
             Err(error) if input.is_some() => {
                 let reason = format!("a hook changed the input: {}", error.message);
@@ -276,7 +322,8 @@ impl Actor {
     /// A hook may make the agent go on, but not for ever.
     fn go_on_by_hook(&mut self, output: &Output) {
         let goes_on = output.decision == Some(Decision::Deny) && output.stop.is_none();
-        if !goes_on || self.ending.is_some() {
+        // With nobody there, nobody wants more of it.
+        if !goes_on || self.ending.is_some() || self.is_alone {
             return;
         }
         if self.core.hooks.continued >= CONTINUE_LIMIT {
@@ -291,4 +338,9 @@ impl Actor {
             self.core.error(error.code.as_str(), error.message);
         }
     }
+}
+
+fn is_same(input: &Json<'_>, shown: Option<&Json<'_>>) -> bool {
+    let read = |json: &Json<'_>| json.read::<serde_json::Value>().ok();
+    shown.is_some_and(|shown| read(shown) == read(input))
 }

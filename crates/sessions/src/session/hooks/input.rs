@@ -1,17 +1,14 @@
 //! What a hook is told, in Claude's words.
 
-use std::collections::BTreeMap;
-
+use agentwire_dialects::claude::tools;
 use agentwire_dialects::tape::Agent;
 use agentwire_protocol::event::{RequestRaised, ToolKind, ToolStarted};
 use agentwire_protocol::{ApprovalMode, Json, Text};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::super::book::Raised;
+use super::output::Output;
 use crate::store::Record;
-
-type Fields = BTreeMap<String, Json<'static>>;
 
 /// What a hook is told.
 #[derive(Debug, Default, Serialize)]
@@ -88,8 +85,25 @@ pub(super) struct ToolCall {
     pub(super) agent: Agent<'static>,
     kind: ToolKind,
     server: Option<String>,
-    /// Its `PreToolUse` was raised, or need not be.
-    pub(super) is_known: bool,
+    /// What the agent told that it is called with.
+    given: Option<Json<'static>>,
+    pub(super) before: Before,
+    /// It has given output, or will run whatever anybody says.
+    pub(super) is_running: bool,
+}
+
+/// How far the `PreToolUse` of a call is.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Before {
+    /// It was not raised.
+    #[default]
+    Untold,
+    /// Its hooks are open, as that occasion.
+    Raised(u64),
+    /// Its hooks are answered, and the agent may still ask.
+    Answered(Output),
+    /// There is nothing more to do.
+    Done,
 }
 
 impl ToolCall {
@@ -109,10 +123,11 @@ impl ToolCall {
         let own = own.or(known.map(|known| known.own.clone())).unwrap_or_default();
         let kind = known.map(|known| known.kind).unwrap_or_default();
         let server = known.and_then(|known| known.server.clone());
-        let input = request.input.as_ref().or(known.map(|known| &known.input));
+        let given = known.and_then(|known| known.given.as_ref());
+        let input = tools::overlaid(given, request.input.as_ref());
         Self {
-            is_known: true,
-            ..Self::new(own, kind, server, input, request.title.as_ref(), agent)
+            before: Before::Done,
+            ..Self::new(own, kind, server, input.as_ref(), request.title.as_ref(), agent)
         }
     }
 
@@ -132,18 +147,22 @@ impl ToolCall {
         title: Option<&Text<'_>>,
         agent: &Agent<'_>,
     ) -> Self {
-        let fields: Fields = input.and_then(|input| input.read().ok()).unwrap_or_default();
-        let name = match &server {
-            Some(server) => format!("mcp__{server}__{own}"),
-            None => claude_name(&own, kind, &fields).to_owned(),
-        };
+        let title = title.map(Text::decode);
+        let (server_name, title) = (server.as_deref(), title.as_deref());
+        let call = tools::ToolCall { name: &own, kind, server: server_name, input, title };
+        let given = input.map(|input| input.clone().into_owned());
+        let tools::ToolUse { name, input, .. } = call.as_claude();
         let agent = Agent {
             id: agent.id.clone().into_owned(),
             parent: agent.parent.clone().map(Text::into_owned),
         };
-        let title = title.map(Text::decode);
-        let input = claude_input(&name, fields, title.as_deref());
-        Self { name, own, input, agent, kind, server, is_known: false }
+        let (before, is_running) = (Before::Untold, false);
+        Self { name, own, input, agent, kind, server, given, before, is_running }
+    }
+
+    /// Whether hooks would be told the same of the other.
+    pub(super) fn is_told_like(&self, other: &Self) -> bool {
+        (&self.name, self.input.get()) == (&other.name, other.input.get())
     }
 
     /// What matchers look at.
@@ -160,76 +179,4 @@ impl ToolCall {
             ..Input::default()
         }
     }
-}
-
-/// What Claude calls such a tool; its own name, where Claude has none.
-fn claude_name<'n>(own: &'n str, kind: ToolKind, fields: &Fields) -> &'n str {
-    let says = |word: &str| own.contains(word);
-    match kind {
-        ToolKind::Execute => "Bash",
-        ToolKind::Read => "Read",
-        ToolKind::Edit if says("write") || says("create") || only_adds(fields) => "Write",
-        ToolKind::Edit => "Edit",
-        ToolKind::Search if says("glob") => "Glob",
-        ToolKind::Search => "Grep",
-        ToolKind::Fetch if says("search") => "WebSearch",
-        ToolKind::Fetch => "WebFetch",
-        ToolKind::Think if says("todo") => "TodoWrite",
-        ToolKind::Agent => "Task",
-        ToolKind::Question => "AskUserQuestion",
-        ToolKind::Think
-        | ToolKind::Delete
-        | ToolKind::Move
-        | ToolKind::Mcp
-        | ToolKind::SwitchMode
-        | ToolKind::Other => own,
-    }
-}
-
-/// Codex lists what it changes.
-fn only_adds(fields: &Fields) -> bool {
-    let changes: Vec<Value> = list(fields, "changes");
-    let adds = |change: &Value| change.pointer("/kind/type").is_some_and(|kind| kind == "add");
-    !changes.is_empty() && changes.iter().all(adds)
-}
-
-/// The agent's own fields and, where they are certain, the ones that hooks look for.
-fn claude_input(name: &str, mut fields: Fields, title: Option<&str>) -> Json<'static> {
-    match name {
-        "Bash" => {
-            let command = match fields.get("command").and_then(|command| command.read().ok()) {
-                Some(Value::Array(words)) => {
-                    Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
-                }
-                Some(Value::String(_)) => None,
-                Some(_) | None => title.map(str::to_owned),
-            };
-            fields.extend(command.map(|command| ("command".to_owned(), Json::of(&command))));
-        }
-        "Read" | "Edit" | "Write" if !fields.contains_key("file_path") => {
-            let path = only_path(&fields);
-            fields.extend(path.map(|path| ("file_path".to_owned(), Json::of(&path))));
-        }
-        _ => {}
-    }
-    Json::of(&fields)
-}
-
-/// The file that a call touches, if it is one. Of several none stands for the others.
-fn only_path(fields: &Fields) -> Option<String> {
-    let named = ["path", "absolute_path", "abs_path", "filePath"];
-    let named = named.iter().find_map(|name| fields.get(*name)?.read::<String>().ok());
-    if named.is_some() {
-        return named;
-    }
-    let paths = ["changes", "locations", "content"].into_iter().flat_map(|name| list(fields, name));
-    let mut paths: Vec<String> =
-        paths.filter_map(|item| Some(item.get("path")?.as_str()?.to_owned())).collect();
-    paths.sort();
-    paths.dedup();
-    if paths.len() == 1 { paths.pop() } else { None }
-}
-
-fn list(fields: &Fields, name: &str) -> Vec<Value> {
-    fields.get(name).and_then(|list| list.read().ok()).unwrap_or_default()
 }

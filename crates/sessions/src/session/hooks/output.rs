@@ -1,7 +1,8 @@
 //! What hooks answer, and what follows from several answers together.
 
-use agentwire_protocol::{ErrorCode, GatewayError, Json};
-use serde::Deserialize;
+use agentwire_dialects::hooks::{self, Block, Permission, Update};
+use agentwire_protocol::command::Behavior;
+use agentwire_protocol::{GatewayError, Json};
 
 /// What a hook answers.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,10 @@ pub(super) struct Output {
     pub(super) message: Option<String>,
     /// The turn is to end, for this reason.
     pub(super) stop: Option<String>,
+    /// The like of the call is allowed from now on.
+    pub(super) always: bool,
+    /// What else it wants that nobody can do.
+    pub(super) vain: Vec<Vain>,
 }
 
 /// The strongest counts.
@@ -26,100 +31,71 @@ pub(super) enum Decision {
     Deny,
 }
 
-/// The output as it stands on the wire, in camel case.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Wire {
-    #[serde(default, rename = "continue")]
-    goes_on: Option<bool>,
-    #[serde(default)]
-    stop_reason: Option<String>,
-    #[serde(default)]
-    decision: Option<String>,
-    #[serde(default)]
-    reason: Option<String>,
-    #[serde(default)]
-    system_message: Option<String>,
-    #[serde(default)]
-    hook_specific_output: Option<Specific>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Specific {
-    #[serde(default)]
-    permission_decision: Option<String>,
-    #[serde(default)]
-    permission_decision_reason: Option<String>,
-    #[serde(default)]
-    updated_input: Option<Json<'static>>,
-    #[serde(default)]
-    additional_context: Option<String>,
-    /// Of a `PermissionRequest`.
-    #[serde(default)]
-    decision: Option<Answered>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Answered {
-    behavior: String,
-    #[serde(default)]
-    message: Option<String>,
-    #[serde(default, alias = "updated_input")]
-    updated_input: Option<Json<'static>>,
-    #[serde(default)]
-    interrupt: Option<bool>,
+/// What a hook may want of Claude that cannot be had of other agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vain {
+    /// Other changes of the rules than to allow the like of the call.
+    Rules,
+    /// Another output of an MCP tool.
+    ToolOutput,
 }
 
 impl Output {
-    /// Reads an output. What cannot be read is refused, so that a misspelt denial is not taken for no
-    /// opinion.
+    /// Reads an output in camel case.
     pub(super) fn read(output: &Json<'_>) -> Result<Self, GatewayError> {
-        let invalid = |message: String| GatewayError::new(ErrorCode::InvalidMessage, message);
-        let wire: Wire = output
-            .read()
-            .map_err(|error| invalid(format!("failed to read the hook's output: {error}")))?;
-        let specific = wire.hook_specific_output.unwrap_or_default();
+        let output = hooks::Output::read(output)?;
+        let specific = output.specific.unwrap_or_default();
         let answered = specific.decision;
-        let word = specific.permission_decision.as_deref();
-        let word = word.or(answered.as_ref().map(|answered| answered.behavior.as_str()));
-        let decision = match word.or(wire.decision.as_deref()) {
-            None => None,
-            Some("allow" | "approve") => Some(Decision::Allow),
-            Some("ask") => Some(Decision::Ask),
-            Some("deny" | "block") => Some(Decision::Deny),
-            Some(word) => {
-                return Err(invalid(format!(
-                    "a hook cannot decide `{word}`; it can allow, ask or deny"
-                )));
-            }
+        let decision = match (specific.permission_decision, &answered, output.decision) {
+            (Some(Permission::Allow), ..) => Some(Decision::Allow),
+            (Some(Permission::Ask), ..) => Some(Decision::Ask),
+            (Some(Permission::Deny), ..) => Some(Decision::Deny),
+            (None, Some(answered), _) => Some(match answered.behavior {
+                Behavior::Allow => Decision::Allow,
+                Behavior::Deny => Decision::Deny,
+            }),
+            (None, None, Some(Block::Approve)) => Some(Decision::Allow),
+            (None, None, Some(Block::Block)) => Some(Decision::Deny),
+            (None, None, None) => None,
         };
-        let (told, changed, interrupts) = match answered {
-            Some(answered) => {
-                (answered.message, answered.updated_input, answered.interrupt.unwrap_or(false))
-            }
-            None => (None, None, false),
+        let (told, changed, rules, interrupts) = match answered {
+            Some(answered) => (
+                answered.message,
+                answered.updated_input,
+                answered.updated_permissions.unwrap_or_default(),
+                answered.interrupt.unwrap_or(false),
+            ),
+            None => (None, None, Vec::new(), false),
         };
-        let reason = specific.permission_decision_reason.or(told).or(wire.reason);
-        let stops = wire.goes_on == Some(false) || interrupts;
+        let reason = specific.permission_decision_reason.or(told).or(output.reason);
+        let stops = output.goes_on == Some(false) || interrupts;
         let stop = stops.then(|| {
-            let reason = wire.stop_reason.or(reason.clone());
+            let reason = output.stop_reason.or(reason.clone());
             reason.unwrap_or_else(|| "a hook ended the turn".to_owned())
         });
+        let mut vain = Vec::new();
+        vain.extend(rules.iter().any(|rule| !allows(rule)).then_some(Vain::Rules));
+        vain.extend(specific.updated_mcp_tool_output.map(|_| Vain::ToolOutput));
         Ok(Self {
             decision,
             reason,
-            input: specific.updated_input.or(changed).filter(|input| input.get() != "null"),
+            input: specific.updated_input.or(changed),
             context: specific.additional_context.filter(|context| !context.is_empty()),
-            message: wire.system_message.filter(|message| !message.is_empty()),
+            message: output.system_message.filter(|message| !message.is_empty()),
             stop,
+            always: rules.iter().any(allows),
+            vain,
         })
     }
 
     /// A refusal for this reason.
     pub(super) fn deny(reason: &str) -> Self {
         Self { decision: Some(Decision::Deny), reason: Some(reason.to_owned()), ..Self::default() }
+    }
+
+    /// Somebody is to be asked.
+    pub(super) fn ask() -> Self {
+        Self { decision: Some(Decision::Ask), ..Self::default() }
     }
 
     /// What several answers say together: the strongest decision with its reason, the last input, all
@@ -145,4 +121,8 @@ impl Output {
         let reason = || self.reason.clone().unwrap_or_else(|| "blocked by a hook".to_owned());
         self.stop.clone().or_else(|| (self.decision == Some(Decision::Deny)).then(reason))
     }
+}
+
+fn allows(update: &Update) -> bool {
+    update.kind == "addRules" && update.behavior.as_deref() == Some("allow")
 }

@@ -38,9 +38,11 @@ impl Hooks {
     }
 
     fn gate_prompts(&self) -> bool {
-        self.wants(HookEvent::UserPromptSubmit, &[""])
+        self.wants(HookEvent::UserPromptSubmit, &[])
             || self.preface.is_some()
+            || self.barred.is_some()
             || self.is_starting()
+            || self.hold_turn_end()
             || self.hold_prompts()
     }
 }
@@ -60,7 +62,6 @@ impl Actor {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
         let id = prompt.message_id.clone().unwrap_or_default();
-        self.remember(&id);
         self.core.book.entitle(&prompt.text);
         let reply = Json::of(&serde_json::json!({ "messageId": id }));
         self.core.effects.push(Effect::Reply(call, Ok(reply)));
@@ -71,12 +72,16 @@ impl Actor {
     /// Moves prompts on as far as they may go.
     pub(super) fn pump_prompts(&mut self) {
         while !self.core.hooks.is_starting()
+            && !self.core.hooks.hold_turn_end()
             && let Some(mut first) = self.core.hooks.prompts.pop_front()
         {
             match first.stage {
                 Stage::Taken => {
-                    let is_asked = self.core.raise_prompt(&first.prompt.text);
-                    first.stage = if is_asked { Stage::Asked } else { Stage::Free(None) };
+                    first.stage = match self.core.hooks.barred.take() {
+                        Some(reason) => Stage::Blocked(TurnFailure::Error, reason),
+                        None if self.core.raise_prompt(&first.prompt.text) => Stage::Asked,
+                        None => Stage::Free(None),
+                    };
                     self.core.hooks.prompts.push_front(first);
                 }
                 Stage::Asked => return self.core.hooks.prompts.push_front(first),
@@ -117,15 +122,29 @@ impl Actor {
 
     fn give(&mut self, mut prompt: Prompt, context: Option<String>) {
         let before = self.core.hooks.preface.take();
-        let text = std::mem::take(&mut prompt.text);
-        let parts = [before, Some(text.clone()), context];
-        prompt.text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        let text = prompt.text.clone();
+        add(&mut prompt, before, context);
         self.core.hooks.continued = 0;
+        let message_id = prompt.message_id.clone();
         if let Err(error) = self.deliver(NOBODY, prompt) {
             // Whoever sent it has its reply: what became of it is told by its turn.
-            let prompt = Prompt::text(text);
+            let prompt = Prompt { message_id, ..Prompt::text(text) };
             let stage = Stage::Blocked(TurnFailure::Error, error.message);
             self.core.hooks.prompts.push_front(Waiting { prompt, stage });
         }
     }
+}
+
+/// Puts what hooks add around a prompt.
+fn add(prompt: &mut Prompt, before: Option<String>, after: Option<String>) {
+    let block = |text: &String| Json::of(&serde_json::json!({ "type": "text", "text": text }));
+    let content = prompt.content.as_ref().and_then(|content| content.read::<Vec<_>>().ok());
+    if let Some(content) = content {
+        let before = before.as_ref().map(block).into_iter();
+        let content = before.chain(content).chain(after.as_ref().map(block));
+        prompt.content = Some(Json::of(&content.collect::<Vec<Json<'static>>>()));
+    }
+    let text = std::mem::take(&mut prompt.text);
+    let parts = [before, Some(text), after].into_iter().flatten();
+    prompt.text = parts.collect::<Vec<_>>().join("\n\n");
 }

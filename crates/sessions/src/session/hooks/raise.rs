@@ -2,17 +2,14 @@
 
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
-    RequestKind, RequestRaised, Status, StatusChanged, ToolFailed, ToolFailure, input_digest,
+    RequestKind, RequestRaised, Status, StatusChanged, ToolFailed, ToolFailure,
 };
 use agentwire_protocol::{EventKind, Json, Native, Text};
-use tokio::time::Instant;
 
 use super::super::book::Raised;
 use super::super::core::Core;
 use super::input::{Input, ToolCall};
-use super::{
-    Held, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT, UNASKED,
-};
+use super::{Held, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT};
 
 /// What is raised: for what, about whom, told what.
 struct Raise<'r> {
@@ -36,13 +33,13 @@ impl Core {
             }
             EventKind::ToolProgress(progress) => {
                 if progress.output.is_some() {
-                    self.runs_unasked(&progress.tool_id.decode());
+                    self.runs(&progress.tool_id.decode());
                 }
                 self.take(draft);
             }
             EventKind::ToolCompleted(tool) => {
                 let id = tool.tool_id.to_string();
-                self.runs_unasked(&id);
+                self.runs(&id);
                 let after = if tool.success {
                     let response = tool.structured.clone().or(tool.result.clone());
                     let response = response.unwrap_or(Json::checked("null")).into_owned();
@@ -62,13 +59,13 @@ impl Core {
                 let id = tool.tool_id.to_string();
                 let after = after_failure(tool);
                 if after.is_some() {
-                    self.runs_unasked(&id);
+                    self.runs(&id);
                 }
                 self.take(draft);
                 match after {
                     Some(after) => self.tool_over(&id, after),
                     // It never ran.
-                    None => drop(self.hooks.tools.remove(&id)),
+                    None => self.never_ran(&id),
                 }
             }
             EventKind::RequestRaised(request) if request.kind == RequestKind::Permission => {
@@ -86,10 +83,15 @@ impl Core {
                 self.take(draft);
             }
             EventKind::TurnCompleted(_) => {
+                self.end_turn();
+                if let Some(draft) = self.hold_turn(draft) {
+                    self.take(draft);
+                }
+            }
+            // The agent goes on: the end of its last turn is told first.
+            EventKind::TurnStarted(_) | EventKind::TurnFailed(_) | EventKind::SessionEnded(_) => {
+                self.end_turn();
                 self.take(draft);
-                let active = self.hooks.continued > 0;
-                let input = Input { stop_hook_active: Some(active), ..Input::default() };
-                self.raise_plain(HookEvent::Stop, "", input, Purpose::Stop);
             }
             EventKind::AgentSpawned(spawned) => {
                 let kind = spawned.name.as_ref().map(Text::to_string);
@@ -104,9 +106,6 @@ impl Core {
                 self.subagent(HookEvent::SubagentStop, kind, draft);
             }
             EventKind::SessionStarted(_)
-            | EventKind::SessionEnded(_)
-            | EventKind::TurnStarted(_)
-            | EventKind::TurnFailed(_)
             | EventKind::TextChunk(_)
             | EventKind::ThinkingChunk(_)
             | EventKind::FileChanged(_)
@@ -126,7 +125,7 @@ impl Core {
         let source = if is_resumed { "resume" } else { "startup" };
         let model = self.book.record.summary.model.clone();
         let input = Input { source: Some(source), model, ..Input::default() };
-        self.raise_plain(HookEvent::SessionStart, source, input, Purpose::Start);
+        self.raise_plain(HookEvent::SessionStart, &[source], input, Purpose::Start);
     }
 
     /// The session ends. Nobody waits for the answer.
@@ -134,14 +133,14 @@ impl Core {
         if self.hooks.phase == Phase::Begun {
             self.hooks.phase = Phase::Over;
             let input = Input { reason: Some("other"), ..Input::default() };
-            self.raise_plain(HookEvent::SessionEnd, "other", input, Purpose::Tell);
+            self.raise_plain(HookEvent::SessionEnd, &["other"], input, Purpose::Tell);
         }
     }
 
     /// A prompt is to be given to the agent. Says whether anybody is asked.
     pub(super) fn raise_prompt(&mut self, text: &str) -> bool {
         let input = Input { prompt: Some(text.to_owned()), ..Input::default() };
-        self.raise_plain(HookEvent::UserPromptSubmit, "", input, Purpose::Prompt)
+        self.raise_plain(HookEvent::UserPromptSubmit, &[], input, Purpose::Prompt)
     }
 
     /// Somebody has to be asked for a permission.
@@ -158,17 +157,7 @@ impl Core {
         let kind = "permission_prompt";
         let input =
             Input { message: Some(message), notification_type: Some(kind), ..Input::default() };
-        self.raise_plain(HookEvent::Notification, kind, input, Purpose::Tell);
-    }
-
-    /// Calls that have waited long enough to be known as unasked.
-    pub(in super::super) fn raise_late(&mut self, now: Instant) {
-        while let Some((since, _)) = self.hooks.unasked.front()
-            && *since + UNASKED <= now
-            && let Some((_, id)) = self.hooks.unasked.pop_front()
-        {
-            self.runs_unasked(&id);
-        }
+        self.raise_plain(HookEvent::Notification, &[kind], input, Purpose::Tell);
     }
 
     /// Tells of a permission that was held back.
@@ -176,70 +165,43 @@ impl Core {
         self.take(Draft { agent: held.agent, kind: held.request.into(), native: None });
     }
 
+    /// Tells of the turn's end, if that was held back.
+    pub(in super::super) fn end_turn(&mut self) {
+        if let Some(turn) = self.hooks.turn_end.take() {
+            self.take(Draft { agent: Agent::main(), kind: (*turn).into(), native: None });
+        }
+    }
+
     /// Says once that something cannot be done.
     pub(super) fn cannot(&mut self, event: HookEvent, what: &'static str, why: &str) {
+        let message = format!("the hook {} gave {what}: {why}", event.as_str());
+        self.warn_once(event, what, message);
+    }
+
+    pub(super) fn warn_once(&mut self, event: HookEvent, what: &'static str, message: String) {
         if self.hooks.warned.insert((event, what)) {
-            let message = format!("the hook {} gave {what}: {why}", event.as_str());
             self.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
         }
     }
 
-    fn tool_started(&mut self, id: String, call: ToolCall) {
-        if self.hooks.tools.len() >= TOOL_LIMIT {
-            return;
-        }
-        let is_wanted = self.hooks.wants(HookEvent::PreToolUse, &call.names());
-        self.hooks.tools.insert(id.clone(), call);
-        if is_wanted && self.hooks.asks {
-            self.hooks.unasked.push_back((Instant::now(), id));
-        } else if is_wanted {
-            self.runs_unasked(&id);
-        }
-    }
-
-    /// The call runs though the agent did not ask.
-    fn runs_unasked(&mut self, id: &str) {
-        let Some(call) = self.hooks.tools.get_mut(id) else { return };
-        if std::mem::replace(&mut call.is_known, true) {
-            return;
-        }
-        let call = call.clone();
-        self.raise_tool(HookEvent::PreToolUse, &call, call.told(Some(id)), Purpose::Tell, None);
-    }
-
-    fn tool_over(&mut self, id: &str, after: Input) {
-        let Some(call) = self.hooks.tools.remove(id) else { return };
-        let event = match after.tool_response {
-            Some(_) => HookEvent::PostToolUse,
-            None => HookEvent::PostToolUseFailure,
-        };
-        let told = call.told(Some(id));
-        let input = Input {
-            tool_name: told.tool_name,
-            tool_input: told.tool_input,
-            tool_use_id: told.tool_use_id,
-            ..after
-        };
-        self.raise_tool(event, &call, input, Purpose::Tell, None);
-    }
-
-    /// Keeps a permission back until its hooks are answered. The line that asked for it is carried by
-    /// the first of them.
-    fn hold<'d>(&mut self, draft: Draft<'d>) -> Option<Draft<'d>> {
-        let EventKind::RequestRaised(request) = &draft.kind else { return Some(draft) };
-        let id = request.tool_use_id.as_ref().map(Text::to_string);
-        let known = id.as_ref().and_then(|id| self.hooks.tools.get(id));
-        let call = ToolCall::asked(request, &draft.agent, known);
-        if let Some(id) = id.as_ref().filter(|id| self.hooks.tools.contains_key(*id)) {
-            self.hooks.tools.insert(id.clone(), call.clone());
-        }
-        if !self.hooks.wants(HookEvent::PreToolUse, &call.names()) {
+    /// Keeps the turn's end back until its hooks are answered: a client may say nothing more after it.
+    /// Its line is carried by the first thing that is said of it.
+    fn hold_turn<'d>(&mut self, draft: Draft<'d>) -> Option<Draft<'d>> {
+        let EventKind::TurnCompleted(turn) = &draft.kind else { return Some(draft) };
+        let stops = self.hooks.wants(HookEvent::Stop, &[]);
+        if !stops && !self.hooks.are_at_work() {
             return Some(draft);
         }
-        let held = Held { request: request.clone().into_owned(), agent: call.agent.clone() };
-        let purpose = Purpose::Permission(Box::new(held));
-        let input = call.told(id.as_deref());
-        self.raise_tool(HookEvent::PreToolUse, &call, input, purpose, draft.native);
+        self.hooks.turn_end = Some(Box::new(turn.clone().into_owned()));
+        if stops {
+            let active = self.hooks.continued > 0;
+            let input = Input { stop_hook_active: Some(active), ..Input::default() };
+            let (agent, purpose) = (Agent::main(), Purpose::Stop);
+            let event = HookEvent::Stop;
+            self.raise(Raise { event, subjects: &[], agent, input, purpose }, draft.native);
+        } else {
+            self.carry(draft.native, "the turn's end waits for hooks");
+        }
         None
     }
 
@@ -252,27 +214,27 @@ impl Core {
         self.raise(Raise { event, subjects: &[&subject], agent, input, purpose }, None);
     }
 
-    fn raise_tool(
+    pub(super) fn raise_tool(
         &mut self,
         event: HookEvent,
         call: &ToolCall,
         input: Input,
         purpose: Purpose,
         native: Option<Native<'_>>,
-    ) {
+    ) -> bool {
         let agent = call.agent.clone();
-        self.raise(Raise { event, subjects: &call.names(), agent, input, purpose }, native);
+        self.raise(Raise { event, subjects: &call.names(), agent, input, purpose }, native)
     }
 
     fn raise_plain(
         &mut self,
         event: HookEvent,
-        subject: &str,
+        subjects: &[&str],
         input: Input,
         purpose: Purpose,
     ) -> bool {
         let agent = Agent::main();
-        self.raise(Raise { event, subjects: &[subject], agent, input, purpose }, None)
+        self.raise(Raise { event, subjects, agent, input, purpose }, None)
     }
 
     /// Raises the hooks that fit, and says whether there are any.
@@ -284,12 +246,15 @@ impl Core {
         if calls.is_empty() {
             return false;
         }
-        if matches!(purpose, Purpose::Tell) && self.hooks.calls.len() >= TELLING_LIMIT {
-            self.cannot(event, "no answer", "too many wait, further ones are not raised");
+        let tells = matches!(purpose, Purpose::Tell | Purpose::Call(_));
+        if tells && self.hooks.calls.len() >= TELLING_LIMIT {
+            let message = format!("{TELLING_LIMIT} hooks wait, {} is not raised", event.as_str());
+            self.warn_once(event, "too many hooks", message);
             return false;
         }
         let input = input.of(event.as_str(), &self.book.record, &agent);
         let (tool_name, tool_use_id) = (input.tool_name.clone(), input.tool_use_id.clone());
+        let shown = input.tool_input.clone();
         let input = Json::of(&input);
         self.hooks.last_occasion += 1;
         let occasion = self.hooks.last_occasion;
@@ -297,23 +262,15 @@ impl Core {
         for (callback, timeout, blocks) in calls {
             let id = format!("hook-{}", self.journal.last() + 1);
             let request = RequestRaised {
-                request_id: Text::from(id.clone()),
-                kind: RequestKind::Hook,
-                input_digest: input_digest(Some(&input)),
                 tool_name: tool_name.clone().map(Text::from),
-                input: Some(input.clone()),
                 tool_use_id: tool_use_id.clone().map(Text::from),
-                questions: Vec::new(),
-                suggestions: None,
-                options: Vec::new(),
-                title: None,
-                message: None,
                 name: Some(Text::fixed(event.as_str())),
                 callback_id: Some(Text::from(callback)),
-                schema: None,
-                blocked_path: None,
+                ..RequestRaised::new(id.clone(), RequestKind::Hook, Some(input.clone()))
             };
-            self.hooks.calls.insert(id.clone(), HookCall { occasion, event, timeout, blocks });
+            let shown = shown.clone();
+            let call = HookCall { occasion, event, timeout, blocks, shown };
+            self.hooks.calls.insert(id.clone(), call);
             open.insert(id);
             let agent = agent.clone();
             self.take(Draft { agent, kind: request.into(), native: native.take() });

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentwire_protocol::session::{OnLimit, OutputFormat, SystemPrompt, SystemPromptPreset};
+use agentwire_protocol::session::{OnLimit, OutputFormat, SystemPrompt};
 use agentwire_protocol::{AgentType, Json, SessionConfig};
 use serde_json::Value;
 
@@ -155,18 +155,7 @@ fn system_prompt(
         })
     };
     let whole = part("--system-prompt")?.filter(|text| speaks_claude(agent) || !text.is_empty());
-    let append = part("--append-system-prompt")?.filter(|text| !text.is_empty());
-    Ok(match (whole, append) {
-        (Some(whole), Some(append)) if whole.is_empty() => Some(SystemPrompt::Text(append)),
-        (Some(whole), Some(append)) => Some(SystemPrompt::Text(format!("{whole}\n\n{append}"))),
-        (Some(whole), None) => Some(SystemPrompt::Text(whole)),
-        (None, Some(append)) => Some(SystemPrompt::Preset(SystemPromptPreset {
-            kind: "preset".to_owned(),
-            preset: "claude_code".to_owned(),
-            append: Some(append),
-        })),
-        (None, None) => None,
-    })
+    Ok(SystemPrompt::joined(whole, part("--append-system-prompt")?))
 }
 
 fn setting_sources(words: &Kept) -> Result<Option<Vec<String>>, Refused> {

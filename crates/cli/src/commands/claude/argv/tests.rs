@@ -52,7 +52,6 @@ fn plain() -> Invocation {
         fork: false,
         session_id: None,
         include_partial: false,
-        include_hook_events: false,
         forward_subagent_text: false,
         replay_user_messages: false,
         no_session_persistence: false,
@@ -169,10 +168,7 @@ fn switches_are_understood() {
     check("--include-partial-messages", &|it| {
         (it.include_partial, it.config.include_partial_messages) = (true, Some(true));
     });
-    check("--include-hook-events", &|it| {
-        native("--include-hook-events")(it);
-        it.include_hook_events = true;
-    });
+    check("--include-hook-events", &native("--include-hook-events"));
     check("--no-session-persistence", &|it| {
         native("--no-session-persistence")(it);
         it.no_session_persistence = true;

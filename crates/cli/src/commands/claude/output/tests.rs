@@ -17,7 +17,7 @@ const CUT: &str = r#"{"type":"result","subtype":"error_during_execution","is_err
 /// Speaks of results, and is none.
 const ASSISTANT: &str = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"\"result\""}]},"x":"result"}"#;
 
-fn written(args: &[&str], lines: &[&str]) -> (String, u8) {
+fn written(args: &[&str], lines: &[&str]) -> String {
     let Asked::Session(given) = parse(args.iter().map(OsString::from)).unwrap() else {
         panic!("no session");
     };
@@ -27,46 +27,31 @@ fn written(args: &[&str], lines: &[&str]) -> (String, u8) {
     for line in lines {
         output.line(line).unwrap();
     }
-    let code = output.finish().unwrap();
-    (String::from_utf8(out).unwrap(), code)
+    output.finish().unwrap();
+    String::from_utf8(out).unwrap()
 }
 
 #[test]
 fn text_is_that_of_the_last_result() {
-    let check = |args: &[&str], line: &str, text: &str, code: u8| {
+    let check = |args: &[&str], line: &str, text: &str| {
         let args = [&["-p", "hi"], args].concat();
-        assert_eq!(written(&args, &[INIT, ASSISTANT, line]), (text.to_owned(), code), "{line}");
+        assert_eq!(written(&args, &[INIT, ASSISTANT, line]), text, "{line}");
     };
-    check(&[], GOOD, "Hello\n", 0);
-    check(&[], &GOOD.replace("Hello", "Hello\\n"), "Hello\n", 0);
-    check(&[], API_ERROR, "API Error: 400\n", 1);
-    check(&["--max-turns=3"], TURNS, "Error: Reached max turns (3)", 1);
-    check(&["--max-budget-usd=0.5"], BUDGET, "Error: Exceeded USD budget (0.5)", 1);
-    check(&[], CUT, "Execution error", 1);
-    check(&[], ASSISTANT, "", 1);
+    check(&[], GOOD, "Hello\n");
+    check(&[], &GOOD.replace("Hello", "Hello\\n"), "Hello\n");
+    check(&[], API_ERROR, "API Error: 400\n");
+    check(&["--max-turns=3"], TURNS, "Error: Reached max turns (3)");
+    check(&["--max-budget-usd=0.5"], BUDGET, "Error: Exceeded USD budget (0.5)");
+    check(&[], CUT, "Execution error");
+    check(&[], ASSISTANT, "");
 }
 
 #[test]
 fn json_is_the_last_result_or_all_messages() {
     let lines = [INIT, ASSISTANT, GOOD];
-    let (text, code) = written(&["-p", "hi", "--output-format=json"], &lines);
-    assert_eq!((text, code), (format!("{GOOD}\n"), 0));
-    let (text, code) = written(&["-p", "hi", "--output-format=json", "--verbose"], &lines);
-    assert_eq!((text, code), (format!("[{}]\n", lines.join(",")), 0));
-    let (text, code) = written(&["-p", "hi", "--output-format=json"], &[INIT, TURNS]);
-    assert_eq!((text, code), (format!("{TURNS}\n"), 1));
-}
-
-#[test]
-fn a_stream_is_every_line_and_ends_as_its_last_result() {
-    let args = ["--output-format=stream-json", "--verbose"];
-    let check = |lines: &[&str], code: u8| {
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        assert_eq!(written(&args, lines), (text, code));
-    };
-    check(&[], 0);
-    check(&[INIT, GOOD], 0);
-    check(&[INIT, CUT], 1);
-    check(&[INIT, CUT, INIT, GOOD], 0);
-    check(&["not json \"result\""], 0);
+    let json = ["-p", "hi", "--output-format=json"];
+    assert_eq!(written(&json, &lines), format!("{GOOD}\n"));
+    assert_eq!(written(&json, &[INIT, TURNS]), format!("{TURNS}\n"));
+    let all = written(&["-p", "hi", "--output-format=json", "--verbose"], &lines);
+    assert_eq!(all, format!("[{}]\n", lines.join(",")));
 }

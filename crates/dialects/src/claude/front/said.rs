@@ -1,0 +1,61 @@
+//! What the client said, line by line.
+
+use agentwire_protocol::{Json, Prompt};
+use serde::Deserialize;
+
+use super::answers::Answer;
+use super::control::{Control, Fields};
+use super::prompt;
+use crate::json::repair;
+
+/// What the client said.
+pub(super) enum Said {
+    Prompt(Prompt, Option<Json<'static>>),
+    Control(Control, Fields),
+    Answer(Answer),
+    /// Heartbeats, requests taken back, and what newer clients say.
+    Nothing,
+}
+
+/// A line that cannot be read.
+pub(super) struct Unread {
+    pub(super) why: String,
+    /// It was to be a prompt: somebody waits for its result.
+    pub(super) is_prompt: bool,
+}
+
+/// What every line has.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// Reads a line. One that only some parsers take, as with half of a surrogate pair, is mended first.
+pub(super) fn read(text: &str, replays: bool, keeps_form: bool) -> Result<Said, Unread> {
+    strict(text, replays, keeps_form).or_else(|unread| match repair(text) {
+        Ok(mended) => strict(&mended, replays, keeps_form),
+        Err(_) => Err(unread),
+    })
+}
+
+fn strict(text: &str, replays: bool, keeps_form: bool) -> Result<Said, Unread> {
+    let unread = |why| Unread { why, is_prompt: false };
+    let head: Head = serde_json::from_str(text)
+        .map_err(|error| unread(format!("failed to read the line: {error}")))?;
+    Ok(match head.kind.as_str() {
+        "user" => {
+            let prompt =
+                prompt::read(text, keeps_form).map_err(|why| Unread { why, is_prompt: true })?;
+            let replay = if replays { prompt::message(text) } else { None };
+            Said::Prompt(prompt, replay)
+        }
+        "control_request" => {
+            let (control, fields) = Control::read(text).map_err(unread)?;
+            Said::Control(control, fields)
+        }
+        "control_response" => Said::Answer(Answer::control(text).map_err(unread)?),
+        "callback.response" => Said::Answer(Answer::callback(text).map_err(unread)?),
+        _ => Said::Nothing,
+    })
+}

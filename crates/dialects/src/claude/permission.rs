@@ -1,0 +1,154 @@
+//! What a client of Claude is asked of another agent's doings, and what its answers mean: the same on
+//! every wire that has Claude's words for it.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::Json;
+use agentwire_protocol::event::Question;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The tool by which Claude asks its user.
+pub(crate) const QUESTIONS: &str = "AskUserQuestion";
+
+/// What an answer says beside the one call.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Updates {
+    /// Its like is allowed from now on.
+    pub(crate) remember: bool,
+    /// The mode changes to this.
+    pub(crate) mode: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Update {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    behavior: Option<String>,
+    #[serde(default)]
+    rules: Option<Vec<Rule>>,
+    #[serde(default)]
+    mode: Option<String>,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct Rule {
+    tool_name: String,
+    #[serde(default)]
+    rule_content: Option<String>,
+}
+
+impl Rule {
+    /// The rule that allows this call, and no other.
+    fn of(tool: &str, input: &Json<'_>) -> Self {
+        #[derive(Deserialize)]
+        struct Command {
+            command: String,
+        }
+        let command = input.read().ok().map(|Command { command }| command);
+        Self { tool_name: tool.to_owned(), rule_content: command }
+    }
+}
+
+/// What "from now on" would mean, as a rule of Claude's: clients read no other words for it.
+pub(crate) fn suggestions(tool: &str, input: &Json<'_>) -> Json<'static> {
+    let Rule { tool_name, rule_content } = Rule::of(tool, input);
+    let mut rule = json!({ "toolName": tool_name });
+    if let (Some(content), Some(fields)) = (rule_content, rule.as_object_mut()) {
+        fields.insert("ruleContent".to_owned(), json!(content));
+    }
+    Json::of(&json!([
+        { "type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session" }
+    ]))
+}
+
+/// Reads the `updatedPermissions` of an answer to what was asked of that tool with that input. Only what
+/// was suggested can be kept, and a mode be set; anything else is refused by name.
+pub(crate) fn updates(
+    given: &Json<'_>,
+    (tool, input): (&str, &Json<'_>),
+) -> Result<Updates, String> {
+    let list: Vec<Update> =
+        given.read().map_err(|error| format!("failed to read updatedPermissions: {error}"))?;
+    let mut updates = Updates::default();
+    for update in list {
+        let allows = update.behavior.as_deref() == Some("allow");
+        match (update.kind.as_str(), update.mode) {
+            ("addRules", _) if allows => {
+                let rules = update.rules.unwrap_or_default();
+                let suggested = Rule::of(tool, input);
+                if rules.is_empty() || rules.iter().any(|rule| *rule != suggested) {
+                    let why = "only the rule that was suggested can be kept for this agent";
+                    return Err(format!("addRules cannot be taken: {why}"));
+                }
+                updates.remember = true;
+            }
+            ("setMode", Some(mode)) => updates.mode = Some(mode),
+            (kind, _) => {
+                let behavior = update.behavior.map(|word| format!(" ({word})")).unwrap_or_default();
+                return Err(format!("{kind}{behavior} cannot be taken for this agent"));
+            }
+        }
+    }
+    Ok(updates)
+}
+
+/// Questions of any agent, as the input of Claude's tool for them.
+pub(crate) fn questions(questions: &[Question<'_>]) -> Json<'static> {
+    let list = questions.iter().map(|question| {
+        let options = question.options.iter().map(|option| {
+            let description = option.description.as_ref().map(|words| words.decode());
+            json!({ "label": option.label.decode(), "description": description.unwrap_or_default() })
+        });
+        json!({
+            "question": question.question.decode(),
+            "header": question.header.as_ref().map(|words| words.decode()).unwrap_or_default(),
+            "options": options.collect::<Vec<_>>(),
+            "multiSelect": question.multi_select,
+        })
+    });
+    Json::of(&json!({ "questions": list.collect::<Vec<_>>() }))
+}
+
+/// The words of each question, and the key of its answer.
+pub(crate) fn keys(questions: &[Question<'_>]) -> Vec<(String, String)> {
+    let key = |question: &Question<'_>| {
+        let words = question.question.to_string();
+        let key = question.id.as_ref().map_or_else(|| words.clone(), ToString::to_string);
+        (words, key)
+    };
+    questions.iter().map(key).collect()
+}
+
+/// The answers by their keys. A client names them by the words of the question.
+pub(crate) fn answers(
+    questions: &[(String, String)],
+    input: Option<&Json<'_>>,
+) -> Result<BTreeMap<String, Json<'static>>, String> {
+    #[derive(Deserialize)]
+    struct Input {
+        answers: BTreeMap<String, Json<'static>>,
+    }
+    let Some(Ok(Input { answers })) = input.map(Json::read) else {
+        return Err("a question is answered by the answers in the updated input".to_owned());
+    };
+    let keyed = answers.into_iter().map(|(words, answer)| {
+        match questions.iter().find(|(asked, key)| *asked == words || *key == words) {
+            Some((_, key)) => Ok((key.clone(), answer)),
+            None => Err(format!("there is no question `{words}`")),
+        }
+    });
+    keyed.collect()
+}
+
+/// Clients of Claude give back the input that they allow; to an agent that takes no change it would be
+/// one.
+pub(crate) fn is_same(one: &Json<'_>, other: &Json<'_>) -> bool {
+    match (one.read::<Value>(), other.read::<Value>()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}

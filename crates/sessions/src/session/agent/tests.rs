@@ -1,0 +1,60 @@
+//! A process that has ended is read to its end, when there is room.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use agentwire_dialects::driver;
+
+use super::*;
+
+async fn start(script: &str, directory: &std::path::Path) -> Running {
+    let config = SessionConfig::default();
+    let mut launch = Launch::new("/bin/sh", &config);
+    launch.words(&["-c", script]);
+    launch.working_directory = Some(directory.display().to_string());
+    launch.stdin = Stdin::Empty;
+    let plan = Plan {
+        agent: AgentType::Claude,
+        dialect: driver(AgentType::Claude, None).unwrap(),
+        command: AgentCommand::default(),
+        contain: Arc::new(Contain::probe(None).await),
+        settings: Arc::default(),
+        offers: BTreeMap::new(),
+        room: Arc::new(Semaphore::new(1)),
+    };
+    plan.start(launch).await.unwrap()
+}
+
+/// Whatever there is to read waits until it may be read.
+#[tokio::test]
+async fn a_process_that_is_gone_is_read_when_there_is_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut process = start("echo out; echo err >&2", directory.path()).await;
+    while !process.is_gone {
+        match process.next(false).await {
+            Happening::Exited(exit) => process.exited(exit),
+            Happening::Gone => process.gone(),
+            other => panic!("nothing may be read: {other:?}"),
+        }
+    }
+    {
+        let mut next = pin!(process.next(false));
+        let waits = poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_pending()));
+        assert!(waits.await);
+    }
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    while !process.is_over() {
+        let happening = process.next(true).await;
+        SCRATCH.with_borrow(|buffer| match happening {
+            Happening::Stdout(count) => {
+                out.extend_from_slice(&buffer[..count]);
+                process.heard(count);
+            }
+            Happening::Stderr(0) => process.close_stderr(),
+            Happening::Stderr(count) => err.extend_from_slice(&buffer[..count]),
+            other => panic!("it is gone: {other:?}"),
+        });
+    }
+    assert_eq!((out, err), (b"out\n".to_vec(), b"err\n".to_vec()));
+}

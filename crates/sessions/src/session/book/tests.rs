@@ -1,0 +1,125 @@
+//! What is to come, and what is waited for.
+
+use agentwire_protocol::event::{TurnFailed, TurnFailure, TurnStarted, input_digest};
+use serde_json::json;
+
+use super::*;
+
+fn book(folds_prompts: bool) -> Book {
+    let record = json!({
+        "summary": {
+            "id": "s", "agentType": "claude", "state": "idle", "createdAt": "", "updatedAt": "",
+            "lastSeq": 0, "turns": 0, "openRequests": 0,
+            "usage": { "inputTokens": 0, "outputTokens": 0, "totalTokens": 0 },
+        },
+        "owner": null, "config": {}, "open": {},
+    });
+    Book::new(serde_json::from_value(record).unwrap(), folds_prompts)
+}
+
+fn note<'k>(book: &mut Book, kind: impl Into<EventKind<'k>>) {
+    let mut draft = Draft { agent: Agent::main(), kind: kind.into(), native: None };
+    book.note(&mut draft, 1);
+}
+
+fn begun(ids: &[&str]) -> TurnStarted<'static> {
+    TurnStarted {
+        turn_number: 1,
+        prompt: None,
+        message_ids: ids.iter().map(|id| Text::from((*id).to_owned())).collect(),
+        origin: TurnOrigin::Prompt,
+    }
+}
+
+fn failed() -> TurnFailed<'static> {
+    TurnFailed {
+        turn_number: 1,
+        error: Text::from("x"),
+        reason: TurnFailure::Error,
+        error_type: None,
+        usage: None,
+        duration_ms: None,
+        cost_usd: None,
+        models: Vec::new(),
+        denials: None,
+    }
+}
+
+fn fate(id: &str, state: &'static str) -> StatusChanged<'static> {
+    let details = Json::of(&json!({ "messageId": id }));
+    StatusChanged::new(Status::Queue).message(Text::from(state)).details(details)
+}
+
+fn request(kind: RequestKind, input: &serde_json::Value) -> RequestRaised<'static> {
+    let input = Json::of(input);
+    RequestRaised {
+        request_id: Text::from("r"),
+        kind,
+        input_digest: input_digest(Some(&input)),
+        tool_name: None,
+        input: Some(input),
+        tool_use_id: None,
+        questions: Vec::new(),
+        suggestions: None,
+        options: Vec::new(),
+        title: None,
+        message: None,
+        name: None,
+        callback_id: None,
+        schema: None,
+        blocked_path: None,
+    }
+}
+
+/// Work is to come until each prompt has had its turn or its end.
+#[test]
+fn a_prompt_is_waited_for_by_its_id() {
+    let mut book = book(true);
+    ["a", "b", "c", "d"].iter().for_each(|id| book.promise(id));
+    note(&mut book, fate("a", "started"));
+    note(&mut book, begun(&["a"]));
+    let details = Json::of(&json!({ "messageId": "b" }));
+    note(&mut book, StatusChanged::new(Status::Prompted).details(details));
+    note(&mut book, failed());
+    assert_eq!(book.waiting().collect::<Vec<_>>(), ["c", "d"]);
+    note(&mut book, fate("c", "cancelled"));
+    assert!(book.is_busy());
+    note(&mut book, fate("d", "completed"));
+    assert!(!book.is_busy());
+}
+
+/// An old version folds prompts into one turn without a word.
+#[test]
+fn who_tells_no_fates_has_none_left_after_a_turn() {
+    let mut folding = book(true);
+    ["a", "b"].iter().for_each(|id| folding.promise(id));
+    note(&mut folding, begun(&["a"]));
+    note(&mut folding, failed());
+    assert!(!folding.is_busy());
+    let mut other = book(false);
+    ["a", "b"].iter().for_each(|id| other.promise(id));
+    note(&mut other, begun(&[]));
+    note(&mut other, failed());
+    assert_eq!(other.waiting().collect::<Vec<_>>(), ["b"]);
+}
+
+/// Who waits for an answer is silent with good reason.
+#[test]
+fn an_agent_that_waits_does_not_stall() {
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call" });
+    let notice = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    for (kind, input, may_stall) in [
+        (RequestKind::Permission, json!({}), false),
+        (RequestKind::Question, json!({}), false),
+        (RequestKind::Hook, json!({}), false),
+        (RequestKind::Mcp, call, false),
+        (RequestKind::Mcp, notice, true),
+        (RequestKind::Other, json!({}), true),
+    ] {
+        let mut book = book(true);
+        note(&mut book, begun(&[]));
+        assert!(book.may_stall());
+        note(&mut book, request(kind, &input));
+        assert_eq!(book.may_stall(), may_stall, "{kind:?}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Who calls, and how each gets one answer.
+
+use std::collections::BTreeSet;
+
+use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::actor::Actor;
+use super::commit::storage;
+use super::core::Effect;
+use super::{Answered, Message};
+
+/// A caller who waits for the agent's answer.
+pub(super) struct Waiting {
+    pub(super) reply: oneshot::Sender<Answered>,
+    pub(super) deadline: Instant,
+}
+
+impl Actor {
+    pub(super) fn take(&mut self, message: Message) {
+        if self.is_over {
+            let _ = message.reply.send(self.answered(Err(over())));
+            return;
+        }
+        let call = Call(self.next_call);
+        self.next_call += 1;
+        let deadline = Instant::now() + self.plan.settings.timing.call;
+        self.calls.insert(call.0, Waiting { reply: message.reply, deadline });
+        self.core.journal.tick();
+        // With no room to write, only what makes an agent stop is taken.
+        let stuck = self.log.stuck();
+        if let Some(error) = stuck.as_ref().filter(|_| !is_brake(&message.command)) {
+            return self.reply(call, Err(storage(error)));
+        }
+        let before = self.core.effects.len();
+        let ends_turn = matches!(message.command, Command::Interrupt { .. } | Command::Stop);
+        if let Err(error) = self.command(call, message.command) {
+            self.core.effects.push(Effect::Reply(call, Err(error)));
+        }
+        if stuck.is_some() {
+            let brakes = self.core.effects.split_off(before);
+            if ends_turn {
+                self.take_back();
+            }
+            brakes.into_iter().for_each(|effect| self.act(effect));
+        }
+    }
+
+    pub(super) fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
+        if let Some(waiting) = self.calls.remove(&call.0) {
+            let _ = waiting.reply.send(self.answered(result));
+        }
+    }
+
+    pub(super) fn answered(&self, reply: Result<Json<'static>, GatewayError>) -> Answered {
+        Answered { reply, last_seq: self.summary.borrow().last_seq }
+    }
+
+    pub(super) fn fail_calls(
+        &mut self,
+        which: impl Fn(&Waiting) -> bool,
+        code: ErrorCode,
+        message: &str,
+    ) {
+        // A call whose reply waits for the store has its answer.
+        let queued = self.core.effects.iter();
+        let queued = queued.chain(self.in_flight.iter().flat_map(|flight| &flight.effects));
+        let answered: BTreeSet<u64> = queued
+            .filter_map(|effect| match effect {
+                Effect::Reply(call, _) => Some(call.0),
+                Effect::Write(_)
+                | Effect::CloseStdin
+                | Effect::Signal(_)
+                | Effect::Relay(..)
+                | Effect::Start => None,
+            })
+            .collect();
+        let over: Vec<u64> = self
+            .calls
+            .iter()
+            .filter(|(call, waiting)| !answered.contains(call) && which(waiting))
+            .map(|(call, _)| *call)
+            .collect();
+        for call in over {
+            self.reply(Call(call), Err(GatewayError::new(code, message)));
+        }
+    }
+}
+
+/// What makes an agent stop is taken at any time.
+fn is_brake(command: &Command) -> bool {
+    match command {
+        Command::Interrupt { .. } | Command::Stop | Command::Finish => true,
+        Command::Settle(settlement) => {
+            settlement.behavior == Some(agentwire_protocol::command::Behavior::Deny)
+        }
+        Command::Start(_)
+        | Command::Attach { .. }
+        | Command::Prompt(_)
+        | Command::Configure(_)
+        | Command::Query { .. }
+        | Command::Rewind { .. } => false,
+    }
+}
+
+pub(super) fn over() -> GatewayError {
+    GatewayError::new(ErrorCode::Conflict, "the session is over; it can be resumed")
+}

@@ -1,0 +1,164 @@
+//! From what a session says to the log, and from there to what follows.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use agentwire_dialects::tape::Signal;
+use agentwire_protocol::{ErrorCode, GatewayError, SessionState, SessionSummary};
+
+use super::actor::Actor;
+use super::core::Effect;
+use crate::log::Committed;
+use crate::process::TreeSignal;
+use crate::store::{Append, StoreError};
+
+/// A line that is longer needs leave: how many sessions hold such lines at once is bounded.
+pub(super) const LARGE_LINE: usize = 1 << 20;
+
+/// What is being made durable, and what follows then.
+pub(super) struct InFlight {
+    committed: Pin<Box<Committed>>,
+    pub(super) effects: Vec<Effect>,
+    summary: SessionSummary,
+    keys: usize,
+}
+
+impl Actor {
+    /// Hands to the log what has gathered, unless it is still at the last.
+    pub(super) fn submit(&mut self) {
+        if self.in_flight.is_some() {
+            return;
+        }
+        if !self.core.has_news() && self.keys.is_empty() {
+            let effects = std::mem::take(&mut self.core.effects);
+            effects.into_iter().for_each(|effect| self.act(effect));
+            return;
+        }
+        let batch = self.core.journal.take();
+        let record = &mut self.core.book.record;
+        record.summary.last_seq = self.core.journal.last();
+        record.summary.updated_at = self.core.journal.timestamp().to_owned();
+        let summary = record.summary.clone();
+        let append = Append { batch, record: record.clone(), keys: std::mem::take(&mut self.keys) };
+        let keys = append.keys.len();
+        self.core.book.changed = false;
+        self.in_flight = Some(InFlight {
+            committed: Box::pin(self.writer.submit(append)),
+            effects: std::mem::take(&mut self.core.effects),
+            summary,
+            keys,
+        });
+    }
+
+    /// How many keys are not known to be durable yet, beside those that gather.
+    pub(super) fn keys_in_flight(&self) -> usize {
+        self.in_flight.as_ref().map_or(0, |in_flight| in_flight.keys)
+    }
+
+    /// Makes the session's beginning durable. If there is no room, whoever starts the session hears of
+    /// it at once; then nothing may start later, when there is room again.
+    pub(super) async fn first_flush(&mut self) -> Result<(), GatewayError> {
+        self.submit();
+        loop {
+            tokio::select! {
+                result = committed(&mut self.in_flight) => {
+                    let told = result.as_ref().map_err(storage).copied();
+                    self.committed(result);
+                    return told;
+                }
+                () = tokio::time::sleep(Duration::from_millis(50)) => {
+                    if let Some(error) = self.log.stuck() {
+                        return Err(storage(&error));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn committed(&mut self, result: Result<(), StoreError>) {
+        let Some(in_flight) = self.in_flight.take() else { return };
+        match result {
+            Ok(()) => {
+                self.summary.send_replace(in_flight.summary);
+                if self.tape.held() <= LARGE_LINE {
+                    self.large = None;
+                }
+                in_flight.effects.into_iter().for_each(|effect| self.act(effect));
+            }
+            // The log is no longer ours, or cannot be written at all: nothing may go on unseen.
+            Err(error) => {
+                let session = self.core.book.record.summary.id.as_str();
+                tracing::error!(session, %error, "session lost: its log cannot be written");
+                self.is_over = true;
+                self.is_lost = true;
+                self.process = None;
+                self.prompts.clear();
+                self.wants_process = false;
+                let error = storage(&error);
+                let gathered = std::mem::take(&mut self.core.effects);
+                for effect in in_flight.effects.into_iter().chain(gathered) {
+                    if let Effect::Reply(call, _) = effect {
+                        self.reply(call, Err(error.clone()));
+                    }
+                }
+                self.fail_calls(|_| true, error.code, &error.message);
+                // What cannot be kept must not be tried again.
+                let _ = self.core.journal.take();
+                self.core.book.changed = false;
+                self.core.raised.clear();
+                self.keys.clear();
+                self.summary.send_modify(|summary| summary.state = SessionState::Ended);
+            }
+        }
+    }
+
+    pub(super) fn act(&mut self, effect: Effect) {
+        match (effect, &mut self.process) {
+            (Effect::Reply(call, result), _) => self.reply(call, result),
+            (Effect::Write(line), Some(process)) => process.send(&line),
+            (Effect::CloseStdin, Some(process)) => process.close_stdin(),
+            (Effect::Signal(Signal::Interrupt), Some(_)) => self.signal(TreeSignal::Interrupt),
+            (Effect::Signal(Signal::Terminate), Some(_)) => self.signal(TreeSignal::Terminate),
+            (Effect::Relay(connection, message), _) => {
+                if let Some(bridge) = &mut self.bridge {
+                    bridge.send(connection, &message);
+                }
+            }
+            (Effect::Start, _) => self.wants_process = true,
+            (Effect::Write(_) | Effect::CloseStdin | Effect::Signal(_), None) => {}
+        }
+    }
+
+    /// What was to be said to the agent before it was told to stop is not said after it.
+    pub(super) fn take_back(&mut self) {
+        let stays = |effect: &Effect| !matches!(effect, Effect::Write(_) | Effect::Start);
+        self.core.effects.retain(stays);
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.effects.retain(stays);
+        }
+    }
+}
+
+/// A store's error, for clients.
+pub(crate) fn storage(error: &StoreError) -> GatewayError {
+    match error {
+        StoreError::Full(text) => GatewayError::new(
+            ErrorCode::StorageFull,
+            format!("no room to keep events: {text}; free some space, it goes on by itself"),
+        ),
+        StoreError::Busy(text) => {
+            GatewayError::new(ErrorCode::Overloaded, format!("the store is busy: {text}"))
+        }
+        StoreError::Conflict(text) => GatewayError::new(ErrorCode::Conflict, text.clone()),
+        StoreError::Failed(text) => {
+            GatewayError::new(ErrorCode::Internal, format!("failed to keep events: {text}"))
+        }
+    }
+}
+
+pub(super) async fn committed(in_flight: &mut Option<InFlight>) -> Result<(), StoreError> {
+    match in_flight {
+        Some(in_flight) => in_flight.committed.as_mut().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,159 @@
+//! The life of the agent's processes: started, heard, over.
+
+use agentwire_dialects::agent::Exit;
+use agentwire_dialects::tape::Sink as _;
+use agentwire_protocol::event::{ErrorEvent, SessionEndReason};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, Text};
+
+use super::actor::Actor;
+use super::agent::{Happening, Origin, Running, SCRATCH};
+use super::core::{Effect, ended};
+use super::stderr;
+use crate::process::TreeSignal;
+
+impl Actor {
+    /// Starts the agent. A process that serves one turn waits for its prompt.
+    pub(super) async fn open(&mut self) -> Result<(), GatewayError> {
+        if self.plan.dialect.capabilities().process_per_turn {
+            let launch = self.plan.launch(&self.config, &self.origin, None, Some(""))?;
+            self.plan.program(&launch)?;
+            self.core.book.ready();
+            return Ok(());
+        }
+        self.start_process(None).await
+    }
+
+    pub(super) async fn start_process(&mut self, prompt: Option<&str>) -> Result<(), GatewayError> {
+        let session = self.core.book.record.summary.id.as_str().to_owned();
+        let launch = self.plan.launch(&self.config, &self.origin, Some(&session), prompt)?;
+        let process = self.plan.start(launch).await?;
+        tracing::debug!(session, pid = process.control.pid(), "agent process started");
+        self.process = Some(process);
+        self.core.book.ask_for(self.origin.wanted());
+        self.tape.start(&mut self.core);
+        Ok(())
+    }
+
+    /// Where one process serves one turn: starts the next, if a prompt waits.
+    pub(super) async fn next_process(&mut self) {
+        while self.process.is_none() && self.ending.is_none() {
+            let Some(prompt) = self.prompts.pop_front() else { return };
+            if let Err(error) = self.start_process(Some(&prompt)).await {
+                self.core.error(error.code.as_str(), error.message);
+                self.tape.end(Exit::Unknown, &mut self.core);
+                self.core.book.process_ended();
+                self.core.book.ready();
+            }
+        }
+    }
+
+    pub(super) async fn happened(&mut self, happening: Happening) {
+        let Some(process) = &mut self.process else { return };
+        self.core.journal.tick();
+        match happening {
+            Happening::Writable => process.flush(),
+            Happening::Stdout(count) => {
+                process.heard(count);
+                self.core.book.silent(false);
+                SCRATCH.with_borrow(|buffer| {
+                    self.tape.feed(buffer.get(..count).unwrap_or_default(), &mut self.core);
+                });
+            }
+            Happening::Stderr(count) => {
+                let dialect = self.plan.dialect.name();
+                let core = &mut self.core;
+                let each = &mut |line: &[u8], unterminated: bool| {
+                    core.event(stderr::draft(dialect, line, unterminated));
+                };
+                if count == 0 {
+                    process.close_stderr();
+                    process.said.end(each);
+                } else {
+                    SCRATCH.with_borrow(|buffer| {
+                        process.said.feed(buffer.get(..count).unwrap_or_default(), each);
+                    });
+                }
+            }
+            Happening::Exited(exit) => process.exited(exit),
+            Happening::Gone => process.gone(),
+        }
+        self.verify_resume();
+        if self.process.as_ref().is_some_and(Running::is_over) {
+            self.process_over().await;
+        }
+        self.calm();
+    }
+
+    /// The process has ended and all it said is read.
+    pub(super) async fn process_over(&mut self) {
+        let Some(process) = self.process.take() else { return };
+        let exit = process.exit.unwrap_or(Exit::Unknown);
+        let session = self.core.book.record.summary.id.as_str();
+        tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
+        let per_turn = self.plan.dialect.capabilities().process_per_turn;
+        // A process that serves one turn ends with it, as it should; hooks still wait for nothing else.
+        if !per_turn {
+            self.core.end_turn();
+        }
+        let was_busy = self.core.book.is_busy();
+        let lost = process.said.lost();
+        if lost > 0 {
+            let details = Some(Json::of(&serde_json::json!({ "bytes": lost })));
+            let code = Some(Text::fixed("stderrCut"));
+            let message = format!("{lost} further bytes of stderr were not kept");
+            self.core.emit(ErrorEvent { code, details, ..ErrorEvent::new(message) });
+        }
+        self.tape.end(exit, &mut self.core);
+        self.core.book.process_ended();
+        self.core.changes.retain(|change| change.is_taken);
+        self.escalation = None;
+        self.limit_is_moot("the agent ended");
+        // What the agent was last told, it will not answer.
+        self.fail_calls(|_| true, ErrorCode::AgentFailed, "the agent ended");
+        if let Some((reason, error)) = self.ending.take() {
+            return self.end(reason, error);
+        }
+        if per_turn {
+            self.core.book.ready();
+            // Until the agent has told its own id, the next process begins as this one did.
+            if let Some(id) = self.core.book.record.summary.native_session_id.clone() {
+                self.origin = Origin { resume: Some(id), fork: false };
+            }
+            if !self.prompts.is_empty() {
+                self.core.effects.push(Effect::Start);
+            }
+            return;
+        }
+        let words = process.said.last_words();
+        let with_words = |text: String| match &words {
+            Some(words) => format!("{text}: {words}"),
+            None => text,
+        };
+        match exit {
+            Exit::Code(0) if !was_busy => self.end(SessionEndReason::Completed, None),
+            _ => {
+                let error = with_words(ended(exit));
+                self.core.error("agentFailed", error.clone());
+                self.end(SessionEndReason::Failed, Some(error));
+            }
+        }
+    }
+
+    /// A resumed session is the one that was asked for, or it ends.
+    pub(super) fn verify_resume(&mut self) {
+        if self.has_refused {
+            return;
+        }
+        let Some(message) = self.core.book.refusal().map(str::to_owned) else { return };
+        self.has_refused = true;
+        self.core.error("resumeFailed", message.clone());
+        self.ending = Some((SessionEndReason::Failed, Some(message)));
+        self.signal(TreeSignal::Kill);
+    }
+
+    pub(super) fn signal(&self, signal: TreeSignal) {
+        if let Some(process) = &self.process {
+            process.control.signal(signal);
+        }
+    }
+}
