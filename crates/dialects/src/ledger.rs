@@ -308,15 +308,5 @@ pub(crate) fn completed_turn<'a>(usage: TokenUsage) -> TurnCompleted<'a> {
 
 /// A failed turn of which only this is known; the ledger numbers it.
 pub(crate) fn failed_turn(reason: TurnFailure, error: Text<'_>) -> TurnFailed<'_> {
-    TurnFailed {
-        turn_number: 0,
-        error,
-        reason,
-        error_type: None,
-        usage: None,
-        duration_ms: None,
-        cost_usd: None,
-        models: Vec::new(),
-        denials: None,
-    }
+    TurnFailed::new(0, reason, error)
 }

@@ -119,21 +119,9 @@ fn started(state: SessionState) -> Reply {
 fn request(kind: RequestKind, id: &'static str, input: Option<Value>) -> RequestRaised<'static> {
     let input = input.map(|input| Json::of(&input));
     RequestRaised {
-        request_id: Text::from(id),
-        kind,
-        input_digest: input_digest(input.as_ref()),
         tool_name: Some(Text::from("Bash")),
-        input,
         tool_use_id: Some(Text::from("toolu_1")),
-        questions: Vec::new(),
-        suggestions: None,
-        options: Vec::new(),
-        title: None,
-        message: None,
-        name: None,
-        callback_id: None,
-        schema: None,
-        blocked_path: None,
+        ..RequestRaised::new(id, kind, input)
     }
 }
 

@@ -77,17 +77,7 @@ fn closing(record: Record, reason: &str) -> Append {
         core.emit_as(agent(by), finished);
     }
     if let Some(turn_number) = open.turn {
-        core.emit(TurnFailed {
-            turn_number,
-            error: Text::from(reason),
-            reason: TurnFailure::Died,
-            error_type: None,
-            usage: None,
-            duration_ms: None,
-            cost_usd: None,
-            models: Vec::new(),
-            denials: None,
-        });
+        core.emit(TurnFailed::new(turn_number, TurnFailure::Died, reason));
     }
     core.emit(SessionEnded {
         reason: SessionEndReason::Failed,

@@ -118,6 +118,23 @@ pub struct TurnFailed<'a> {
     pub denials: Option<Json<'a>>,
 }
 
+impl<'a> TurnFailed<'a> {
+    /// A turn that failed for that reason, of which no more is known.
+    pub fn new(turn_number: u64, reason: TurnFailure, error: impl Into<Text<'a>>) -> Self {
+        Self {
+            turn_number,
+            error: error.into(),
+            reason,
+            error_type: None,
+            usage: None,
+            duration_ms: None,
+            cost_usd: None,
+            models: Vec::new(),
+            denials: None,
+        }
+    }
+}
+
 /// Of which kind a failure was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

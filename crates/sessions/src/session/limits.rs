@@ -240,17 +240,7 @@ impl Actor {
             message_ids: prompt.message_id.into_iter().map(Text::from).collect(),
             origin: TurnOrigin::Agent,
         });
-        self.core.emit(TurnFailed {
-            turn_number,
-            error: Text::from(error),
-            reason,
-            error_type: None,
-            usage: None,
-            duration_ms: None,
-            cost_usd: None,
-            models: Vec::new(),
-            denials: None,
-        });
+        self.core.emit(TurnFailed::new(turn_number, reason, error));
         self.core.book.own_turn_over();
     }
 }

@@ -1,6 +1,6 @@
 //! What is to come, and what is waited for.
 
-use agentwire_protocol::event::{TurnFailed, TurnFailure, TurnStarted, input_digest};
+use agentwire_protocol::event::{TurnFailed, TurnFailure, TurnStarted};
 use serde_json::json;
 
 use super::*;
@@ -32,17 +32,7 @@ fn begun(ids: &[&str]) -> TurnStarted<'static> {
 }
 
 fn failed() -> TurnFailed<'static> {
-    TurnFailed {
-        turn_number: 1,
-        error: Text::from("x"),
-        reason: TurnFailure::Error,
-        error_type: None,
-        usage: None,
-        duration_ms: None,
-        cost_usd: None,
-        models: Vec::new(),
-        denials: None,
-    }
+    TurnFailed::new(1, TurnFailure::Error, "x")
 }
 
 fn fate(id: &str, state: &'static str) -> StatusChanged<'static> {
@@ -51,24 +41,7 @@ fn fate(id: &str, state: &'static str) -> StatusChanged<'static> {
 }
 
 fn request(kind: RequestKind, input: &serde_json::Value) -> RequestRaised<'static> {
-    let input = Json::of(input);
-    RequestRaised {
-        request_id: Text::from("r"),
-        kind,
-        input_digest: input_digest(Some(&input)),
-        tool_name: None,
-        input: Some(input),
-        tool_use_id: None,
-        questions: Vec::new(),
-        suggestions: None,
-        options: Vec::new(),
-        title: None,
-        message: None,
-        name: None,
-        callback_id: None,
-        schema: None,
-        blocked_path: None,
-    }
+    RequestRaised::new("r", kind, Some(Json::of(input)))
 }
 
 /// Work is to come until each prompt has had its turn or its end.
