@@ -9,7 +9,7 @@ use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
 use agentwire_protocol::command::{Behavior, Remember};
 use agentwire_protocol::event::{
     Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised, RequestSettled,
-    SettledBy, TurnCompleted, TurnStarted, input_digest,
+    SettledBy, TurnCompleted, TurnStarted,
 };
 use agentwire_protocol::{
     AgentType, Call, Command, Configure, ErrorCode, Event, EventKind, GatewayError, Json, Lines,
