@@ -1,6 +1,8 @@
 //! The words of the command line, and what they teach.
 
+mod client;
 mod run;
+mod server;
 mod verbs;
 
 use std::ffi::OsString;
@@ -9,9 +11,15 @@ use std::path::PathBuf;
 use agentwire_protocol::Profile;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
+pub(crate) use self::client::{At, Interrupt, Permit, PermitVerb, Send, Stop};
+use self::client::{INTERRUPT_HELP, PERMIT_HELP, SEND_HELP, STOP_HELP};
 use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
 pub(crate) use self::run::{Attach, Format, Logs, Run};
+pub(crate) use self::server::{Auth, Serve, Token, TokenVerb};
+use self::server::{SERVE_HELP, TOKEN_HELP};
 use self::verbs::{
     AGENTS_HELP, DOCTOR_HELP, EXPORT_HELP, LS_HELP, PRUNE_HELP, SHOW_HELP, WAIT_HELP,
 };
@@ -53,28 +61,57 @@ pub(crate) struct Global {
     )]
     pub(crate) config: Option<PathBuf>,
 
-    /// How much to tell on stderr of what goes on
+    /// How much to tell on stderr of what goes on [default: warn]
     #[arg(
         long,
         global = true,
         value_enum,
         value_name = "LEVEL",
         env = "AGENTWIRE_LOG",
-        hide_env_values = true,
-        default_value_t
+        hide_env_values = true
     )]
-    pub(crate) log_level: LogLevel,
+    pub(crate) log_level: Option<LogLevel>,
+
+    /// How to tell it: lines for people, or a JSON object a line [default: text]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        env = "AGENTWIRE_LOG_FORMAT",
+        hide_env_values = true
+    )]
+    pub(crate) log_format: Option<LogFormat>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+/// How much is told on stderr.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum LogLevel {
+    /// Nothing
     Off,
+    /// What failed
     Error,
+    /// What may fail
     #[default]
     Warn,
+    /// What begins and ends
     Info,
+    /// Every request
     Debug,
+    /// All there is
     Trace,
+}
+
+/// How it is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// A JSON object a line
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -86,13 +123,16 @@ pub(crate) enum Verb {
     /// permission is denied, and said so.
     #[command(after_long_help = RUN_HELP)]
     Run(Box<Run>),
-    /// Watch a session: all it did, then what it does
+    /// Come to a session: all it did, then what it does, and answer what it asks
+    ///
+    /// The same view as `run`. A session that a server runs is answered from here; leaving it does not
+    /// interrupt it.
     #[command(after_long_help = ATTACH_HELP)]
     Attach(Attach),
     /// Print a session's log
     #[command(after_long_help = LOGS_HELP)]
     Logs(Logs),
-    /// Turn an agent's recorded output into unified events, or into Claude's messages
+    /// Turn an agent's recorded output into unified events, or into what another client would read
     ///
     /// Reads what an agent wrote on stdout, one JSON object a line, and writes unified events, one a
     /// line. Any bytes are taken: a line that is not understood becomes an event of type `other`, and
@@ -119,6 +159,20 @@ pub(crate) enum Verb {
     /// Wait until sessions are idle, are over or ask something
     #[command(after_long_help = WAIT_HELP)]
     Wait(Wait),
+    /// Give a session a prompt
+    ///
+    /// A session that is over goes on with it.
+    #[command(after_long_help = SEND_HELP)]
+    Send(Send),
+    /// Stop the turns of sessions; the sessions stay
+    #[command(after_long_help = INTERRUPT_HELP)]
+    Interrupt(Interrupt),
+    /// End sessions
+    #[command(after_long_help = STOP_HELP)]
+    Stop(Stop),
+    /// See and answer what agents ask
+    #[command(after_long_help = PERMIT_HELP)]
+    Permit(Permit),
     /// Forget old sessions
     #[command(after_long_help = PRUNE_HELP)]
     Prune(Prune),
@@ -128,6 +182,15 @@ pub(crate) enum Verb {
     /// Check the set-up, and say how to mend what is wrong
     #[command(after_long_help = DOCTOR_HELP)]
     Doctor(Doctor),
+    /// Serve sessions over HTTP and WebSockets, to any number of clients
+    ///
+    /// Listens on this machine alone, asks every client for a token, and tells on stderr where it is
+    /// and where the token stands.
+    #[command(after_long_help = SERVE_HELP)]
+    Serve(Serve),
+    /// Show, make and revoke the tokens that clients come with
+    #[command(after_long_help = TOKEN_HELP)]
+    Token(Token),
     /// Be the `claude` program for those who drive it, with any agent behind
     ///
     /// Takes claude's own flags (`agentwire claude --help` lists them) and speaks its stream-json, so
@@ -236,6 +299,10 @@ pub(crate) enum To {
     Unified,
     /// Messages as Claude Code prints them: Claude's own pass as they are
     Claude,
+    /// Messages as insights pages read them
+    Insights,
+    /// Events as the board lists them
+    Board,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -313,6 +380,8 @@ pub(crate) enum SchemaOf {
     Event,
     /// The request that starts a session
     Request,
+    /// The server, in OpenAPI 3.1
+    Openapi,
     /// The settings in config.toml
     Config,
 }

@@ -2,32 +2,32 @@
 //! become commands.
 
 mod asking;
+mod ending;
+mod part;
 mod signals;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::time::Duration;
 
+use agentwire_client::Commands;
 use agentwire_protocol::event::{SessionEndReason, TurnFailure};
-use agentwire_protocol::{
-    Command, ErrorCode, Event, EventKind, GatewayError, Json, MAIN_AGENT, SessionState,
-};
+use agentwire_protocol::{Command, Event, EventKind, GatewayError, Json, MAIN_AGENT};
 use agentwire_sessions::SessionHandle;
-use agentwire_sessions::log::Cursor;
 use agentwire_sessions::store::Batch;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use self::asking::Open;
+use self::part::Part;
 use self::signals::Caught;
 pub(crate) use self::signals::Signals;
 use crate::commands::logs::read;
 use crate::failure::Failure;
-use crate::print;
 use crate::screen::Screen;
+use crate::shown;
+use crate::source::{Events, Seen};
 use crate::terminal::{Terminal, Typed};
 use crate::view::ask::{Ask, Reading};
-use crate::view::page::Ink;
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
@@ -35,22 +35,18 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long an agent may take to begin a turn of its own after a subagent in the background is done.
 const AFTERTHOUGHT: Duration = Duration::from_secs(2);
 
-/// How long whoever does not want to wait waits for the last words to be read.
-const HASTE: Duration = Duration::from_millis(200);
-
 /// How many commands may be under way; more are never needed.
 const COMMANDS: usize = 16;
 
 /// One session on one screen.
 pub(crate) struct Drive {
-    cursor: Cursor,
+    events: Events,
     /// Up to this event all is history: what it asks was perhaps answered long ago.
     present: u64,
     shown: u64,
     screen: Screen,
     signals: Signals,
-    /// What can be commanded; without it a session is only watched.
-    session: Option<SessionHandle>,
+    part: Part,
     terminal: Option<Terminal>,
     open: Vec<Open>,
     asking: Option<Ask>,
@@ -67,6 +63,8 @@ pub(crate) struct Drive {
     /// Something was denied because nobody could be asked.
     denied: bool,
     is_unread: bool,
+    /// Nobody watches any more.
+    is_left: bool,
 }
 
 /// How it came out.
@@ -93,15 +91,15 @@ struct Reply {
 
 impl Drive {
     /// Watches a session; its event `present` is the last that there is.
-    pub(crate) fn new(cursor: Cursor, present: u64, screen: Screen, signals: Signals) -> Self {
+    pub(crate) fn new(events: Events, present: u64, screen: Screen, signals: Signals) -> Self {
         let (reply, replies) = mpsc::channel(COMMANDS);
         Self {
-            cursor,
+            events,
             present,
             shown: 0,
             screen,
             signals,
-            session: None,
+            part: Part::Watch,
             terminal: None,
             open: Vec::new(),
             asking: None,
@@ -116,13 +114,32 @@ impl Drive {
             stop_at: None,
             denied: false,
             is_unread: false,
+            is_left: false,
         }
     }
 
     /// Runs it too, to the end of its turn.
-    pub(crate) fn of(mut self, session: SessionHandle, terminal: Option<Terminal>) -> Self {
-        self.session = Some(session);
+    pub(crate) fn running(mut self, session: SessionHandle, terminal: Option<Terminal>) -> Self {
+        self.part = Part::Run(session);
         self.terminal = terminal;
+        self
+    }
+
+    /// Answers what it asks, if there is a terminal to ask at; whoever is there may leave.
+    pub(crate) fn answering(
+        mut self,
+        session: agentwire_client::Session,
+        commands: Commands,
+        terminal: Option<Terminal>,
+    ) -> Self {
+        self.part = Part::answer(session, commands);
+        self.terminal = terminal;
+        self
+    }
+
+    /// Only to the end of the turn that works on that prompt.
+    pub(crate) fn for_turn_of(mut self, message: Option<String>) -> Self {
+        self.part.for_turn_of(message);
         self
     }
 
@@ -138,7 +155,7 @@ impl Drive {
     async fn show(&mut self) -> Result<bool, Failure> {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+        while !self.is_left {
             let waits = self.waits_for_keys();
             tokio::select! {
                 biased;
@@ -146,39 +163,62 @@ impl Drive {
                 Some(reply) = self.replies.recv() => self.replied(reply),
                 handed = self.screen.hand_over() => if handed.is_err() { self.unread() },
                 typed = typed(&mut self.terminal), if waits => self.typed(&typed),
-                batch = self.cursor.next(), if self.screen.is_idle() && !self.is_typing() => {
-                    match batch {
-                        Ok(Some(batch)) => self.batch(&batch).await?,
-                        Ok(None) => return Ok(false),
-                        Err(error) => {
-                            let message = format!("failed to read the log: {error}");
-                            return Err(GatewayError::new(ErrorCode::Internal, message).into());
-                        }
+                seen = self.events.next(), if self.screen.is_idle() && !self.is_typing() => {
+                    match seen? {
+                        Some(seen) => if self.see(seen).await? { return Ok(false) },
+                        None => return Ok(false),
                     }
                 }
                 () = until(self.stop_at) => self.stop(),
-                _ = ticks.tick(), if self.asking.is_none() && self.is_busy() => {
-                    self.screen.spin(self.hint());
-                }
+                _ = ticks.tick(), if self.asking.is_none() => self.tick(),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Shows what came, and says whether that was all that is wanted.
+    async fn see(&mut self, seen: Seen) -> Result<bool, Failure> {
+        match seen {
+            Seen::Events(batch) => self.batch(&batch).await,
+            Seen::Lost(why) => {
+                self.screen.remark(&format!("{why}; it is tried again"));
+                Ok(false)
+            }
+            Seen::Back => {
+                self.screen.remark("the server is there again");
+                Ok(false)
             }
         }
     }
 
-    async fn batch(&mut self, batch: &Batch) -> Result<(), Failure> {
+    async fn batch(&mut self, batch: &Batch) -> Result<bool, Failure> {
         for (seq, line) in batch.events() {
             let event = read(line)?;
             self.note(&event);
             self.screen.event(line, event)?;
             self.shown = seq;
+            if self.part.has_reached_goal() {
+                return Ok(true);
+            }
         }
         self.ask_next();
-        if self.session.is_some() && !self.is_stopping {
-            self.look_for_the_end().await;
+        match &self.part {
+            Part::Watch => Ok(false),
+            Part::Run(_) => {
+                if !self.is_stopping {
+                    self.look_for_the_end().await;
+                }
+                Ok(false)
+            }
+            Part::Answer(answering) => {
+                let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
+                Ok(is_over && answering.is_done(self.shown).await?)
+            }
         }
-        Ok(())
     }
 
     fn note(&mut self, event: &Event<'static>) {
+        self.part.note(&event.kind);
         match &event.kind {
             EventKind::TurnStarted(_) => {
                 self.turn = Turn::Running;
@@ -225,37 +265,13 @@ impl Drive {
         }
     }
 
-    /// Ends the session once its turn is over and no more is to come: no prompt that waits, no
-    /// subagent whose end will start another turn.
-    async fn look_for_the_end(&mut self) {
-        let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
-        let Some(session) = self.session.as_ref().filter(|_| is_over && self.stop_at.is_none())
-        else {
-            return;
-        };
-        // The summary follows the log at once, but after it.
-        let shown = self.shown;
-        let summary = session.until(|summary| summary.last_seq >= shown).await;
-        let is_idle = match summary.state {
-            SessionState::Starting | SessionState::Idle | SessionState::Ended => true,
-            SessionState::Working
-            | SessionState::WaitingPermission
-            | SessionState::WaitingQuestion
-            | SessionState::Stalled => false,
-        };
-        let was_cut = matches!(self.turn, Turn::Failed(_));
-        if is_idle && (was_cut || self.agents.is_empty()) {
-            self.stop();
-        }
-    }
-
     /// Whether to leave at once.
     fn caught(&mut self, caught: Caught) -> bool {
         match caught {
             Caught::Interrupt => {
                 self.interrupts += 1;
                 match self.interrupts {
-                    _ if self.session.is_none() => return true,
+                    _ if !self.runs() => return true,
                     1 => self.interrupt(),
                     2 => {
                         self.screen.remark("ending the session; ctrl-c again leaves at once");
@@ -268,8 +284,11 @@ impl Drive {
                 self.interrupts += 1;
                 self.terminations += 1;
                 self.drop_question();
+                if !self.runs() {
+                    return true;
+                }
                 self.stop();
-                return self.session.is_none() || self.terminations > 1;
+                return self.terminations > 1;
             }
             Caught::Continue => self.ask_again(),
         }
@@ -277,9 +296,11 @@ impl Drive {
     }
 
     fn interrupt(&mut self) {
-        self.interrupts = self.interrupts.max(1);
         self.drop_question();
-        self.screen.remark("interrupting; ctrl-c again ends the session");
+        if self.runs() {
+            self.interrupts = self.interrupts.max(1);
+            self.screen.remark("interrupting; ctrl-c again ends the session");
+        }
         self.command(Command::Interrupt { cancel_queued: false }, None);
     }
 
@@ -293,32 +314,54 @@ impl Drive {
     /// Whoever read our output has gone.
     fn unread(&mut self) {
         self.is_unread = true;
-        self.stop();
+        match self.part {
+            Part::Run(_) => self.stop(),
+            Part::Watch | Part::Answer(_) => self.is_left = true,
+        }
     }
 
     /// Sends a command; its reply comes later, and meanwhile events go on.
     fn command(&self, command: Command, request: Option<String>) {
-        let Some(session) = self.session.clone() else { return };
+        let Some(sent) = self.part.send(command) else { return };
         let reply = self.reply.clone();
         tokio::spawn(async move {
-            let result = session.send(command).await;
+            let result = sent.await;
             let _ = reply.send(Reply { request, result }).await;
         });
     }
 
+    fn runs(&self) -> bool {
+        matches!(self.part, Part::Run(_))
+    }
+
     fn is_busy(&self) -> bool {
-        match self.turn {
-            Turn::Running => true,
-            Turn::None => self.session.is_some(),
-            Turn::Completed | Turn::Failed(_) => self.session.is_some() && !self.agents.is_empty(),
+        match (self.turn, &self.part) {
+            (Turn::Running, _) => true,
+            (Turn::None, Part::Run(_)) => true,
+            (Turn::Completed | Turn::Failed(_), Part::Run(_)) => !self.agents.is_empty(),
+            (Turn::None | Turn::Completed | Turn::Failed(_), Part::Watch | Part::Answer(_)) => {
+                false
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.is_busy() {
+            return self.screen.spin(self.hint());
+        }
+        let Part::Answer(answering) = &self.part else { return };
+        if self.shown >= self.present && !answering.has_goal() {
+            let short = shown::short(answering.id().as_str());
+            let text = format!("idle: agentwire send {short} PROMPT  (ctrl-c leaves)");
+            self.screen.rest(&text);
         }
     }
 
     fn hint(&self) -> &'static str {
-        match (&self.session, self.interrupts) {
-            (None, _) => "(ctrl-c leaves)",
-            (Some(_), 0) => "(ctrl-c interrupts)",
-            (Some(_), _) => "(ctrl-c ends the session)",
+        match (&self.part, self.interrupts) {
+            (Part::Watch | Part::Answer(_), _) => "(ctrl-c leaves)",
+            (Part::Run(_), 0) => "(ctrl-c interrupts)",
+            (Part::Run(_), _) => "(ctrl-c ends the session)",
         }
     }
 
@@ -330,57 +373,6 @@ impl Drive {
     fn is_typing(&self) -> bool {
         let reading = self.asking.as_ref().filter(|_| !self.is_answered()).map(Ask::reading);
         matches!(reading, Some(Reading::Line | Reading::Secret))
-    }
-
-    async fn finish(mut self, is_hasty: bool) -> Result<(), Failure> {
-        // Before the last words: who reads them may type again.
-        self.terminal = None;
-        let session = self.session.as_ref().map(|session| session.id().to_string());
-        if let Some(id) = session.filter(|_| self.screen.is_seen()) {
-            let short = id.get(..8).unwrap_or(&id);
-            let text = format!("session {short}; go on with `agentwire run --resume {short}`");
-            self.screen.aside(|page, _| page.line(&[(Ink::Dim, &text)]));
-        }
-        let verdict = self.verdict();
-        let Self { screen, mut signals, .. } = self;
-        tokio::select! {
-            written = screen.finish() => written?,
-            _ = signals.next() => {}
-            () = tokio::time::sleep(HASTE), if is_hasty => {}
-        }
-        verdict
-    }
-
-    fn verdict(&self) -> Result<(), Failure> {
-        if self.is_unread {
-            return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
-        }
-        if self.interrupts > 0 || self.turn == Turn::Failed(TurnFailure::Interrupted) {
-            return if self.session.is_some() || self.interrupts > 0 {
-                Err(Failure::Exit(130))
-            } else {
-                Ok(())
-            };
-        }
-        if self.session.is_none() {
-            return Ok(());
-        }
-        if self.denied {
-            print::note(
-                "agentwire: a request was denied because nobody was there to ask; run it on a \
-                 terminal, or allow it with --approval or --allow",
-            );
-            return Err(Failure::Exit(4));
-        }
-        match self.turn {
-            Turn::Completed => Ok(()),
-            Turn::Failed(_) => Err(Failure::Exit(1)),
-            Turn::None | Turn::Running if self.session_failed => Err(Failure::Exit(1)),
-            Turn::None | Turn::Running => {
-                let message = "the session ended before the agent answered";
-                Err(GatewayError::new(ErrorCode::AgentFailed, message).into())
-            }
-        }
     }
 }
 

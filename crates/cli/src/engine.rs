@@ -50,15 +50,27 @@ pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
     Hub::open(loaded.engine).await
 }
 
-/// Does something with sessions that starts no agent.
+/// Where nothing runs but the verb itself.
+pub(crate) fn small() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+/// Does something with the sessions of this machine that starts no agent.
 pub(crate) fn reading<T>(
     global: &Global,
     work: impl AsyncFnOnce(&Hub) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut loaded = settings::load(global)?;
+    reading_with(settings::load(global)?, work)
+}
+
+/// The same, with settings that are read already.
+pub(crate) fn reading_with<T>(
+    mut loaded: Loaded,
+    work: impl AsyncFnOnce(&Hub) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     // Where nothing is started, nothing has to be contained.
     loaded.engine.keeper = None;
-    Builder::new_current_thread().enable_all().build()?.block_on(async {
+    small()?.block_on(async {
         let hub = hub(loaded).await?;
         let done = work(&hub).await;
         hub.shutdown().await;

@@ -5,6 +5,8 @@ use std::io;
 use agentwire_protocol::{ErrorCode, GatewayError};
 use agentwire_sessions::store::StoreError;
 
+use crate::print;
+
 /// Why a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -17,6 +19,15 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Says it on stderr.
+    pub(crate) fn tell(&self) {
+        match self {
+            Self::Io(error) => print::error(&error.to_string()),
+            Self::Gateway(error) => print::error(&error.message),
+            Self::Exit(_) => {}
+        }
+    }
+
     /// 1 it failed, 2 it was asked wrongly, 3 the agent is not to be had.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {

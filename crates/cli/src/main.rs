@@ -7,9 +7,11 @@ mod engine;
 mod failure;
 mod installed;
 mod print;
+mod remote;
 mod screen;
 mod settings;
 mod shown;
+mod source;
 mod terminal;
 mod view;
 
@@ -21,7 +23,7 @@ use agentwire_sessions::bridge::relay;
 use agentwire_sessions::process::keeper;
 use clap::Parser;
 
-use crate::args::{Args, Verb};
+use crate::args::{Args, Global, Verb};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
@@ -38,12 +40,15 @@ fn main() -> ExitCode {
     // Flags of the `claude` program may look like ours.
     if let Some(flags) = claude_flags() {
         let global = Args::parse_from(["agentwire", "claude"]).global;
-        print::log(global.log_level);
+        log(&global);
         return ended(commands::claude::run(&global, flags.into_iter()));
     }
     let args = Args::parse();
     let global = &args.global;
-    print::log(global.log_level);
+    // The server reads from its settings how to tell.
+    if !matches!(args.verb, Verb::Serve(_)) {
+        log(global);
+    }
     ended(match args.verb {
         Verb::Run(args) => done(commands::run::run(global, &args)),
         Verb::Attach(args) => done(commands::attach::run(global, &args)),
@@ -55,9 +60,15 @@ fn main() -> ExitCode {
         Verb::Show(args) => done(commands::show::run(global, &args)),
         Verb::Export(args) => done(commands::export::run(global, &args)),
         Verb::Wait(args) => done(commands::wait::run(global, &args)),
+        Verb::Send(args) => done(commands::send::run(global, &args)),
+        Verb::Interrupt(args) => done(commands::interrupt::run(global, &args)),
+        Verb::Stop(args) => done(commands::stop::run(global, &args)),
+        Verb::Permit(args) => done(commands::permit::run(global, &args)),
         Verb::Prune(args) => done(commands::prune::run(global, &args)),
         Verb::Agents(args) => done(commands::agents::run(global, &args)),
         Verb::Doctor(args) => done(commands::doctor::run(global, &args)),
+        Verb::Serve(args) => done(commands::serve::run(global, &args)),
+        Verb::Token(args) => done(commands::token::run(global, &args)),
         Verb::Claude(args) => commands::claude::run(global, args.args.into_iter()),
         Verb::Unified => done(commands::front::unified(global)),
         Verb::Rpc => done(commands::front::rpc(global)),
@@ -65,6 +76,10 @@ fn main() -> ExitCode {
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
     })
+}
+
+fn log(global: &Global) {
+    print::log(global.log_level.unwrap_or_default(), global.log_format.unwrap_or_default());
 }
 
 /// The exit code, and on stderr what went wrong.
@@ -76,11 +91,7 @@ fn ended(result: Result<ExitCode, Failure>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            match &failure {
-                Failure::Io(error) => print::error(&error.to_string()),
-                Failure::Gateway(error) => print::error(&error.message),
-                Failure::Exit(_) => {}
-            }
+            failure.tell();
             ExitCode::from(failure.exit_code())
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _, StdoutLock, Write as _};
 use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::args::LogLevel;
+use crate::args::{LogFormat, LogLevel};
 
 /// stdout, for the answer.
 pub(crate) fn stdout() -> StdoutLock<'static> {
@@ -37,6 +37,13 @@ pub(crate) fn ask_line(question: &str) -> io::Result<Option<String>> {
 /// A failure, and what to do next.
 pub(crate) fn error(message: &str) {
     eprintln!("agentwire: {message}");
+}
+
+/// What was done, for whoever looks; programs have the exit code.
+pub(crate) fn done(message: &str) {
+    if io::stderr().is_terminal() {
+        eprintln!("{message}");
+    }
 }
 
 /// Something worth knowing.
@@ -83,7 +90,7 @@ fn columns_of(stream: &impl std::os::fd::AsFd) -> Option<usize> {
 }
 
 /// Lets the engine tell on stderr what goes on.
-pub(crate) fn log(level: LogLevel) {
+pub(crate) fn log(level: LogLevel, format: LogFormat) {
     let level = match level {
         LogLevel::Off => LevelFilter::OFF,
         LogLevel::Error => LevelFilter::ERROR,
@@ -92,9 +99,17 @@ pub(crate) fn log(level: LogLevel) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let told = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).compact();
+    let told = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
     // It fails only where a logger is set already, and there is none.
-    let _ = told.try_init();
+    let _ = match format {
+        LogFormat::Text => told.compact().try_init(),
+        LogFormat::Json => told
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .try_init(),
+    };
 }
 
 /// A line of someone else's, as it is. Whether anyone reads it is no matter.

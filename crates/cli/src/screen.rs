@@ -220,6 +220,13 @@ impl Screen {
         self.bottom(&text);
     }
 
+    /// Says at the bottom that nothing is to come.
+    pub(crate) fn rest(&mut self, text: &str) {
+        if self.can_erase && self.is_idle() {
+            self.bottom(text);
+        }
+    }
+
     /// Takes the bottom line away.
     pub(crate) fn clear(&mut self) {
         if self.bottom.take().is_some() {

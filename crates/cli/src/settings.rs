@@ -2,6 +2,7 @@
 
 pub(crate) mod file;
 mod mistake;
+mod server;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -12,11 +13,12 @@ use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Price};
 use agentwire_sessions::Settings;
-use agentwire_sessions::settings::{AgentCommand, Price, SessionDefaults, Timing};
+use agentwire_sessions::settings::{AgentCommand, SessionDefaults, Timing};
 
 use self::file::File;
+pub(crate) use self::server::Server;
 use self::value::{PositiveSeconds, Program, Seconds, StoreName};
 use crate::args::Global;
 
@@ -33,6 +35,8 @@ pub(crate) struct Loaded {
     pub(crate) agent: Option<AgentType>,
     /// Directories by the name of a project.
     pub(crate) projects: BTreeMap<String, PathBuf>,
+    /// What the server runs with.
+    pub(crate) server: Server,
     /// The file that was read, if there is one.
     pub(crate) file: Option<PathBuf>,
 }
@@ -145,7 +149,8 @@ fn resolve(
     };
     let agent = variable("AGENTWIRE_AGENT", environment, agent)?.or(file.agent);
     let projects = file.projects.into_iter().map(|(name, directory)| (name, directory.0)).collect();
-    Ok(Loaded { engine, agent, projects, file: path })
+    let server = Server::from(file.server);
+    Ok(Loaded { engine, agent, projects, server, file: path })
 }
 
 fn commands(

@@ -112,6 +112,20 @@ fn the_schema_and_the_program_agree() {
         ("projects.a = '/a'", true),
         ("projects.a = '~/a'", true),
         ("projects.a = 'a'", false),
+        ("server.http = '127.0.0.1:0'", true),
+        ("server.insights = '[::1]:8765'", true),
+        ("server.http = 'localhost:8080'", false),
+        ("server.http = 8080", false),
+        ("server.hosts = ['a', 'b:1']", true),
+        ("server.hosts = 'a'", false),
+        ("server.open = true", true),
+        ("server.connections = 1", true),
+        ("server.connections = 0", false),
+        ("server.log_format = 'json'", true),
+        ("server.log_format = 'xml'", false),
+        ("server.log_level = 'debug'", true),
+        ("server.log_level = 'loud'", false),
+        ("server.htpp = '127.0.0.1:0'", false),
         ("zebra = 1", false),
     ] {
         let home = home();
@@ -157,7 +171,7 @@ fn collect_keys(schema: &Value, keys: &mut BTreeSet<String>) {
 
 /// Names of variables in strings of the settings and of the command line.
 fn collect_variables(folder: &Path, found: &mut BTreeSet<String>) {
-    for file in ["settings.rs", "args.rs"] {
+    for file in ["settings.rs", "args.rs", "args/client.rs", "remote.rs"] {
         let text = fs::read_to_string(folder.join(file)).expect("source");
         let quoted = text.split('"').filter(|part| part.starts_with("AGENTWIRE_"));
         found.extend(quoted.map(str::to_owned));

@@ -24,6 +24,15 @@ pub trait Front: Send {
     /// An event of a session that is followed: its JSON, as it stands in the log.
     fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox);
 
+    /// Whether it says the events of a session as they stand in the log, and nothing else of them: then it
+    /// need not be asked for each.
+    fn passes(&self, _session: &SessionId) -> bool {
+        false
+    }
+
+    /// The events of a session up to that one were said as they stand in the log.
+    fn on_passed(&mut self, _session: &SessionId, _last: u64) {}
+
     /// What became durable together has been shown. A request that a rule settled came and went before
     /// this: whoever is asked need not hear of it.
     fn on_pause(&mut self, _session: &SessionId, _out: &mut Outbox) {}
@@ -114,6 +123,8 @@ pub enum Effect {
     Ask(Call, Ask),
     /// Show the events of a session after that number, then those that come.
     Follow(SessionId, u64),
+    /// Show the events of a session after that number, once it runs again.
+    Await(SessionId, u64),
     /// Show no more of that session.
     Leave(SessionId),
     /// Let a session work off what it has, then end.
@@ -169,6 +180,11 @@ impl Outbox {
     /// Shows the events of a session.
     pub fn follow(&mut self, session: &SessionId, after: u64) {
         self.effects.push(Effect::Follow(session.clone(), after));
+    }
+
+    /// Shows the events of a session that is over, once somebody resumes it.
+    pub fn wait_for(&mut self, session: &SessionId, after: u64) {
+        self.effects.push(Effect::Await(session.clone(), after));
     }
 
     /// Shows no more of a session.

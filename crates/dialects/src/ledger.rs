@@ -211,6 +211,7 @@ impl<T, R> Ledger<T, R> {
                     request_id: Text::from(request.id.as_str()),
                     outcome: RequestOutcome::Withdrawn,
                     by: SettledBy::Agent,
+                    client: None,
                     reason: Some(Text::from(error)),
                     updated_input: None,
                 },

@@ -5,12 +5,15 @@
 pub mod acp;
 pub mod agent;
 pub mod backend;
+pub mod board;
 pub mod claude;
 pub mod codex;
 mod diff;
+mod digest;
 pub mod front;
 pub mod gemini;
 pub mod hooks;
+pub mod insights;
 pub mod json;
 pub mod jsonrpc;
 mod ledger;
@@ -20,6 +23,7 @@ mod said;
 pub mod tape;
 pub mod transcript;
 pub mod unified;
+mod words;
 
 use agentwire_protocol::{AgentType, GatewayError};
 

@@ -105,6 +105,7 @@ impl Wire {
             request_id: Text::from(id),
             outcome: RequestOutcome::Denied,
             by,
+            client: None,
             reason: None,
             updated_input: None,
         };

@@ -76,7 +76,9 @@ impl Wire {
                 }
                 Effect::Follow(session, after) => self.follows.push((session, after)),
                 Effect::Leave(session) => self.follows.retain(|(id, _)| *id != session),
-                effect @ (Effect::Finish(_) | Effect::Close(_)) => panic!("{effect:?}"),
+                effect @ (Effect::Await(..) | Effect::Finish(_) | Effect::Close(_)) => {
+                    panic!("{effect:?}")
+                }
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What a client may ask of a session.
 
+mod write;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

@@ -28,5 +28,5 @@ pub use profile::Profile;
 pub use session::{
     AgentType, ApprovalMode, NewSession, SandboxMode, SessionConfig, SessionRequest,
 };
-pub use summary::{SessionState, SessionSummary};
-pub use usage::TokenUsage;
+pub use summary::{SessionState, SessionSummary, TurnEnd};
+pub use usage::{Price, TokenUsage};

@@ -141,8 +141,9 @@ impl SessionRequest {
         let invalid = |why: String| GatewayError::new(ErrorCode::InvalidMessage, failed(&why));
         let request: Self = strict::whole(&json).map_err(invalid)?;
         // What is nothing is kept by no field, whatever its name.
-        let given = json.read::<GivenConfig>().map(|given| given.config.unwrap_or_default());
-        let given = given.unwrap_or_default();
+        let given = json.read::<GivenConfig>();
+        let given = given.map_err(|_| invalid("config must be an object".to_owned()))?;
+        let given = given.config.unwrap_or_default();
         let is_unknown = |name: &&String| !SessionConfig::FIELDS.contains(&name.as_str());
         if let Some(name) = given.keys().find(is_unknown) {
             return Err(invalid(format!("there is no field config.{name}")));

@@ -43,6 +43,18 @@ impl SessionState {
     }
 }
 
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TurnEnd {
+    /// As it should.
+    Completed,
+    /// By an error or at a limit.
+    Failed,
+    /// By somebody's wish.
+    Interrupted,
+}
+
 /// A session as it stands in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -88,6 +100,9 @@ pub struct SessionSummary {
     pub last_seq: u64,
     /// How many turns it has had.
     pub turns: u64,
+    /// How the last of them that is over ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<TurnEnd>,
     /// What all its turns used.
     pub usage: TokenUsage,
     /// What all its turns cost, if the agent says so.

@@ -44,6 +44,22 @@ impl TokenUsage {
         }
     }
 
+    /// What was read and was in no cache: where cached tokens are counted within the input, without
+    /// them.
+    pub fn fresh_tokens(&self) -> u64 {
+        let cached = self.cached_tokens.unwrap_or(0);
+        let cached = cached.saturating_add(self.cache_creation_tokens.unwrap_or(0));
+        let plain = self.input_tokens.saturating_add(self.output_tokens);
+        // Reasoning may stand beside the output, and is no sign of a cache beside the input.
+        let with_reasoning = plain.saturating_add(self.reasoning_tokens.unwrap_or(0));
+        let is_apart = self.total_tokens != with_reasoning
+            && self.total_tokens >= plain.saturating_add(cached);
+        match is_apart {
+            true => self.input_tokens,
+            false => self.input_tokens.saturating_sub(cached),
+        }
+    }
+
     /// Both together.
     pub fn plus(&self, other: &Self) -> Self {
         let more = |a: Option<u64>, b: Option<u64>| match (a, b) {
@@ -72,4 +88,34 @@ pub struct ModelUsage {
     /// What it cost, if the agent says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+}
+
+/// Dollars for a million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Price {
+    /// Read.
+    pub input: f64,
+    /// Written.
+    pub output: f64,
+    /// Read from a cache.
+    pub cache_read: f64,
+    /// Written to a cache.
+    pub cache_write: f64,
+}
+
+impl Price {
+    /// The insights specification's rates, for an agent that tells no cost and has no price set.
+    pub const STANDARD: Self =
+        Self { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
+
+    /// What that cost.
+    pub fn of(&self, usage: &TokenUsage) -> f64 {
+        let cached = usage.cached_tokens.unwrap_or(0);
+        let created = usage.cache_creation_tokens.unwrap_or(0);
+        (usage.fresh_tokens() as f64 * self.input
+            + usage.output_tokens as f64 * self.output
+            + cached as f64 * self.cache_read
+            + created as f64 * self.cache_write)
+            / 1e6
+    }
 }

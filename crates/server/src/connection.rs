@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -41,6 +42,16 @@ impl Connection {
         let outgoing = Outgoing::default();
         let reader = tokio::spawn(read_lines(read, said));
         let writer = tokio::spawn(write_bytes(write, outgoing.clone()));
+        Self { incoming, outgoing, reader, writer }
+    }
+
+    /// A wire of messages. Whoever writes takes lines: each is a message.
+    pub(crate) fn of(
+        incoming: mpsc::Receiver<Incoming>,
+        outgoing: Outgoing,
+        reader: JoinHandle<()>,
+        writer: JoinHandle<()>,
+    ) -> Self {
         Self { incoming, outgoing, reader, writer }
     }
 
@@ -110,9 +121,12 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    bytes: Vec<u8>,
-    /// Bytes that are being written.
-    in_flight: usize,
+    /// Whole lines, in order.
+    pieces: Vec<Bytes>,
+    /// The last of them, to which more lines are added.
+    last: Vec<u8>,
+    /// Bytes of all of them, and of those that are being written.
+    waiting: usize,
     /// Nothing more is to be said.
     is_closed: bool,
     /// The client takes no more.
@@ -126,16 +140,29 @@ impl Outgoing {
         if state.is_broken {
             return;
         }
-        state.bytes.extend_from_slice(line);
-        state.bytes.push(b'\n');
+        state.last.extend_from_slice(line);
+        state.last.push(b'\n');
+        state.waiting += line.len() + 1;
+        drop(state);
+        self.shared.wanted.notify_one();
+    }
+
+    /// Says lines that others may be told too, each with its end: they are not copied.
+    pub(crate) fn pass(&self, lines: Bytes) {
+        let mut state = self.state();
+        if state.is_broken {
+            return;
+        }
+        state.waiting += lines.len();
+        state.close_piece();
+        state.pieces.push(lines);
         drop(state);
         self.shared.wanted.notify_one();
     }
 
     /// How many bytes the client has not taken yet.
     pub(crate) fn waiting(&self) -> usize {
-        let state = self.state();
-        state.bytes.len() + state.in_flight
+        self.state().waiting
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -169,30 +196,35 @@ impl Outgoing {
         self.shared.wanted.notify_one();
     }
 
-    /// What to write next; nothing once all is out.
-    async fn take(&self) -> Option<Vec<u8>> {
+    /// What to write next: whole lines; nothing once all is out. Whoever has written a piece says so.
+    pub(crate) async fn take(&self) -> Option<Vec<Bytes>> {
         loop {
             {
                 let mut state = self.state();
-                state.in_flight = 0;
-                if !state.bytes.is_empty() {
-                    state.in_flight = state.bytes.len();
-                    return Some(std::mem::take(&mut state.bytes));
+                state.close_piece();
+                if !state.pieces.is_empty() {
+                    return Some(std::mem::take(&mut state.pieces));
                 }
                 if state.is_closed {
                     return None;
                 }
             }
-            self.shared.moved.notify_waiters();
             self.shared.wanted.notified().await;
         }
     }
 
-    fn fail(&self) {
+    /// The client has taken so many bytes.
+    pub(crate) fn written(&self, bytes: usize) {
         let mut state = self.state();
-        state.is_broken = true;
-        state.bytes = Vec::new();
-        state.in_flight = 0;
+        state.waiting = state.waiting.saturating_sub(bytes);
+        drop(state);
+        self.shared.moved.notify_waiters();
+    }
+
+    /// The client takes no more.
+    pub(crate) fn fail(&self) {
+        let mut state = self.state();
+        *state = State { is_broken: true, is_closed: state.is_closed, ..State::default() };
         drop(state);
         self.shared.moved.notify_waiters();
     }
@@ -202,11 +234,22 @@ impl Outgoing {
     }
 }
 
+impl State {
+    fn close_piece(&mut self) {
+        if !self.last.is_empty() {
+            self.pieces.push(std::mem::take(&mut self.last).into());
+        }
+    }
+}
+
 async fn write_bytes(mut write: impl AsyncWrite + Unpin, outgoing: Outgoing) {
-    while let Some(bytes) = outgoing.take().await {
-        if let Err(error) = write_all(&mut write, &bytes).await {
-            tracing::debug!(%error, "the client takes no more");
-            return outgoing.fail();
+    while let Some(pieces) = outgoing.take().await {
+        for bytes in pieces {
+            if let Err(error) = write_all(&mut write, &bytes).await {
+                tracing::debug!(%error, "the client takes no more");
+                return outgoing.fail();
+            }
+            outgoing.written(bytes.len());
         }
     }
     let _ = write.shutdown().await;

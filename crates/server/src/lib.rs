@@ -1,7 +1,10 @@
 //! Who listens: the pump behind every front, and the wires it runs over. Starts no process.
 
 pub mod connection;
+pub mod http;
 pub mod serve;
+pub mod tokens;
+pub mod traces;
 
 pub use connection::Connection;
-pub use serve::{Closing, serve};
+pub use serve::{Closing, Terms, serve};

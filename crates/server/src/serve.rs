@@ -9,6 +9,7 @@ mod queue;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
@@ -24,7 +25,7 @@ use self::queue::{Queue, Queued};
 use crate::connection::{Connection, Incoming};
 
 /// As long as more waits for the client, it is shown no further events.
-const EVENTS_WAIT: usize = 1 << 20;
+const EVENTS_WAIT: usize = 256 << 10;
 
 /// As long as more waits for the client, it is not listened to.
 const CALLS_WAIT: usize = 8 << 20;
@@ -42,11 +43,33 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How long they may take where the client had its time.
 const LATE_FAREWELL: Duration = Duration::from_millis(500);
 
+/// On which terms a client is served.
+pub struct Terms<'t> {
+    /// What becomes of its sessions when it says no more.
+    pub closing: Closing,
+    /// Its name: what it answers is kept under it.
+    pub client: Option<Arc<str>>,
+    /// Refuses what it may not ask.
+    pub may: &'t (dyn Fn(&Ask) -> Result<(), GatewayError> + Sync),
+}
+
 /// What becomes of a client's sessions when it says no more.
 #[derive(Clone, Copy, Debug)]
-pub struct Closing {
-    /// How long they may work off what they have; as long as it takes, if left out.
-    pub linger: Option<Duration>,
+pub enum Closing {
+    /// They are its own: they end.
+    Finish {
+        /// How long they may work off what they have; as long as it takes, if left out.
+        linger: Option<Duration>,
+    },
+    /// Others may watch and drive them: they go on.
+    Leave,
+}
+
+impl Terms<'_> {
+    /// Those of whoever started the program: it may do all, and its sessions are its own.
+    pub fn of_parent(linger: Option<Duration>) -> Self {
+        Self { closing: Closing::Finish { linger }, client: None, may: &|_| Ok(()) }
+    }
 }
 
 /// Serves one client until it is done, and gives the exit code of a program that serves nobody else.
@@ -55,19 +78,20 @@ pub async fn serve(
     hub: &Hub,
     mut connection: Connection,
     front: &mut dyn Front,
-    closing: Closing,
+    terms: Terms<'_>,
     stop: impl Future<Output = ()>,
 ) -> u8 {
     let mut pump = Pump {
         hub,
         front,
+        terms,
         out: Outbox::new(Uuid::new_v4().as_u128()),
         calls: JoinSet::new(),
         names: HashMap::new(),
         queue: Queue::default(),
         pages: VecDeque::new(),
         page: None,
-        follows: Follows::new(),
+        follows: Follows::new(connection.outgoing.clone()),
         held: Vec::new(),
         own: BTreeMap::new(),
         is_closed: false,
@@ -76,7 +100,7 @@ pub async fn serve(
         code: None,
     };
     pump.front.on_open(&mut pump.out);
-    let code = pump.run(&mut connection, closing, stop).await;
+    let code = pump.run(&mut connection, stop).await;
     let deadline = pump.deadline;
     drop(pump);
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -88,6 +112,7 @@ pub async fn serve(
 struct Pump<'s> {
     hub: &'s Hub,
     front: &'s mut dyn Front,
+    terms: Terms<'s>,
     out: Outbox,
     calls: JoinSet<Answered>,
     /// The calls by their tasks, for one that fails to come back. What the pump itself wants has none.
@@ -120,12 +145,7 @@ struct Held {
 }
 
 impl Pump<'_> {
-    async fn run(
-        &mut self,
-        connection: &mut Connection,
-        closing: Closing,
-        stop: impl Future<Output = ()>,
-    ) -> u8 {
+    async fn run(&mut self, connection: &mut Connection, stop: impl Future<Output = ()>) -> u8 {
         tokio::pin!(stop);
         let outgoing = connection.outgoing.clone();
         loop {
@@ -166,7 +186,7 @@ impl Pump<'_> {
                         Some(Incoming::Overlong(bytes)) => {
                             self.front.on_overlong(bytes, &mut self.out);
                         }
-                        None => self.close(closing.linger),
+                        None => self.close(),
                     }
                 }
                 seen = self.follows.next(), if may_show => self.seen(seen, connection).await,
@@ -175,11 +195,15 @@ impl Pump<'_> {
         }
     }
 
-    /// The client says no more: what it started works off what it has.
-    fn close(&mut self, linger: Option<Duration>) {
+    /// The client says no more: what is its own works off what it has.
+    fn close(&mut self) {
         self.is_closed = true;
-        self.deadline = linger.map(|linger| Instant::now() + linger);
         self.front.on_close(&mut self.out);
+        let Closing::Finish { linger } = self.terms.closing else {
+            self.code = Some(0);
+            return;
+        };
+        self.deadline = linger.map(|linger| Instant::now() + linger);
         for session in self.own.keys() {
             self.out.finish(session);
         }
@@ -192,6 +216,10 @@ impl Pump<'_> {
             self.front.on_close(&mut self.out);
         }
         self.is_stopping = true;
+        if let Closing::Leave = self.terms.closing {
+            self.code = Some(0);
+            return;
+        }
         self.deadline = Some(Instant::now() + STOPPING);
         let own: Vec<SessionHandle> = self.own.values().cloned().collect();
         for session in own {
@@ -220,10 +248,8 @@ impl Pump<'_> {
                 match effect {
                     Effect::Say(line) => connection.outgoing.push(&line),
                     Effect::Ask(call, ask) => self.ask(call, ask),
-                    Effect::Follow(session, after) => {
-                        let cursor = self.hub.log().cursor(&session, after);
-                        self.follows.add(session, cursor);
-                    }
+                    Effect::Follow(session, after) => self.follow(&session, after, false),
+                    Effect::Await(session, after) => self.follow(&session, after, true),
                     Effect::Leave(session) => {
                         self.follows.remove(&session);
                         self.release(&session, u64::MAX);
@@ -241,11 +267,26 @@ impl Pump<'_> {
         }
     }
 
+    fn follow(&mut self, session: &SessionId, after: u64, waits: bool) {
+        if self.follows.has_room() || self.follows.has(session) {
+            return self.follows.add(self.hub.log(), session, after, waits);
+        }
+        let message = "too many sessions are watched on one connection; open another";
+        let error = GatewayError::new(ErrorCode::Overloaded, message);
+        self.front.on_lost(session, error, &mut self.out);
+    }
+
     fn ask(&mut self, call: Call, ask: Ask) {
+        if let Err(error) = (self.terms.may)(&ask) {
+            return self.front.on_reply(call, Err(error), &mut self.out);
+        }
         let hub = self.hub.clone();
         match ask {
             Ask::Command(session, command) => match hub.session(&session) {
-                Ok(session) => self.post(Some(call), session, command),
+                Ok(session) => {
+                    let session = session.of_client(self.terms.client.as_ref());
+                    self.post(Some(call), session, command);
+                }
                 Err(error) => self.front.on_reply(call, Err(error), &mut self.out),
             },
             Ask::Start(_) | Ask::Session(_) | Ask::Sessions { .. } | Ask::Events { .. }
@@ -343,7 +384,16 @@ impl Pump<'_> {
         };
         if let Some(handle) = started {
             let id = handle.id().clone();
-            self.own.insert(id.clone(), handle.clone());
+            let mut reply = reply;
+            // One that is watched already is not yet shown up to its new beginning.
+            if let (Ok(Reply::Started { after, .. }), Some(shown)) =
+                (&mut reply, self.follows.shown(&id))
+            {
+                *after = shown.min(*after);
+            }
+            if let Closing::Finish { .. } = self.terms.closing {
+                self.own.insert(id.clone(), handle.clone());
+            }
             self.front.on_reply(call, reply, &mut self.out);
             if self.is_stopping {
                 self.post(None, handle, Command::Stop);
@@ -362,6 +412,13 @@ impl Pump<'_> {
 
     async fn seen(&mut self, seen: Seen, connection: &Connection) {
         match seen {
+            Seen::Events(session, batch) if self.passes(&session) => {
+                if self.follows.show(&session, batch.last()) {
+                    connection.outgoing.pass(batch.lines.clone());
+                    self.front.on_passed(&session, batch.last());
+                    self.front.on_pause(&session, &mut self.out);
+                }
+            }
             Seen::Events(session, batch) => {
                 for (seq, line) in batch.events() {
                     let Ok(event) = std::str::from_utf8(line) else { continue };
@@ -387,6 +444,11 @@ impl Pump<'_> {
                 self.front.on_lost(&session, Hub::storage_error(&error), &mut self.out);
             }
         }
+    }
+
+    /// Whether a session's events go to the client as they are, and no reply waits between them.
+    fn passes(&self, session: &SessionId) -> bool {
+        self.front.passes(session) && !self.held.iter().any(|held| held.session == *session)
     }
 
     /// Hands out the replies whose events have been shown.

@@ -13,6 +13,11 @@ pub fn ago(past: std::time::Duration) -> String {
     format(Timestamp::now().checked_sub(past).unwrap_or(Timestamp::MIN))
 }
 
+/// Nanoseconds since 1970 of a time in that form; none of what is no time, or before then.
+pub fn nanoseconds(time: &str) -> Option<u64> {
+    u64::try_from(time.parse::<Timestamp>().ok()?.as_nanosecond()).ok()
+}
+
 fn format(time: Timestamp) -> String {
     format!("{time:.3}")
 }

@@ -15,13 +15,14 @@ use agentwire_protocol::{
     AgentType, Command, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId,
     SessionState, SessionSummary,
 };
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, broadcast, oneshot, watch};
 use tokio::task::JoinSet;
 
 use self::beginning::{Beginning, taken};
+use crate::figures::{Figures, Tally};
 use crate::log::{Cursor, EventLog};
 use crate::owner::Owner;
-use crate::process::Contain;
+use crate::process::{Contain, check_descriptors};
 use crate::session::policy::Policy;
 use crate::session::{
     Actor, Book, Core, Hooks, Journal, Origin, Parts, Plan, SessionHandle, check_prompt, storage,
@@ -39,6 +40,9 @@ const FAREWELL: Duration = Duration::from_secs(8);
 /// few times while it is translated and kept.
 const LARGE_LINES: usize = 4;
 
+/// How many starts wait for whoever wants to hear of them; who is slower misses some.
+const STARTS: usize = 256;
+
 /// All sessions of this process.
 #[derive(Clone)]
 pub struct Hub {
@@ -54,6 +58,16 @@ struct Shared {
     /// How many more sessions may run.
     places: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, SessionHandle>>,
+    starts: broadcast::Sender<Started>,
+}
+
+/// A session that has started here.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// Which.
+    pub session: SessionId,
+    /// The number of its last event before it did.
+    pub after: u64,
 }
 
 impl Hub {
@@ -88,6 +102,7 @@ impl Hub {
                 contain: Arc::new(contain),
                 room: Arc::new(Semaphore::new(LARGE_LINES)),
                 live: Mutex::default(),
+                starts: broadcast::Sender::new(STARTS),
             }),
         })
     }
@@ -107,13 +122,19 @@ impl Hub {
         &self.shared.log
     }
 
-    /// Starts a session, or goes on with one that is over. It is durable when this returns.
+    /// Starts a session, or goes on with one that is over. It is durable when this returns. Whoever does
+    /// not wait for it leaves nothing half done.
     pub async fn start(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
+        let hub = self.clone();
+        tokio::spawn(async move { hub.begin(new).await }).await.map_err(lost)?
+    }
+
+    async fn begin(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
         if let Some(error) = self.shared.log.stuck() {
             tracing::warn!(%error, "the store takes no events");
             return Err(storage(&error));
         }
-        let key = new.key.as_ref().map(|key| format!("create/{key}"));
+        let key = new.key.as_deref().map(create_key);
         if let Some(key) = &key
             && let Some(id) = self.remembered(key.clone()).await?
         {
@@ -127,8 +148,9 @@ impl Hub {
                 format!("{limit} sessions run already; stop one, or raise `sessions` in [limits]");
             GatewayError::new(ErrorCode::Overloaded, message)
         })?;
+        check_descriptors()?;
         let Beginning { record, config, origin, forked_from } = self.beginning(&new).await?;
-        let id = record.summary.id.clone();
+        let (id, after) = (record.summary.id.clone(), record.summary.last_seq);
         let (told, summary) = watch::channel(record.summary.clone());
         let (handle, inbox) = SessionHandle::new(id.clone(), summary);
         let agent = record.summary.agent_type;
@@ -166,6 +188,11 @@ impl Hub {
                 Journal::new(id.clone(), record.summary.last_seq),
                 Book::new(record.clone(), dialect.capabilities().folds_prompts),
                 hooks,
+                Some(Tally::new(
+                    Arc::clone(self.shared.log.figures()),
+                    Arc::clone(&self.shared.settings),
+                    agent,
+                )),
             ),
             plan,
             config,
@@ -179,6 +206,8 @@ impl Hub {
             bridge,
             keys: key.into_iter().map(|key| (key, id.as_str().to_owned())).collect(),
         };
+        // Nobody need listen.
+        let _ = self.shared.starts.send(Started { session: id.clone(), after });
         let (started, start) = oneshot::channel();
         let actor = Actor::new(parts).run(new.prompt, started);
         let shared = Arc::downgrade(&self.shared);
@@ -201,6 +230,7 @@ impl Hub {
             (Ok(()), _) => {
                 let session = handle.id().as_str();
                 tracing::info!(session, agent = agent.as_str(), "session started");
+                self.figures().sessions_started.of(agent).add(1);
                 Ok(handle)
             }
             (Err(error), None) => Err(error),
@@ -210,6 +240,11 @@ impl Hub {
                 Some(_) | None => Err(error),
             },
         }
+    }
+
+    /// The session that was started with that key, if one was, whether it runs or not.
+    pub async fn started_with(&self, key: &str) -> Result<Option<SessionId>, GatewayError> {
+        Ok(self.remembered(create_key(key)).await?.map(SessionId::from))
     }
 
     /// A session that runs here.
@@ -223,6 +258,16 @@ impl Hub {
     /// The sessions that run here.
     pub fn running(&self) -> Vec<SessionHandle> {
         self.live().values().cloned().collect()
+    }
+
+    /// Tells of every session that starts here from now on.
+    pub fn starts(&self) -> broadcast::Receiver<Started> {
+        self.shared.starts.subscribe()
+    }
+
+    /// What the engine counts of itself.
+    pub fn figures(&self) -> &Figures {
+        self.shared.log.figures()
     }
 
     /// What is known of a session, wherever it runs.
@@ -411,6 +456,10 @@ impl Shared {
         });
         let _ = closed.await;
     }
+}
+
+fn create_key(key: &str) -> String {
+    format!("create/{key}")
 }
 
 fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, GatewayError> {

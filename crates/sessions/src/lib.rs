@@ -5,6 +5,7 @@
 
 pub mod bridge;
 pub mod clock;
+pub mod figures;
 pub mod hub;
 pub mod log;
 pub mod owner;

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 pub use self::cursor::Cursor;
 use self::live::Live;
 use self::writer::{Job, Pending, Shared};
+use crate::figures::Figures;
 use crate::store::{Append, Store, StoreError};
 
 /// The log of all sessions of this process; clones are the same log.
@@ -69,6 +70,11 @@ impl EventLog {
         &self.shared.store
     }
 
+    /// What the engine counts of itself.
+    pub fn figures(&self) -> &Arc<Figures> {
+        &self.shared.figures
+    }
+
     /// Why the store takes no appends now, if it does not. What was handed over is kept and tried
     /// again until it does.
     pub fn stuck(&self) -> Option<StoreError> {
@@ -86,6 +92,11 @@ impl EventLog {
     /// runs, or one that has ended.
     pub fn cursor(&self, session: &SessionId, after: u64) -> Cursor {
         Cursor::new(self.clone(), session.clone(), after)
+    }
+
+    /// Waits until a session is live here: it is already, or somebody resumes it.
+    pub async fn opened(&self, session: &SessionId) {
+        self.shared.opened(session).await;
     }
 
     /// Takes no more appends, and returns when those handed over are durable and the thread has

@@ -55,6 +55,12 @@ pub fn is_alive(data_dir: &Path, name: &str) -> bool {
     Uuid::try_parse(name).is_ok_and(|_| is_locked(&path(data_dir, name)))
 }
 
+/// The process of that name, as its lock says.
+pub fn pid(data_dir: &Path, name: &str) -> Option<u32> {
+    Uuid::try_parse(name).ok()?;
+    fs::read_to_string(path(data_dir, name)).ok()?.trim().parse().ok()
+}
+
 fn path(data_dir: &Path, name: &str) -> PathBuf {
     data_dir.join("owners").join(format!("{name}.lock"))
 }

@@ -12,6 +12,7 @@
 //!   only [`Control::gone`] waits for it.
 
 mod contain;
+mod descriptors;
 mod error;
 mod group;
 pub mod keeper;
@@ -35,6 +36,8 @@ use tokio::process::Child;
 use tokio::sync::watch;
 
 pub use contain::{Contain, Containment};
+pub(crate) use descriptors::check_descriptors;
+pub use descriptors::raise_descriptors;
 pub use error::SpawnError;
 pub use launch::{LaunchFiles, environment, prepare};
 pub use output::Output;
@@ -189,6 +192,11 @@ pub fn become_subreaper() -> io::Result<()> {
 /// environment.
 pub fn hide_memory() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// How many keepers of this process run.
+pub fn keepers() -> usize {
+    strays::count()
 }
 
 /// A handle on a keeper that no reuse of its pid can mislead.

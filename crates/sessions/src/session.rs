@@ -18,6 +18,8 @@ mod requests;
 mod stderr;
 mod taken;
 
+use std::sync::Arc;
+
 use agentwire_protocol::{
     Command, ErrorCode, GatewayError, Json, SessionId, SessionState, SessionSummary,
 };
@@ -43,6 +45,8 @@ pub struct SessionHandle {
     /// What must reach the session however much waits for it.
     brakes: mpsc::Sender<Message>,
     summary: watch::Receiver<SessionSummary>,
+    /// Who sends by this handle.
+    client: Option<Arc<str>>,
 }
 
 /// The session's end of it.
@@ -77,6 +81,7 @@ impl Inbox {
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) command: Command,
+    pub(crate) client: Option<Arc<str>>,
     pub(crate) reply: oneshot::Sender<Answered>,
 }
 
@@ -93,7 +98,14 @@ impl SessionHandle {
     pub(crate) fn new(id: SessionId, summary: watch::Receiver<SessionSummary>) -> (Self, Inbox) {
         let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
         let (brakes, first) = mpsc::channel(COMMAND_QUEUE);
-        (Self { id, commands, brakes, summary }, Inbox { commands: inbox, brakes: first })
+        let handle = Self { id, commands, brakes, summary, client: None };
+        (handle, Inbox { commands: inbox, brakes: first })
+    }
+
+    /// The same for a client of that name: what it answers is kept under it.
+    pub fn of_client(mut self, name: Option<&Arc<str>>) -> Self {
+        self.client = name.cloned();
+        self
     }
 
     /// Its id.
@@ -106,11 +118,18 @@ impl SessionHandle {
         self.summary.borrow().clone()
     }
 
+    /// How many commands wait for the session to take them.
+    pub fn waiting(&self) -> usize {
+        let waiting = |lane: &mpsc::Sender<Message>| lane.max_capacity() - lane.capacity();
+        waiting(&self.commands) + waiting(&self.brakes)
+    }
+
     /// Sends a command. The reply comes once what it did is durable.
     pub async fn send(&self, command: Command) -> Result<Json<'static>, GatewayError> {
         let (reply, result) = oneshot::channel();
         let over = |_| self.over();
-        self.lane(&command).send(Message { command, reply }).await.map_err(over)?;
+        let client = self.client.clone();
+        self.lane(&command).send(Message { command, client, reply }).await.map_err(over)?;
         result.await.map_err(|_| self.over())?.reply
     }
 
@@ -121,7 +140,8 @@ impl SessionHandle {
         command: Command,
     ) -> Result<impl Future<Output = Answered> + use<>, Box<Command>> {
         let (reply, result) = oneshot::channel();
-        let sent = self.lane(&command).try_send(Message { command, reply });
+        let client = self.client.clone();
+        let sent = self.lane(&command).try_send(Message { command, client, reply });
         if let Err(mpsc::error::TrySendError::Full(message)) = sent {
             return Err(Box::new(message.command));
         }

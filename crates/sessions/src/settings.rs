@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig, TokenUsage};
+use agentwire_protocol::{AgentType, ApprovalMode, Price, SessionConfig};
 
 /// What the engine is told.
 #[derive(Clone, Debug, Default)]
@@ -109,39 +109,6 @@ impl Default for Timing {
             signal: Duration::from_secs(2),
             stall: Duration::from_secs(300),
         }
-    }
-}
-
-/// Dollars for a million tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Price {
-    /// Read.
-    pub input: f64,
-    /// Written.
-    pub output: f64,
-    /// Read from a cache.
-    pub cache_read: f64,
-    /// Written to a cache.
-    pub cache_write: f64,
-}
-
-impl Price {
-    /// What that cost.
-    pub fn of(&self, usage: &TokenUsage) -> f64 {
-        let cached = usage.cached_tokens.unwrap_or(0);
-        let created = usage.cache_creation_tokens.unwrap_or(0);
-        // Where cached tokens are counted within the input, they are not paid twice.
-        let apart = usage.input_tokens + usage.output_tokens < usage.total_tokens;
-        let input = if apart {
-            usage.input_tokens
-        } else {
-            usage.input_tokens.saturating_sub(cached + created)
-        };
-        (input as f64 * self.input
-            + usage.output_tokens as f64 * self.output
-            + cached as f64 * self.cache_read
-            + created as f64 * self.cache_write)
-            / 1e6
     }
 }
 

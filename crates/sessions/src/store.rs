@@ -51,6 +51,11 @@ pub trait Store: Send + Sync {
     /// Forgets sessions and all that is theirs; those that are not known are passed over.
     fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
 
+    /// How many bytes it takes on disk; `None` where it takes none.
+    fn size(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
     /// Changes whenever another process may have added events; `None` where there is no other.
     fn version(&self) -> Result<Option<u64>, StoreError>;
 }

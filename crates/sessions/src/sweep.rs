@@ -46,12 +46,13 @@ pub(crate) fn close(store: &dyn Store, id: &SessionId, reason: &str) -> Result<(
 fn closing(record: Record, reason: &str) -> Append {
     let open = record.open.clone();
     let journal = Journal::new(record.summary.id.clone(), record.summary.last_seq);
-    let mut core = Core::new(journal, Book::closing(record), Hooks::default());
+    let mut core = Core::new(journal, Book::closing(record), Hooks::default(), None);
     for (id, by) in &open.requests {
         let settled = RequestSettled {
             request_id: Text::from(id.as_str()),
             outcome: RequestOutcome::Denied,
             by: SettledBy::Gateway,
+            client: None,
             reason: Some(Text::from(reason)),
             updated_input: None,
         };

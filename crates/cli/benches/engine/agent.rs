@@ -24,6 +24,9 @@ const MARK: &[u8] = b"{\"mark\":\"";
 const NUMBER: usize = 10;
 const TIME: usize = 20;
 
+/// A whole mark.
+pub const WHOLE: usize = MARK.len() + NUMBER + 1 + TIME;
+
 /// Stands for the number of the turn in what must be new in each.
 const PLACE: &str = "@@@@@@@@";
 
@@ -60,11 +63,13 @@ pub fn marks<'a>(
     finder: &'a memmem::Finder<'_>,
     bytes: &'a [u8],
 ) -> impl Iterator<Item = (u64, u64)> + 'a {
-    finder.find_iter(bytes).map(|at| {
-        let number = at + MARK.len();
-        let time = number + NUMBER + 1;
-        (value(&bytes[number..][..NUMBER]), value(&bytes[time..][..TIME]))
-    })
+    finder.find_iter(bytes).filter_map(|at| mark(&bytes[at..]))
+}
+
+/// The mark that these bytes begin with; none if it is cut.
+pub fn mark(bytes: &[u8]) -> Option<(u64, u64)> {
+    let (number, rest) = bytes.get(MARK.len()..WHOLE)?.split_at(NUMBER);
+    Some((value(number), value(&rest[1..])))
 }
 
 pub fn finder() -> memmem::Finder<'static> {

@@ -73,6 +73,7 @@ fn record(session: &SessionId, state: SessionState) -> Record {
             updated_at: time.to_owned(),
             last_seq: 0,
             turns: 1,
+            last_turn: None,
             usage: Default::default(),
             cost_usd: None,
             open_requests: 0,

@@ -3,7 +3,7 @@
 use agentwire_protocol::{AgentType, ApprovalMode, SandboxMode};
 use clap::ValueEnum;
 
-use super::ProfileArg;
+use super::{At, ProfileArg};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
@@ -74,6 +74,17 @@ pub(crate) struct Attach {
     /// The session; the beginning of its id is enough
     #[arg(value_name = "ID")]
     pub(crate) session: String,
+
+    /// What stdout gets
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// With `--format jsonl`, how much: `core` has only the specification's twelve types
+    #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
+    pub(crate) profile: ProfileArg,
+
+    #[command(flatten)]
+    pub(crate) at: At,
 }
 
 #[derive(Debug, clap::Args)]
@@ -101,6 +112,9 @@ pub(crate) struct Logs {
     /// What the agent wrote on stdout, byte for byte
     #[arg(long, conflicts_with_all = ["format", "profile"])]
     pub(crate) native: bool,
+
+    #[command(flatten)]
+    pub(crate) at: At,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -213,13 +227,22 @@ was denied for want of someone to ask; 130 interrupted.";
 pub(super) const ATTACH_HELP: &str = "\
 Examples:
   agentwire attach 1a2b
+  agentwire attach 1a2b --format jsonl | jq -r .type
+  agentwire attach 1a2b --url https://agents.example --token-file token
 
-A session that runs in another process can be watched from here, not answered. Ctrl-C stops watching;
-the session goes on.";
+At a permission or a question on a terminal: the keys of `run`; the first answer counts, whoever gives
+it, and `i` interrupts the turn. Ctrl-C leaves; the session goes on. If the server restarts, it is
+found again and nothing is left out. A session that another process runs, such as `agentwire run`, can
+be watched from here, not answered.
+
+Exit code: 0 the session ended; 1 its last turn failed; 2 there is no such session; 130 left by Ctrl-C.";
 
 pub(super) const LOGS_HELP: &str = "\
 Examples:
   agentwire logs 1a2b
   agentwire logs -f 1a2b                          until the session ends
   agentwire logs --format jsonl --after 40 1a2b | jq .type
-  agentwire logs --native 1a2b > recorded.jsonl   what the agent wrote, byte for byte";
+  agentwire logs --native 1a2b > recorded.jsonl   what the agent wrote, byte for byte
+  AGENTWIRE_URL=https://agents.example agentwire logs -f 1a2b
+
+Of a server, -f goes on where it was if the connection breaks or the server restarts.";

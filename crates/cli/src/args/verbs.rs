@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use jiff::Span;
 
+use super::At;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ls {
     /// All of them, however many
@@ -19,6 +21,9 @@ pub(crate) struct Ls {
     /// One JSON object: {"sessions":[…]}
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) at: At,
 }
 
 #[derive(Debug, clap::Args)]
@@ -30,6 +35,9 @@ pub(crate) struct Show {
     /// One JSON object: the session, its `config` and its open `requests`
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) at: At,
 }
 
 #[derive(Debug, clap::Args)]
@@ -45,6 +53,9 @@ pub(crate) struct Export {
     /// The file to write [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) at: At,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,6 +85,9 @@ pub(crate) struct Wait {
     /// One JSON object: {"sessions":[…]}
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) at: At,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -142,7 +156,8 @@ Examples:
   agentwire ls
   agentwire ls --all --json | jq -r '.sessions[] | select(.state!=\"ended\").id'
 
-A dot marks those that run; they come first. COST is what the agent says, if it does.";
+A dot marks those that run; they come first. COST is what the agent says, if it does.
+With AGENTWIRE_URL (and AGENTWIRE_TOKEN) it lists those of that server.";
 
 pub(super) const SHOW_HELP: &str = "\
 Examples:

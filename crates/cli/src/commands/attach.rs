@@ -1,23 +1,52 @@
-//! `agentwire attach`: a session watched, from its beginning to its end.
+//! `agentwire attach`: a session, from its beginning to its end, and what it asks.
 
 use agentwire_protocol::SessionState;
 
-use crate::args::{Attach, Global};
+use crate::args::{Attach, Format, Global};
 use crate::drive::{Drive, Signals};
-use crate::engine;
 use crate::failure::Failure;
 use crate::screen::{Screen, Shape};
+use crate::source::{self, Events, Reach};
+use crate::terminal::Terminal;
 
 pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
-    engine::reading(global, async |hub| {
-        let id = hub.find(&args.session).await?;
-        let session = hub.summary(&id).await?;
-        let runs = session.state != SessionState::Ended;
-        let mut screen = Screen::new(Shape::Story);
-        if runs && screen.is_seen() {
-            screen.remark("this session runs in another process: watch it here, answer it there");
-        }
-        let cursor = hub.log().cursor(&id, 0);
-        Drive::new(cursor, session.last_seq, screen, Signals::new()?).run().await.verdict
+    source::open(global, &args.at, async |source| {
+        let id = source.find(&args.session).await?;
+        let summary = source.summary(&id).await?;
+        let mut screen = Screen::new(match args.format {
+            Format::Text => Shape::Story,
+            Format::Jsonl => Shape::Events(args.profile.into()),
+        });
+        let signals = Signals::new()?;
+        let reach = match summary.state {
+            SessionState::Ended => None,
+            SessionState::Starting
+            | SessionState::Idle
+            | SessionState::Working
+            | SessionState::WaitingPermission
+            | SessionState::WaitingQuestion
+            | SessionState::Stalled => Some(source.reach(&id).await?),
+        };
+        let drive = match reach {
+            Some(Reach::Server(session)) => {
+                let terminal = if screen.is_seen() { Terminal::open() } else { None };
+                let events = session.events(0);
+                let commands = events.commands();
+                Drive::new(Events::Stream(events), summary.last_seq, screen, signals)
+                    .answering(*session, commands, terminal)
+            }
+            Some(Reach::Not(why)) => {
+                if screen.is_seen() {
+                    screen.remark(&format!("{}; here it is watched", why.message));
+                }
+                let events = source.events(&id, 0, true).await?;
+                Drive::new(events, summary.last_seq, screen, signals)
+            }
+            None => {
+                let events = source.events(&id, 0, false).await?;
+                Drive::new(events, summary.last_seq, screen, signals)
+            }
+        };
+        drive.run().await.verdict
     })
 }

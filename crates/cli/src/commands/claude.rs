@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use agentwire_dialects::claude::render::VERSION;
 use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
 use agentwire_protocol::{AgentType, ErrorCode, Json, NewSession, Prompt, SessionId};
-use agentwire_server::{Closing, Connection, serve};
+use agentwire_server::{Connection, Terms, serve};
 use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -144,21 +144,20 @@ async fn speak(
     let mut front = ClaudeFront::new(options);
     let mut signals = Signals::new()?;
     // A turn is finished though nobody says any more, however long it takes.
-    let closing = Closing { linger: None };
     let code = match (asked.input, asked.output) {
         (InputFormat::StreamJson, _) => {
             let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout());
-            serve(hub, connection, &mut front, closing, signals.end()).await
+            serve(hub, connection, &mut front, Terms::of_parent(None), signals.end()).await
         }
         (InputFormat::Text, OutputFormat::StreamJson) => {
             let connection = Connection::lines(tokio::io::empty(), tokio::io::stdout());
-            serve(hub, connection, &mut front, closing, signals.end()).await
+            serve(hub, connection, &mut front, Terms::of_parent(None), signals.end()).await
         }
         (InputFormat::Text, OutputFormat::Text | OutputFormat::Json) => {
             let (write, read) = tokio::io::duplex(PIPE);
             let connection = Connection::lines(tokio::io::empty(), write);
             let (code, told) = tokio::join!(
-                serve(hub, connection, &mut front, closing, signals.end()),
+                serve(hub, connection, &mut front, Terms::of_parent(None), signals.end()),
                 tell(BufReader::new(read), &asked),
             );
             told?;

@@ -7,36 +7,35 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use agentwire_protocol::Event;
-use agentwire_sessions::Hub;
+use agentwire_protocol::{Event, SessionId};
 
 use self::transcript::{Style, Transcript};
 use crate::args::{Export, ExportFormat, Global};
-use crate::engine;
 use crate::failure::Failure;
 use crate::print::{self, Progress};
 use crate::shown;
+use crate::source::{self, Seen, Source};
 
 pub(crate) fn run(global: &Global, args: &Export) -> Result<(), Failure> {
-    engine::reading(global, async |hub| {
+    source::open(global, &args.at, async |source| {
         // Found before a file is made or emptied for it.
-        let id = hub.find(&args.session).await?;
+        let id = source.find(&args.session).await?;
         let out: Box<dyn Write> = match &args.output {
             Some(path) if path.as_os_str() != "-" => Box::new(create(path)?),
             _ => Box::new(print::stdout()),
         };
-        write(hub, &id, args.format, BufWriter::new(out)).await
+        write(source, &id, args.format, BufWriter::new(out)).await
     })
 }
 
 /// Writes what there is now; of a session that runs, no more is waited for.
 async fn write(
-    hub: &Hub,
-    id: &agentwire_protocol::SessionId,
+    source: &Source,
+    id: &SessionId,
     format: ExportFormat,
     mut out: BufWriter<Box<dyn Write>>,
 ) -> Result<(), Failure> {
-    let summary = hub.summary(id).await?;
+    let summary = source.summary(id).await?;
     let mut transcript = match format {
         ExportFormat::Jsonl => None,
         ExportFormat::Text => Some(Transcript::new(Style::Text)),
@@ -45,11 +44,11 @@ async fn write(
     if let Some(transcript) = &mut transcript {
         transcript.begin(&summary, &mut out)?;
     }
-    let mut cursor = hub.events(id, 0).await?;
+    let mut events = source.events(id, 0, false).await?;
     let mut progress = Progress::new();
     let mut bytes = 0;
-    while cursor.position() < summary.last_seq
-        && let Some(batch) = cursor.next().await?
+    while events.position() < summary.last_seq
+        && let Some(Seen::Events(batch)) = events.next().await?
     {
         match &mut transcript {
             None => out.write_all(&batch.lines)?,
@@ -62,7 +61,7 @@ async fn write(
             }
         }
         bytes += batch.lines.len() as u64;
-        let (last, all) = (cursor.position(), summary.last_seq);
+        let (last, all) = (events.position(), summary.last_seq);
         progress.show(&format!("{last} of {all} events, {}", shown::bytes(bytes)));
     }
     progress.clear();

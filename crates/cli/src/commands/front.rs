@@ -7,7 +7,7 @@ use agentwire_dialects::front::Front;
 use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_dialects::unified::Unified;
 use agentwire_protocol::AgentType;
-use agentwire_server::{Closing, Connection, serve};
+use agentwire_server::{Connection, Terms, serve};
 use agentwire_sessions::Settings;
 
 use crate::args::Global;
@@ -51,8 +51,8 @@ fn speak<F: Front>(
         let mut front = front(named, hub.settings());
         let mut signals = Signals::new()?;
         let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout());
-        let closing = Closing { linger: Some(LINGER) };
-        serve(&hub, connection, &mut front, closing, signals.end()).await;
+        let terms = Terms::of_parent(Some(LINGER));
+        serve(&hub, connection, &mut front, terms, signals.end()).await;
         hub.shutdown().await;
         Ok(())
     });

@@ -3,23 +3,35 @@
 use agentwire_protocol::{ErrorCode, Event, GatewayError};
 
 use crate::args::{Format, Global, Logs};
-use crate::engine;
 use crate::failure::Failure;
+use crate::print;
 use crate::screen::{Screen, Shape};
+use crate::source::{self, Seen};
 
 pub(crate) fn run(global: &Global, args: &Logs) -> Result<(), Failure> {
-    engine::reading(global, async |hub| {
-        let id = hub.find(&args.session).await?;
-        let last = hub.summary(&id).await?.last_seq;
+    source::open(global, &args.at, async |source| {
+        let id = source.find(&args.session).await?;
+        let last = source.summary(&id).await?.last_seq;
         let mut screen = Screen::new(match (args.native, args.format) {
             (true, _) => Shape::Native,
             (false, Format::Text) => Shape::Story,
             (false, Format::Jsonl) => Shape::Events(args.profile.into()),
         });
-        let mut cursor = hub.log().cursor(&id, args.after);
+        let mut events = source.events(&id, args.after, args.follow).await?;
         let mut shown = args.after;
         'log: while args.follow || shown < last {
-            let Some(batch) = cursor.next().await.map_err(|error| failed(&error))? else { break };
+            let batch = match events.next().await? {
+                Some(Seen::Events(batch)) => batch,
+                Some(Seen::Lost(why)) => {
+                    print::error(&format!("{why}; it is tried again"));
+                    continue;
+                }
+                Some(Seen::Back) => {
+                    print::note("agentwire: the server is there again");
+                    continue;
+                }
+                None => break,
+            };
             for (seq, line) in batch.events() {
                 if !args.follow && seq > last {
                     break 'log;

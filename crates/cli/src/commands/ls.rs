@@ -5,22 +5,21 @@ use std::path::Path;
 
 use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::{SessionState, SessionSummary};
-use agentwire_sessions::Hub;
-use agentwire_sessions::store::Filter;
 use serde_json::json;
 
 use crate::args::{Global, Ls};
-use crate::engine;
 use crate::failure::Failure;
 use crate::print;
 use crate::shown::{self, Paint};
+use crate::source::{self, Source};
 
 /// The narrowest a column of free text becomes on a small terminal.
 const NARROW: usize = 12;
 
 pub(crate) fn run(global: &Global, args: &Ls) -> Result<(), Failure> {
     let limit = if args.all { usize::MAX } else { args.limit };
-    let (sessions, more) = engine::reading(global, async |hub| sessions(hub, limit).await)?;
+    let (sessions, more) =
+        source::open(global, &args.at, async |source| sessions(source, limit).await)?;
     if args.json {
         return Ok(print::json(&json!({ "sessions": sessions }))?);
     }
@@ -36,11 +35,11 @@ pub(crate) fn run(global: &Global, args: &Ls) -> Result<(), Failure> {
 }
 
 /// Those that run, then the others, each newest first; and whether there are more.
-async fn sessions(hub: &Hub, limit: usize) -> Result<(Vec<SessionSummary>, bool), Failure> {
-    let mut shown = hub.sessions(Filter { live: true, ..Filter::default() }).await?;
+async fn sessions(source: &Source, limit: usize) -> Result<(Vec<SessionSummary>, bool), Failure> {
+    let mut shown = source.sessions(true, None).await?;
     // Enough to know whether there are more.
     let enough = limit.checked_add(shown.len()).and_then(|enough| enough.checked_add(1));
-    let all = hub.sessions(Filter { limit: enough, ..Filter::default() }).await?;
+    let all = source.sessions(false, enough).await?;
     shown.extend(all.into_iter().filter(|session| session.state == SessionState::Ended));
     let more = shown.len() > limit;
     shown.truncate(limit);

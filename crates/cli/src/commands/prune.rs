@@ -18,6 +18,11 @@ use crate::print::{self, Progress};
 use crate::shown;
 
 pub(crate) fn run(global: &Global, args: &Prune) -> Result<(), Failure> {
+    if std::env::var_os("AGENTWIRE_URL").is_some_and(|url| !url.is_empty()) {
+        let message = "prune forgets sessions of this machine, and AGENTWIRE_URL names a server; unset \
+                       it, or run this on that machine";
+        return Err(GatewayError::new(ErrorCode::Unsupported, message).into());
+    }
     engine::reading(global, async |hub| {
         let old = old(hub, args).await?;
         let bytes = size(hub, &old).await?;

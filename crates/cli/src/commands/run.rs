@@ -1,6 +1,6 @@
 //! `agentwire run`: a prompt to an agent, and its work shown.
 
-mod prompt;
+pub(crate) mod prompt;
 
 use agentwire_protocol::session::{OnLimit, SystemPrompt};
 use agentwire_protocol::{AgentType, GatewayError, Prompt, SessionConfig, SessionId};
@@ -10,6 +10,7 @@ use crate::args::{Format, Global, Run};
 use crate::drive::{Drive, Ended, Signals};
 use crate::failure::Failure;
 use crate::screen::{Screen, Shape};
+use crate::source::Events;
 use crate::terminal::Terminal;
 use crate::{engine, settings};
 
@@ -52,7 +53,8 @@ async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<Ended, 
     let signals = Signals::new()?;
     let session = start(hub, agent, resume, text, config(args, terminal.is_some())).await?;
     let cursor = hub.log().cursor(session.id(), after);
-    Ok(Drive::new(cursor, after, screen, signals).of(session, terminal).run().await)
+    let drive = Drive::new(Events::of(cursor), after, screen, signals);
+    Ok(drive.running(session, terminal).run().await)
 }
 
 async fn start(

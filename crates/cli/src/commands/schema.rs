@@ -1,4 +1,4 @@
-//! `agentwire schema`: the JSON Schema of what we say and take.
+//! `agentwire schema`: what we say and take, for programs: JSON Schemas, and the server in OpenAPI.
 
 use std::io::{self, Write as _};
 
@@ -10,9 +10,10 @@ use crate::settings::file;
 
 pub(crate) fn run(args: &Schema) -> io::Result<()> {
     let schema = match args.of {
-        SchemaOf::Event => schema::event(),
-        SchemaOf::Request => schema::request(),
-        SchemaOf::Config => file::schema(),
+        SchemaOf::Event => schema::event().to_value(),
+        SchemaOf::Request => schema::request().to_value(),
+        SchemaOf::Openapi => agentwire_server::http::openapi(),
+        SchemaOf::Config => file::schema().to_value(),
     };
-    writeln!(print::stdout(), "{:#}", schema.as_value())
+    writeln!(print::stdout(), "{schema:#}")
 }

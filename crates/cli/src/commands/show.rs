@@ -2,20 +2,17 @@
 
 use std::io::{self, Write};
 
+use agentwire_client::{Details, OpenRequest};
 use agentwire_protocol::event::RequestRaised;
-use agentwire_protocol::{
-    Event, EventKind, Json, SessionConfig, SessionState, SessionSummary, TokenUsage,
-};
-use agentwire_sessions::Hub;
-use agentwire_sessions::store::Record;
+use agentwire_protocol::{Json, SessionConfig, SessionState, SessionSummary, TokenUsage};
 use serde::Serialize;
 
 use crate::args::{Global, Show};
 use crate::commands::ls;
-use crate::engine;
 use crate::failure::Failure;
 use crate::print;
 use crate::shown::{self, Paint};
+use crate::source::{self, Source};
 
 /// The answer for programs.
 #[derive(Serialize)]
@@ -28,43 +25,38 @@ struct Answer {
 }
 
 pub(crate) fn run(global: &Global, args: &Show) -> Result<(), Failure> {
-    let (record, raised) = engine::reading(global, async |hub| look(hub, &args.session).await)?;
+    let (details, asked, raised) =
+        source::open(global, &args.at, async |source| look(source, &args.session).await)?;
     if args.json {
-        return Ok(print::json(&Answer {
-            session: record.summary,
-            config: record.config.shown(),
-            requests: raised,
-        })?);
+        let Details { summary: session, config } = details;
+        return Ok(print::json(&Answer { session, config, requests: raised })?);
     }
-    Ok(write(&mut print::stdout(), &record, &raised, Paint::stdout())?)
+    Ok(write(&mut print::stdout(), &details, &asked, Paint::stdout())?)
 }
 
-/// The session, and the events that raised what is open in it.
-async fn look(hub: &Hub, session: &str) -> Result<(Record, Vec<Json<'static>>), Failure> {
-    let id = hub.find(session).await?;
-    let record = hub.record(&id).await?;
-    let mut seqs: Vec<u64> = record.open.requests.values().filter_map(|open| open.seq).collect();
-    seqs.sort_unstable();
+/// The session, what is open in it, and the events that raised that.
+async fn look(
+    source: &Source,
+    session: &str,
+) -> Result<(Details, Vec<OpenRequest>, Vec<Json<'static>>), Failure> {
+    let id = source.find(session).await?;
+    let details = source.details(&id).await?;
+    let mut asked = source.requests(Some(&id)).await?;
+    asked.sort_by_key(|open| open.seq);
     let mut raised = Vec::new();
-    for seq in seqs {
-        let Some(batch) = hub.events(&id, seq.saturating_sub(1)).await?.next().await? else {
-            break;
-        };
-        let line = batch.events().find(|(at, _)| *at == seq).map(|(_, line)| line);
-        let text = line.and_then(|line| std::str::from_utf8(line).ok());
-        raised.extend(text.and_then(|text| Json::parse(text).ok()).map(Json::into_owned));
+    for open in &asked {
+        raised.extend(source.event(&id, open.seq).await?);
     }
-    Ok((record, raised))
+    Ok((details, asked, raised))
 }
 
 fn write(
     out: &mut impl Write,
-    record: &Record,
-    raised: &[Json<'static>],
+    details: &Details,
+    asked: &[OpenRequest],
     paint: Paint,
 ) -> io::Result<()> {
-    let session = &record.summary;
-    let config = &record.config;
+    let Details { summary: session, config } = details;
     let list = |words: &Option<Vec<String>>| words.as_ref().map(|words| words.join(", "));
     let name = |value: &Json<'_>| value.get().trim_matches('"').to_owned();
     let when = |time: &str| format!("{time} ({} ago)", shown::age(time));
@@ -98,13 +90,9 @@ fn write(
             writeln!(out, "{}  {}", paint.dim(&name), shown::line(&value))?;
         }
     }
-    for event in raised {
-        if let Ok(Event { kind: EventKind::RequestRaised(request), .. }) =
-            Event::from_json(event.get())
-        {
-            writeln!(out)?;
-            write_request(out, &request, paint)?;
-        }
+    for open in asked {
+        writeln!(out)?;
+        write_request(out, &open.request, paint)?;
     }
     writeln!(out, "\n{}", next(session))
 }
@@ -155,12 +143,13 @@ fn next(session: &SessionSummary) -> String {
         (SessionState::Ended, None) => {
             "it cannot be resumed: its agent never told its own id of it".to_owned()
         }
+        (SessionState::WaitingPermission | SessionState::WaitingQuestion, _) => {
+            format!("answer it: agentwire attach {id}, or agentwire permit")
+        }
         (
             SessionState::Starting
             | SessionState::Idle
             | SessionState::Working
-            | SessionState::WaitingPermission
-            | SessionState::WaitingQuestion
             | SessionState::Stalled,
             _,
         ) => format!("watch it: agentwire attach {id}"),

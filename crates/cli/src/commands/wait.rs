@@ -4,17 +4,16 @@ use std::io::Write as _;
 
 use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::{SessionId, SessionState, SessionSummary};
-use agentwire_sessions::Hub;
 use agentwire_sessions::store::Batch;
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::args::{Global, Wait, WaitFor};
 use crate::commands::ls;
-use crate::engine;
 use crate::failure::Failure;
 use crate::print;
 use crate::shown;
+use crate::source::{self, Seen, Source};
 
 /// How the waiting for one session ended.
 enum Outcome {
@@ -23,16 +22,16 @@ enum Outcome {
 }
 
 pub(crate) fn run(global: &Global, args: &Wait) -> Result<(), Failure> {
-    let outcomes = engine::reading(global, async |hub| {
+    let outcomes = source::open(global, &args.at, async |source| {
         let mut ids = Vec::new();
         for session in &args.sessions {
-            ids.push(hub.find(session).await?);
+            ids.push(source.find(session).await?);
         }
         match args.timeout {
-            None => all(hub, &ids, args.what).await,
-            Some(time) => match tokio::time::timeout(time, all(hub, &ids, args.what)).await {
+            None => all(source, &ids, args.what).await,
+            Some(time) => match tokio::time::timeout(time, all(source, &ids, args.what)).await {
                 Ok(outcomes) => outcomes,
-                Err(_) => timed_out(hub, &ids, time.as_secs_f64()).await,
+                Err(_) => timed_out(source, &ids, time.as_secs_f64()).await,
             },
         }
     })?;
@@ -58,11 +57,11 @@ pub(crate) fn run(global: &Global, args: &Wait) -> Result<(), Failure> {
     if failed { Err(Failure::Exit(1)) } else { Ok(()) }
 }
 
-async fn all(hub: &Hub, ids: &[SessionId], what: WaitFor) -> Result<Vec<Outcome>, Failure> {
+async fn all(source: &Source, ids: &[SessionId], what: WaitFor) -> Result<Vec<Outcome>, Failure> {
     let mut waits = JoinSet::new();
     for (place, id) in ids.iter().enumerate() {
-        let (hub, id) = (hub.clone(), id.clone());
-        waits.spawn(async move { (place, one(&hub, &id, what).await) });
+        let (source, id) = (source.clone(), id.clone());
+        waits.spawn(async move { (place, one(&source, &id, what).await) });
     }
     let mut outcomes = waits.join_all().await;
     outcomes.sort_by_key(|(place, _)| *place);
@@ -70,13 +69,16 @@ async fn all(hub: &Hub, ids: &[SessionId], what: WaitFor) -> Result<Vec<Outcome>
 }
 
 /// Follows the log from its start: that alone tells how the last turn went.
-async fn one(hub: &Hub, id: &SessionId, what: WaitFor) -> Result<Outcome, Failure> {
-    let mut cursor = hub.events(id, 0).await?;
+async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, Failure> {
+    let mut events = source.events(id, 0, true).await?;
     let mut turn_failed = false;
     let mut over = false;
+    let mut session = source.summary(id).await?;
     loop {
-        let session = hub.summary(id).await?;
-        if cursor.position() >= session.last_seq || over {
+        if events.position() >= session.last_seq || over {
+            session = source.summary(id).await?;
+        }
+        if events.position() >= session.last_seq || over {
             if let Some(outcome) = judge(&session, what, turn_failed) {
                 return Ok(outcome);
             }
@@ -85,8 +87,11 @@ async fn one(hub: &Hub, id: &SessionId, what: WaitFor) -> Result<Outcome, Failur
                 return Ok(Outcome::Failed(session, why.to_owned()));
             }
         }
-        match cursor.next().await? {
-            Some(batch) => turn_failed = last_turn_failed(&batch).unwrap_or(turn_failed),
+        match events.next().await? {
+            Some(Seen::Events(batch)) => {
+                turn_failed = last_turn_failed(&batch).unwrap_or(turn_failed);
+            }
+            Some(Seen::Lost(_) | Seen::Back) => {}
             None => over = true,
         }
     }
@@ -131,10 +136,14 @@ fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<O
     })
 }
 
-async fn timed_out(hub: &Hub, ids: &[SessionId], seconds: f64) -> Result<Vec<Outcome>, Failure> {
+async fn timed_out(
+    source: &Source,
+    ids: &[SessionId],
+    seconds: f64,
+) -> Result<Vec<Outcome>, Failure> {
     let mut outcomes = Vec::new();
     for id in ids {
-        let session = hub.summary(id).await?;
+        let session = source.summary(id).await?;
         let why = format!("is {} after {seconds} s of waiting", ls::state(&session));
         outcomes.push(Outcome::Failed(session, why));
     }

@@ -1,10 +1,10 @@
-//! Requests on their way to whoever can answer: the person at the terminal, one request at a time; if
-//! there is none, nobody, and they are denied.
+//! Requests on their way to whoever can answer: the person at the terminal, one request at a time. If
+//! there is none, and the session is ours, nobody can, and they are denied; another's wait.
 
 use agentwire_protocol::event::{RequestOutcome, RequestRaised, RequestSettled, SettledBy};
 use agentwire_protocol::{Command, ErrorCode, Settlement};
 
-use super::{Drive, Reply};
+use super::{Drive, Part, Reply};
 use crate::terminal::Typed;
 use crate::view::ask::{Ask, Reading, Step};
 use crate::view::page::Ink;
@@ -38,21 +38,25 @@ impl Drive {
         }
         while let Some(open) = self.open.iter_mut().find(|open| !open.is_answered) {
             let (id, about) = (open.id.clone(), open.agent.clone());
-            if self.session.is_none() {
-                if self.shown < self.present {
-                    return;
+            let is_ours = match self.part {
+                Part::Run(_) => true,
+                Part::Watch | Part::Answer(_) if self.shown < self.present => return,
+                Part::Watch | Part::Answer(_) => false,
+            };
+            let can_ask = self.terminal.is_some() && !matches!(self.part, Part::Watch);
+            let ask = Ask::new(open.request.clone(), about).filter(|_| can_ask);
+            match (ask, is_ours) {
+                (Some(ask), _) => {
+                    self.asking = Some(ask);
+                    return self.ask_again();
                 }
-                open.is_answered = true;
-                self.say_that_it_waits(&id);
-            } else if self.terminal.is_none() {
-                self.refuse(&id, "nobody is there to answer");
-            } else {
-                match Ask::new(open.request.clone(), about) {
-                    Some(ask) => {
-                        self.asking = Some(ask);
-                        return self.ask_again();
-                    }
-                    None => self.refuse(&id, "this cannot be answered at a terminal"),
+                (None, true) if can_ask => {
+                    self.refuse(&id, "this cannot be answered at a terminal");
+                }
+                (None, true) => self.refuse(&id, "nobody is there to answer"),
+                (None, false) => {
+                    open.is_answered = true;
+                    self.say_that_it_waits(&id);
                 }
             }
         }
@@ -139,6 +143,12 @@ impl Drive {
         match error.code {
             // Its event says how.
             ErrorCode::RequestSettled | ErrorCode::RequestNotFound => {}
+            // Nor would the next answer be taken.
+            ErrorCode::Forbidden | ErrorCode::Unauthorized | ErrorCode::SessionNotFound => {
+                self.screen.remark(&error.message);
+                self.drop_question();
+                self.ask_next();
+            }
             _ if self.asking.as_ref().is_some_and(|ask| ask.id() == id) => {
                 self.screen.remark(&error.message);
                 self.mark(&id, false);

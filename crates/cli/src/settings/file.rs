@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use agentwire_protocol::schema::without_null;
 use agentwire_protocol::{AgentType, ApprovalMode};
@@ -10,7 +11,8 @@ use schemars::transform::{Transform as _, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
-use super::value::{Directory, Dollars, PositiveSeconds, Program, Seconds, StoreName};
+use super::value::{Address, Directory, Dollars, PositiveSeconds, Program, Seconds, StoreName};
+use crate::args::{LogFormat, LogLevel};
 
 /// The settings of agentwire. Everything may be left out; the environment and flags win.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -27,6 +29,8 @@ pub(crate) struct File {
     pub(super) policy: Policy,
     /// What keeps the logs.
     pub(super) store: Store,
+    /// What `agentwire serve` runs with.
+    pub(super) server: Server,
     /// What models cost, by name, for agents that do not say it themselves.
     pub(super) prices: BTreeMap<String, Price>,
     /// Directories by the name of a project.
@@ -117,6 +121,32 @@ pub(super) struct Store {
     /// `sqlite`, the default, is a file in the data directory; `memory` keeps nothing beyond the
     /// process.
     pub(super) kind: Option<StoreName>,
+}
+
+/// What `agentwire serve` runs with.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Server {
+    /// Where it listens; `127.0.0.1:8080` if left out. Port 0 picks one.
+    pub(super) http: Option<Address>,
+    /// Where the insights wire listens; `127.0.0.1:8765` if left out.
+    pub(super) insights: Option<Address>,
+    /// Further names under which clients reach it, as their Host header has them.
+    pub(super) hosts: Vec<String>,
+    /// Whether it opens its page in a browser.
+    pub(super) open: bool,
+    /// How many clients may be connected at once; 4096 if left out.
+    pub(super) connections: Option<NonZeroUsize>,
+    /// The certificate to encrypt with, a file in PEM.
+    pub(super) tls_cert: Option<PathBuf>,
+    /// The key of the certificate, a file in PEM.
+    pub(super) tls_key: Option<PathBuf>,
+    /// Where a proxy that encrypts offers this server: `https://NAME[:PORT]`.
+    pub(super) public_url: Option<String>,
+    /// How much it tells on stderr; `warn` if left out.
+    pub(super) log_level: Option<LogLevel>,
+    /// How it tells that; `text` if left out.
+    pub(super) log_format: Option<LogFormat>,
 }
 
 /// Dollars for a million tokens.

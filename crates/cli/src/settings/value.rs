@@ -2,6 +2,7 @@
 //! same checks serve the environment.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -113,6 +114,19 @@ impl<'de> Deserialize<'de> for Directory {
     }
 }
 
+/// Where to listen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Address(pub(super) SocketAddr);
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(|_| {
+            de::Error::custom(format!("`{text}` is not an address such as 127.0.0.1:8080"))
+        })
+    }
+}
+
 /// What keeps the logs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreName(pub(super) StoreKind);
@@ -193,6 +207,10 @@ schemas! {
             {"type": "string", "minLength": 1},
             {"type": "array", "items": {"type": "string"}, "minItems": 1},
         ]
+    },
+    Address: {
+        "type": "string",
+        "pattern": "^([0-9]{1,3}([.][0-9]{1,3}){3}|\\[[0-9a-fA-F:.]+\\]):[0-9]{1,5}$"
     },
     Directory: {"type": "string", "pattern": "^(/|~/)"},
     StoreName: {"enum": ["sqlite", "memory"]},

@@ -326,6 +326,17 @@ fn numbered(question: &Question<'_>, line: &str) -> Option<Json<'static>> {
     Some(labels(question, &chosen))
 }
 
+/// The answer that a word or a line means: options by number or by label, else the text itself.
+pub(crate) fn meant(question: &Question<'_>, line: &str) -> Json<'static> {
+    let line = line.trim();
+    let is_label = |label: &str| label.eq_ignore_ascii_case(line);
+    let labelled = question.options.iter().position(|option| is_label(&option.label.decode()));
+    match numbered(question, line) {
+        Some(answer) => answer,
+        None => labelled.map_or_else(|| Json::of(&line), |index| labels(question, &[index])),
+    }
+}
+
 /// One label, or a list where several may be chosen.
 fn labels(question: &Question<'_>, chosen: &[usize]) -> Json<'static> {
     let labels = chosen.iter().filter_map(|index| question.options.get(*index));

@@ -181,3 +181,20 @@ fn what_no_key_can_answer_is_not_asked() {
         assert!(Ask::new(request(&json), None).is_none());
     }
 }
+
+#[test]
+fn words_mean_options_by_number_or_by_label() {
+    let json = r#"{"question":"Tea?","options":[{"label":"Black"},{"label":"Green"}]}"#;
+    let one: Question<'static> = serde_json::from_str(json).expect("a question");
+    for (said, answer) in
+        [("2", "\"Green\""), (" black ", "\"Black\""), ("3", "\"3\""), ("oolong", "\"oolong\"")]
+    {
+        assert_eq!(meant(&one, said).get(), answer, "{said}");
+    }
+    let many = Question { multi_select: true, ..one };
+    for (said, answer) in
+        [("1,2", r#"["Black","Green"]"#), ("green", r#"["Green"]"#), ("x", "\"x\"")]
+    {
+        assert_eq!(meant(&many, said).get(), answer, "{said}");
+    }
+}

@@ -95,7 +95,7 @@ fn a_session_that_runs_elsewhere_is_followed_to_its_end() {
         assert!(lines.read_line(&mut line).expect("it speaks") > 0);
     }
     let mut watcher = Pty::start(&mut home.agentwire(&["attach", &id]));
-    watcher.expect("another process");
+    watcher.expect("(agentwire run)");
     watcher.expect("waits for an answer");
     owner.press("y");
     watcher.expect("allowed");

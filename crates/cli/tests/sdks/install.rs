@@ -17,6 +17,7 @@ use crate::child::{KILLED, run};
 const PYTHON_SDK: &str = "0.2.182";
 const TYPESCRIPT_SDK: &str = "0.3.325";
 const NODE_24: &str = "24.21.0";
+const CRAWLER: &str = "4.32.5";
 
 /// Without a registry npm may wait for ever.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -74,6 +75,22 @@ impl Sdk {
     }
 }
 
+/// The program that crawls a server by its description, in an empty environment, if it can be had. What
+/// it must know stands in a module beside it.
+pub(crate) async fn crawler() -> Option<Command> {
+    static CRAWLER_FOUND: OnceCell<Option<Python>> = OnceCell::const_new();
+    let package = format!("schemathesis=={CRAWLER}");
+    let find = async || or_skip("server's description", find_python(&[&package]).await);
+    let python = CRAWLER_FOUND.get_or_init(find).await.clone()?;
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdks");
+    let modules = std::env::join_paths([python.packages(), sources]).unwrap();
+    let mut command = Command::new(python.interpreter());
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("PYTHONPATH", modules).env("SCHEMATHESIS_HOOKS", "crawl");
+    command.args(["-B", "-m", "schemathesis.cli"]);
+    Some(command)
+}
+
 #[derive(Clone)]
 struct Python {
     system: PathBuf,
@@ -91,7 +108,7 @@ impl Python {
         self.directory.join("packages")
     }
 
-    async fn install(&self) -> Found<()> {
+    async fn install(&self, packages: &[&str]) -> Found<()> {
         let venv = self.directory.join("venv");
         let made = Command::new(&self.system).args(["-m", "venv"]).arg(&venv).output().unwrap();
         if !made.status.success() {
@@ -105,7 +122,7 @@ impl Python {
         pip.args(["--retries", "2", "--timeout", "20"]);
         // The wheel brings the vendor's program along; the source does not.
         pip.args(["--no-binary", "claude-agent-sdk"]);
-        pip.arg(format!("claude-agent-sdk=={PYTHON_SDK}"));
+        pip.args(packages);
         if !made.status.success() {
             pip.arg("--target").arg(self.packages());
         }
@@ -115,19 +132,22 @@ impl Python {
 
 async fn python() -> Option<Python> {
     static PYTHON: OnceCell<Option<Python>> = OnceCell::const_new();
-    let find = async || {
-        let probe = "import sys; v = sys.version_info; v < (3, 10) and sys.exit(1); \
-                     print(sys.executable, '%d.%d' % v[:2], sep='\\n')";
-        let said = told(Command::new("python3").args(["-c", probe]))
-            .map_err(|_| Missing("python3, 3.10 or newer".to_owned()))?;
-        let (system, version) = said.split_once('\n').unwrap();
-        let name = format!("claude-agent-sdk-{PYTHON_SDK}-python{version}");
-        let python =
-            |directory: &Path| Python { system: system.into(), directory: directory.into() };
-        let install = async |directory: &Path| python(directory).install().await;
-        cached(&name, install).await.map(|directory| python(&directory))
-    };
-    PYTHON.get_or_init(async || or_skip("Python", find().await)).await.clone()
+    let package = format!("claude-agent-sdk=={PYTHON_SDK}");
+    let find = async || or_skip("Python SDK", find_python(&[&package]).await);
+    PYTHON.get_or_init(find).await.clone()
+}
+
+/// A Python that has those packages.
+async fn find_python(packages: &[&str]) -> Found<Python> {
+    let probe = "import sys; v = sys.version_info; v < (3, 10) and sys.exit(1); \
+                 print(sys.executable, '%d.%d' % v[:2], sep='\\n')";
+    let said = told(Command::new("python3").args(["-c", probe]))
+        .map_err(|_| Missing("python3, 3.10 or newer".to_owned()))?;
+    let (system, version) = said.split_once('\n').unwrap();
+    let name = format!("{}-python{version}", packages.join("-").replace("==", "-"));
+    let python = |directory: &Path| Python { system: system.into(), directory: directory.into() };
+    let install = async |directory: &Path| python(directory).install(packages).await;
+    cached(&name, install).await.map(|directory| python(&directory))
 }
 
 /// The directory of the TypeScript SDK.
@@ -143,7 +163,7 @@ async fn packages() -> Option<PathBuf> {
         let install = async |directory: &Path| npm(directory, &package).await;
         cached(&format!("claude-agent-sdk-{TYPESCRIPT_SDK}-node"), install).await
     };
-    PACKAGES.get_or_init(async || or_skip("TypeScript", find().await)).await.clone()
+    PACKAGES.get_or_init(async || or_skip("TypeScript SDK", find().await)).await.clone()
 }
 
 async fn node_24() -> Option<PathBuf> {
@@ -164,7 +184,7 @@ async fn node_24() -> Option<PathBuf> {
         let directory = cached(&pinned, install).await?;
         Ok(directory.join("node_modules").join(package).join("bin/node"))
     };
-    NODE.get_or_init(async || or_skip("TypeScript on Node 24", find().await)).await.clone()
+    NODE.get_or_init(async || or_skip("TypeScript SDK on Node 24", find().await)).await.clone()
 }
 
 /// Of `v20.20.2` 20.
@@ -216,12 +236,12 @@ fn told(command: &mut Command) -> Result<String, String> {
     if output.status.success() { Ok(stdout) } else { Err(format!("{stdout}\n{stderr}")) }
 }
 
-fn or_skip<T>(sdk: &str, found: Found<T>) -> Option<T> {
-    let Missing(what) = match found {
+fn or_skip<T>(what: &str, found: Found<T>) -> Option<T> {
+    let Missing(needs) = match found {
         Ok(found) => return Some(found),
         Err(missing) => missing,
     };
-    let line = format!("skipped: the tests of the {sdk} SDK need {what}");
+    let line = format!("skipped: the tests of the {what} need {needs}");
     let is_required = std::env::var_os("AGENTWIRE_REQUIRE_SDKS").is_some_and(|value| value == "1");
     assert!(!is_required, "{line}");
     // Past the test's own output, which nobody sees when it passes.

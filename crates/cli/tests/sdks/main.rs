@@ -1,4 +1,5 @@
-//! The official Agent SDKs take agentwire for the `claude` program.
+//! Programs that others wrote drive agentwire: the official Agent SDKs take it for the `claude` program, and
+//! a crawler reads the server's description and tries everything in it.
 //!
 //! A test runs one scenario of `scenarios.py` or `scenarios.mjs`. The SDKs are fetched by the first that
 //! needs them (`install.rs`).
@@ -10,6 +11,7 @@
 )]
 
 mod child;
+mod crawl;
 mod install;
 mod place;
 mod recording;

@@ -25,6 +25,7 @@ use serde::Serialize;
 use self::frames::{CompactMetadata, Compacted, RateLimit, Retry, StatusLine, System};
 use self::native::Line;
 use self::session::Session;
+pub(crate) use self::session::claude_mode;
 use self::speech::{Piece, Sort, Speakers};
 use self::tools::Tool;
 use self::turn::{Ending, Totals, Turn};

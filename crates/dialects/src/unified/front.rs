@@ -15,6 +15,52 @@ use crate::front::{Ask, Front, Outbox, Reply};
 pub struct Unified {
     calls: BTreeMap<Call, Asked>,
     profiles: BTreeMap<SessionId, Profile>,
+    /// The session that the wire is for, where it is for one.
+    watched: Option<Watched>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    session: SessionId,
+    /// The last event that the client has seen, and the last there is.
+    after: u64,
+    last: u64,
+    /// The last that was shown.
+    shown: u64,
+}
+
+/// Whether a client that has read up to there can go on without a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Resume {
+    /// It gets every event after the last that it knows.
+    Exact,
+    /// It knows events that this log does not have: it was another log, or one that was cut.
+    Missing {
+        /// The first of them.
+        from: u64,
+        /// The last of them.
+        to: u64,
+    },
+}
+
+impl Resume {
+    /// For a client that knows the events up to `after`, where there are `last`; and the event after
+    /// which it goes on.
+    pub fn of(after: u64, last: u64) -> (Self, u64) {
+        match after <= last {
+            true => (Self::Exact, after),
+            false => (Self::Missing { from: last + 1, to: after }, last),
+        }
+    }
+}
+
+/// A session that is attached to.
+#[derive(Serialize)]
+struct Attached<'r> {
+    #[serde(flatten)]
+    session: &'r SessionSummary,
+    resume: Resume,
 }
 
 /// A call that waits for its reply.
@@ -52,8 +98,18 @@ struct Shown {
 }
 
 impl Unified {
+    /// A client whose wire is for one session: it sees the events after that number, and its commands
+    /// need not name the session. `last` is the number of the last event there is.
+    pub fn watching(session: SessionId, after: u64, last: u64, profile: Profile) -> Self {
+        let profiles = BTreeMap::from([(session.clone(), profile)]);
+        let watched = Some(Watched { session, after, last, shown: after.min(last) });
+        Self { calls: BTreeMap::new(), profiles, watched }
+    }
+
     fn frame(&mut self, text: &str, frame: CommandFrame, out: &mut Outbox) -> Result<(), Refused> {
         let CommandFrame { id, session_id, command } = frame;
+        let own = self.watched.as_ref().map(|watched| watched.session.to_string());
+        let session_id = session_id.or(own);
         let refused = |error| Refused { id: id.clone(), error };
         let (ask, then) = match command {
             Command::Start(request) => {
@@ -85,11 +141,27 @@ impl Unified {
 
     fn follow(&mut self, id: &SessionId, profile: Profile, after: u64, out: &mut Outbox) {
         self.profiles.insert(id.clone(), profile);
+        if let Some(watched) = self.watched.as_mut().filter(|watched| watched.session == *id) {
+            watched.shown = after;
+        }
         out.follow(id, after);
     }
 }
 
 impl Front for Unified {
+    fn on_open(&mut self, out: &mut Outbox) {
+        let Some(Watched { session, after, last, .. }) = &self.watched else { return };
+        let (resume, after) = Resume::of(*after, *last);
+        if let Resume::Missing { .. } = resume {
+            let error = GatewayError {
+                details: Some(Json::of(&resume)),
+                ..GatewayError::new(ErrorCode::Conflict, "the log has no such events")
+            };
+            out.say_json(&ErrorFrame { id: &None, error: &error });
+        }
+        out.follow(session, after);
+    }
+
     fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
         let Ok(text) = std::str::from_utf8(line) else {
             return refuse(ErrorCode::InvalidJson, "the line is not UTF-8", out);
@@ -126,8 +198,10 @@ impl Front for Unified {
                 self.follow(&session.id, profile, after, out);
             }
             (Reply::Session(session), Then::Follow(profile, after)) => {
-                say_session(&session, out);
-                self.follow(&session.id, profile, after.unwrap_or(0), out);
+                let (resume, after) = Resume::of(after.unwrap_or(0), session.last_seq);
+                let reply = Attached { session: &session, resume };
+                out.say_json(&ReplyFrame { id: &id, reply });
+                self.follow(&session.id, profile, after, out);
             }
             (Reply::Started { session, .. } | Reply::Session(session), Then::Reply) => {
                 say_session(&session, out);
@@ -146,6 +220,9 @@ impl Front for Unified {
     }
 
     fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox) {
+        if let Some(watched) = self.watched.as_mut().filter(|watched| watched.session == *session) {
+            watched.shown += 1;
+        }
         match self.profiles.get(session).copied().unwrap_or_default() {
             Profile::Full => out.say(event),
             Profile::Core => {
@@ -158,14 +235,28 @@ impl Front for Unified {
         }
     }
 
+    fn passes(&self, session: &SessionId) -> bool {
+        self.profiles.get(session).is_none_or(|profile| *profile == Profile::Full)
+    }
+
+    fn on_passed(&mut self, session: &SessionId, last: u64) {
+        if let Some(watched) = self.watched.as_mut().filter(|watched| watched.session == *session) {
+            watched.shown = last;
+        }
+    }
+
     fn on_lost(&mut self, session: &SessionId, mut error: GatewayError, out: &mut Outbox) {
         self.profiles.remove(session);
         error.details = Some(Json::of(&BTreeMap::from([("sessionId", session)])));
         out.say_json(&ErrorFrame { id: &None, error: &error });
     }
 
-    fn on_end(&mut self, session: &SessionId, _out: &mut Outbox) {
-        self.profiles.remove(session);
+    fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
+        match &self.watched {
+            // Whoever resumes it, this client wants to see it.
+            Some(watched) if watched.session == *session => out.wait_for(session, watched.shown),
+            Some(_) | None => drop(self.profiles.remove(session)),
+        }
     }
 }
 

@@ -4,4 +4,4 @@
 
 mod front;
 
-pub use front::Unified;
+pub use front::{Resume, Unified};

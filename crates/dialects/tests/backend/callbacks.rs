@@ -20,6 +20,7 @@ fn settled(
         request_id: Text::from("r1"),
         outcome,
         by,
+        client: None,
         reason: Some(Text::from(reason)),
         updated_input: None,
     }

@@ -228,6 +228,7 @@ pub(crate) fn summary() -> SessionSummary {
         updated_at: "2026-01-01T00:00:00.000Z".to_owned(),
         last_seq: 0,
         turns: 0,
+        last_turn: None,
         usage: Default::default(),
         cost_usd: None,
         open_requests: 0,

@@ -125,6 +125,19 @@ pub enum RequestKind {
     Other,
 }
 
+impl RequestKind {
+    /// The name as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Permission => "permission",
+            Self::Question => "question",
+            Self::Hook => "hook",
+            Self::Mcp => "mcp",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// A question to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -224,6 +237,9 @@ pub struct RequestSettled<'a> {
     pub outcome: RequestOutcome,
     /// By whom.
     pub by: SettledBy,
+    /// Which client of a server answered: the name of its token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Text<'a>>,
     /// Why, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Text<'a>>,

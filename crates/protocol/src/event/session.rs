@@ -93,3 +93,15 @@ pub enum SessionEndReason {
     /// For want of time.
     Timeout,
 }
+
+impl SessionEndReason {
+    /// The name as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Timeout => "timeout",
+        }
+    }
+}

@@ -4,13 +4,19 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use agentwire_protocol::SessionId;
-use agentwire_sessions::log::Cursor;
+use agentwire_sessions::log::{Cursor, EventLog};
 use agentwire_sessions::store::{Batch, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::EVENTS_WAIT;
+use crate::connection::Outgoing;
+
 /// How long to wait before a store that is busy or full is read again.
 const AGAIN: Duration = Duration::from_millis(200);
+
+/// How many sessions one client may watch: each may hold a piece of its log in memory.
+const MOST: usize = 256;
 
 /// What is to be shown next.
 pub(super) enum Seen {
@@ -23,6 +29,8 @@ pub(super) enum Seen {
 /// The sessions that one client watches. Each has one batch at hand, and reads no further until that
 /// is taken.
 pub(super) struct Follows {
+    /// As long as much waits there, nothing is read.
+    outgoing: Outgoing,
     readers: HashMap<SessionId, Reader>,
     found: mpsc::Receiver<Found>,
     finds: mpsc::Sender<Found>,
@@ -48,17 +56,29 @@ impl Drop for Reader {
 }
 
 impl Follows {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(outgoing: Outgoing) -> Self {
         let (finds, found) = mpsc::channel(1);
-        Self { readers: HashMap::new(), found, finds, next: 0 }
+        Self { outgoing, readers: HashMap::new(), found, finds, next: 0 }
     }
 
-    /// Watches a session from here on; a second time, from the new place.
-    pub(super) fn add(&mut self, session: SessionId, cursor: Cursor) {
+    /// Watches a session from here on; a second time, from the new place. `waits` until it runs again.
+    pub(super) fn add(&mut self, log: &EventLog, session: &SessionId, after: u64, waits: bool) {
         self.next += 1;
-        let shown = cursor.position();
-        let task = tokio::spawn(read(session.clone(), self.next, cursor, self.finds.clone()));
-        self.readers.insert(session, Reader { number: self.next, shown, task });
+        let (number, finds) = (self.next, self.finds.clone());
+        let (log, id, outgoing) = (log.clone(), session.clone(), self.outgoing.clone());
+        let task = tokio::spawn(async move {
+            if waits {
+                log.opened(&id).await;
+            }
+            let cursor = log.cursor(&id, after);
+            read(id, number, cursor, outgoing, finds).await;
+        });
+        self.readers.insert(session.clone(), Reader { number, shown: after, task });
+    }
+
+    /// Whether there is room for one more.
+    pub(super) fn has_room(&self) -> bool {
+        self.readers.len() < MOST
     }
 
     pub(super) fn remove(&mut self, session: &SessionId) {
@@ -101,8 +121,15 @@ impl Follows {
     }
 }
 
-async fn read(session: SessionId, reader: u64, mut cursor: Cursor, finds: mpsc::Sender<Found>) {
+async fn read(
+    session: SessionId,
+    reader: u64,
+    mut cursor: Cursor,
+    outgoing: Outgoing,
+    finds: mpsc::Sender<Found>,
+) {
     loop {
+        outgoing.below(EVENTS_WAIT).await;
         let batch = cursor.next().await;
         if let Err(error @ (StoreError::Busy(_) | StoreError::Full(_))) = &batch {
             tracing::debug!(%error, "events cannot be read yet");

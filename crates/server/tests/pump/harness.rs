@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agentwire_dialects::front::Front;
 use agentwire_dialects::unified::Unified;
-use agentwire_server::{Closing, Connection, serve};
+use agentwire_server::{Connection, Terms, serve};
 use agentwire_sessions::settings::{AgentCommand, StoreKind};
 use agentwire_sessions::{Hub, Settings};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ impl Gateway {
                     std::future::pending::<()>().await;
                 }
             };
-            serve(&hub, connection, &mut front, Closing { linger }, stop).await
+            serve(&hub, connection, &mut front, Terms::of_parent(linger), stop).await
         });
         let (read, write) = tokio::io::split(ours);
         let (read, write) = (BufReader::new(read), Some(write));

@@ -141,6 +141,7 @@ impl Hub {
                 updated_at: now,
                 last_seq: 0,
                 turns: 0,
+                last_turn: None,
                 usage: Default::default(),
                 cost_usd: None,
                 open_requests: 0,

@@ -31,6 +31,8 @@ pub struct Cursor {
     /// A look at the store that is under way; it goes on if [`Cursor::next`] is cancelled.
     looking: Option<JoinHandle<Result<Found, StoreError>>>,
     source: Source,
+    /// It has read all there was and waited for more.
+    keeps_up: bool,
 }
 
 enum Source {
@@ -71,6 +73,7 @@ impl Cursor {
             position: after,
             read: VecDeque::new(),
             looking: None,
+            keeps_up: false,
         }
     }
 
@@ -106,15 +109,25 @@ impl Cursor {
                 Source::Here(live, progress) => {
                     let Progress { last, ended, is_whole } = *progress.borrow_and_update();
                     if last > self.position {
-                        if let Some(batch) = live.after(self.position) {
+                        let figures = self.log.figures();
+                        if let Some((batch, since)) = live.after(self.position) {
+                            if self.keeps_up {
+                                figures.delivery.observe_time(since.elapsed());
+                            }
                             return self.hand_out(batch).map(Some);
+                        }
+                        if self.keeps_up {
+                            figures.fell_behind.add(1);
                         }
                         self.look(catch_up);
                     } else if ended && !is_whole {
                         // Whoever ran it failed; its end is told by whoever closes it.
                         self.source = Source::Elsewhere(Elsewhere::now());
-                    } else if ended || progress.changed().await.is_err() {
-                        return Ok(None);
+                    } else {
+                        self.keeps_up = true;
+                        if ended || progress.changed().await.is_err() {
+                            return Ok(None);
+                        }
                     }
                 }
                 Source::Elsewhere(elsewhere) => {

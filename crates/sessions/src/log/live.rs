@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use agentwire_protocol::SessionId;
 use tokio::sync::watch;
@@ -39,10 +40,10 @@ pub(super) struct Progress {
     pub(super) is_whole: bool,
 }
 
-/// The last batches of a session, without a gap.
+/// The last batches of a session, without a gap, and since when each has been durable.
 #[derive(Debug, Default)]
 struct Tail {
-    batches: VecDeque<Batch>,
+    batches: VecDeque<(Batch, Instant)>,
     bytes: usize,
     /// Its place in [`Tails::order`].
     used: u64,
@@ -67,13 +68,14 @@ impl Live {
         }
     }
 
-    /// The events after that number, if they are in memory.
-    pub(super) fn after(&self, seq: u64) -> Option<Batch> {
+    /// The events after that number, if they are in memory, and since when they have been durable.
+    pub(super) fn after(&self, seq: u64) -> Option<(Batch, Instant)> {
         let tail = self.tail();
-        let place = tail.batches.partition_point(|batch| batch.last() <= seq);
-        let batch = tail.batches.get(place)?;
+        let place = tail.batches.partition_point(|(batch, _)| batch.last() <= seq);
+        let (batch, since) = tail.batches.get(place)?;
         // If it begins later, those between are only in the store.
-        batch.after(seq).filter(|batch| batch.first == seq + 1)
+        let batch = batch.after(seq).filter(|batch| batch.first == seq + 1)?;
+        Some((batch, *since))
     }
 
     /// The session's end is durable.
@@ -94,9 +96,11 @@ impl Live {
 impl Tail {
     fn push(&mut self, batch: Batch) {
         self.bytes += cost(&batch);
-        self.batches.push_back(batch);
+        self.batches.push_back((batch, Instant::now()));
+        // The newest stays, however large: all who keep up want it next.
         while self.bytes > OF_ONE
-            && let Some(batch) = self.batches.pop_front()
+            && self.batches.len() > 1
+            && let Some((batch, _)) = self.batches.pop_front()
         {
             self.bytes -= cost(&batch);
         }
@@ -137,5 +141,5 @@ impl Tails {
 }
 
 fn cost(batch: &Batch) -> usize {
-    batch.lines.len() + size_of::<Batch>()
+    batch.lines.len() + size_of::<(Batch, Instant)>()
 }

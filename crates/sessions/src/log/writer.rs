@@ -4,13 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{iter, mem};
 
 use agentwire_protocol::{SessionId, SessionState};
 use tokio::sync::{oneshot, watch};
 
 use super::live::{Live, Tails};
+use crate::figures::Figures;
 use crate::store::{Append, Store, StoreError};
 
 /// About how much one transaction takes; what is left waits for the next.
@@ -21,10 +22,13 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 
 pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
+    pub(super) figures: Arc<Figures>,
     state: Mutex<State>,
     changed: Condvar,
     stuck: Mutex<Option<StoreError>>,
     ended: watch::Sender<bool>,
+    /// How many sessions became live here.
+    opened: watch::Sender<u64>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -75,10 +79,12 @@ impl Shared {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
+            figures: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             stuck: Mutex::default(),
             ended: watch::Sender::new(false),
+            opened: watch::Sender::new(0),
             thread: Mutex::default(),
         }
     }
@@ -97,6 +103,17 @@ impl Shared {
             live.end();
         } else {
             state.live.insert(live.session.clone(), Arc::clone(live));
+            drop(state);
+            self.opened.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Waits until a session is live here.
+    pub(super) async fn opened(&self, session: &SessionId) {
+        let mut opened = self.opened.subscribe();
+        while self.live(session).is_none() {
+            // The sender is here, so this cannot fail.
+            let _ = opened.changed().await;
         }
     }
 
@@ -110,7 +127,12 @@ impl Shared {
         match &job {
             Job::Append(_) if state.closing => return,
             Job::Close(live) if state.ended => return live.end(),
-            Job::Append(_) | Job::Close(_) => state.jobs.push_back(job),
+            Job::Append(pending) => {
+                self.figures.queue_appends.add(1);
+                self.figures.queue_bytes.add(pending.bytes());
+                state.jobs.push_back(job);
+            }
+            Job::Close(_) => state.jobs.push_back(job),
         }
         drop(state);
         self.changed.notify_one();
@@ -147,11 +169,18 @@ impl Shared {
             live.end();
         }
         for job in jobs {
-            if let Job::Close(live) = job {
-                live.end();
+            match job {
+                Job::Append(pending) => self.leave(&pending),
+                Job::Close(live) => live.end(),
             }
         }
         self.ended.send_replace(true);
+    }
+
+    /// It waits no longer.
+    fn leave(&self, pending: &Pending) {
+        self.figures.queue_appends.add(-1);
+        self.figures.queue_bytes.add(-pending.bytes());
     }
 
     fn ended_here(&self, live: &Arc<Live>) {
@@ -195,6 +224,7 @@ impl Shared {
             *lock(&self.stuck) = Some(error.clone());
             if lock(&self.state).closing {
                 for pending in group {
+                    self.leave(&pending);
                     pending.resolve(Err(error.clone()));
                 }
                 return;
@@ -212,9 +242,20 @@ impl Shared {
         if appends.is_empty() {
             return Ok(());
         }
-        match self.store.append(&appends) {
+        let begun = Instant::now();
+        let kept = self.store.append(&appends);
+        match &kept {
+            Ok(()) => {
+                self.figures.commit_time.observe_time(begun.elapsed());
+                let batches = appends.iter().filter_map(|append| append.batch.as_ref());
+                self.figures.commit_events.observe(batches.map(|batch| batch.count).sum());
+            }
+            Err(_) => self.figures.commit_failures.add(1),
+        }
+        match kept {
             Ok(()) => {
                 for pending in group {
+                    self.leave(&pending);
                     pending.publish(tails);
                 }
                 Ok(())
@@ -223,6 +264,7 @@ impl Shared {
             Err(error @ (StoreError::Conflict(_) | StoreError::Failed(_))) => {
                 if group.len() == 1 {
                     for pending in group {
+                        self.leave(&pending);
                         pending.resolve(Err(error.clone()));
                     }
                     return Ok(());
@@ -242,6 +284,11 @@ impl Shared {
 }
 
 impl Pending {
+    fn bytes(&self) -> i64 {
+        let bytes = self.append.batch.as_ref().map_or(0, |batch| batch.lines.len());
+        i64::try_from(bytes).unwrap_or(i64::MAX)
+    }
+
     fn publish(mut self, tails: &mut Tails) {
         if let Some(batch) = self.append.batch.take() {
             tails.publish(&self.live, batch);

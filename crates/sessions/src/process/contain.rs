@@ -22,7 +22,8 @@ use tokio::time::timeout;
 use super::strays::{self, Known};
 use super::wire::{self, REPORT, Report, Step};
 use super::{
-    Control, Handle, Output, Process, Reach, Spawn, SpawnError, State, StdinPlan, group, keeper,
+    Control, Handle, Output, Process, Reach, Spawn, SpawnError, State, StdinPlan, descriptors,
+    group, keeper,
 };
 
 /// How long a keeper may take to kill what its agent left before its pipes are no longer waited for.
@@ -214,6 +215,8 @@ async fn begin(
     // It holds the keeper's end of the socket, which is to end with the keeper.
     drop(command);
     let handle = Handle::of(&child);
+    // It starts the agent once it knows which.
+    descriptors::give_back(child.id());
     socket.write_all(request).await?;
     Ok((Keeper { child, known, handle }, socket))
 }

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use super::{Spawn, SpawnError, State};
+use super::{Spawn, SpawnError, State, descriptors};
 
 /// Starts it. Its end is followed by a task of the runtime.
 pub(super) fn start(
@@ -36,6 +36,7 @@ pub(super) fn start(
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| SpawnError::Program { program: spawn.program, error })?;
+    descriptors::give_back(child.id());
     let group = child
         .id()
         .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))

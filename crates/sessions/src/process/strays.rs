@@ -36,6 +36,11 @@ pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Known)> {
     Ok((child, Known(pid)))
 }
 
+/// How many keepers there are.
+pub(super) fn count() -> usize {
+    keepers().len()
+}
+
 /// Kills and reaps what came to us from below a lost keeper. Blocks, for a few seconds at most.
 pub(super) fn sweep() {
     const LIMIT: Duration = Duration::from_secs(5);

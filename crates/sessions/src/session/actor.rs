@@ -19,6 +19,7 @@ use super::commit::{InFlight, LARGE_LINE, committed};
 use super::core::Core;
 use super::limits::{Limits, Reached};
 use super::policy::Policy;
+use super::requests::Over;
 use super::taken::Taken;
 use crate::bridge::{Bridge, Heard};
 use crate::log::{EventLog, LogWriter};
@@ -78,8 +79,10 @@ pub(crate) struct Actor {
     /// Prompts that wait until somebody allows to go past a limit.
     pub(super) held: VecDeque<Prompt>,
     pub(super) reached: Option<Reached>,
-    /// Requests that are over, and how: those who come late are told.
-    pub(super) over: VecDeque<(String, String)>,
+    /// Requests that are over: those who come late are told.
+    pub(super) over: VecDeque<Over>,
+    /// The client whose command is being carried out, if it has a name.
+    pub(super) caller: Option<Arc<str>>,
     /// When open requests are denied for want of an answer.
     pub(super) deadlines: BTreeMap<String, Instant>,
     pub(super) escalation: Option<(Instant, TreeSignal)>,
@@ -132,6 +135,7 @@ impl Actor {
             held: VecDeque::new(),
             reached: None,
             over: VecDeque::new(),
+            caller: None,
             deadlines: BTreeMap::new(),
             escalation: None,
             braked: None,
@@ -255,7 +259,8 @@ impl Actor {
         self.tend_hooks();
         self.withdraw_all("the session ended");
         let summary = &self.core.book.record.summary;
-        tracing::info!(session = summary.id.as_str(), ?reason, error, "session ended");
+        let (session, agent) = (summary.id.as_str(), self.plan.agent.as_str());
+        tracing::info!(session, agent, reason = reason.as_str(), error, "session ended");
         self.core.emit(SessionEnded { reason, error: error.map(Text::from) });
         self.core.book.record.owner = None;
         self.fail_calls(|_| true, ErrorCode::Conflict, "the session ended");

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use super::book::Wanted;
 use super::stderr::Stderr;
+use crate::figures::Counted;
 use crate::process::{
     Contain, Control, LaunchFiles, Output, SpawnError, StdinPlan, prepare, resolve,
 };
@@ -168,6 +169,7 @@ impl Plan {
             heard: Instant::now(),
             closed: None,
             left_until: None,
+            counted: None,
             _files: files,
         })
     }
@@ -192,6 +194,8 @@ pub(super) struct Running {
     pub(super) left_until: Option<Instant>,
     /// When it closed stdout, if it lives on without.
     pub(super) closed: Option<Instant>,
+    /// As long as it is here, it is counted as running.
+    pub(super) counted: Option<Counted>,
     _files: LaunchFiles,
 }
 

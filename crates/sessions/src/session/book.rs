@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use agentwire_dialects::mcp;
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
-    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolKind, TurnOrigin,
+    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolKind, TurnFailure, TurnOrigin,
 };
-use agentwire_protocol::{EventKind, Json, SessionState, Text, TokenUsage};
+use agentwire_protocol::{EventKind, Json, SessionState, Text, TokenUsage, TurnEnd};
 
 use crate::store::{OpenBy, Record};
 
@@ -262,14 +262,22 @@ impl Book {
             }
             EventKind::TurnCompleted(turn) => {
                 turn.turn_number += self.turns_before;
-                self.turn_over(Some(turn.usage), turn.cost_usd);
+                self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
                 if let Some(Wanted::Same(asked) | Wanted::Copy(asked)) = self.asked.take() {
                     self.refused = Some(format!("the agent never said that it resumed {asked}"));
                 }
             }
             EventKind::TurnFailed(turn) => {
                 turn.turn_number += self.turns_before;
-                self.turn_over(turn.usage, turn.cost_usd);
+                let end = match turn.reason {
+                    TurnFailure::Interrupted => TurnEnd::Interrupted,
+                    TurnFailure::Error
+                    | TurnFailure::MaxTurns
+                    | TurnFailure::Budget
+                    | TurnFailure::Refused
+                    | TurnFailure::Died => TurnEnd::Failed,
+                };
+                self.turn_over(end, turn.usage, turn.cost_usd);
             }
             EventKind::ToolStarted(tool) => {
                 self.step(main);
@@ -333,6 +341,11 @@ impl Book {
         }
         self.refresh();
         raised
+    }
+
+    /// The kind of an open request.
+    pub(super) fn asked_as(&self, id: &Text<'_>) -> Option<RequestKind> {
+        self.requests.get(&*id.decode()).map(|request| request.kind)
     }
 
     /// The number of a turn that the gateway itself tells of, as [`Self::note`] takes it.
@@ -446,8 +459,9 @@ impl Book {
         self.running.has_results |= main;
     }
 
-    fn turn_over(&mut self, usage: Option<TokenUsage>, cost: Option<f64>) {
+    fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
         let summary = &mut self.record.summary;
+        summary.last_turn = Some(end);
         summary.usage = summary.usage.plus(&usage.unwrap_or_default());
         if let Some(cost) = cost {
             summary.cost_usd = Some(summary.cost_usd.unwrap_or(0.0) + cost);

@@ -35,9 +35,11 @@ impl Actor {
         }
         let before = self.core.effects.len();
         let ends_turn = matches!(message.command, Command::Interrupt { .. } | Command::Stop);
+        self.caller = message.client;
         if let Err(error) = self.command(call, message.command) {
             self.core.effects.push(Effect::Reply(call, Err(error)));
         }
+        self.caller = None;
         if stuck.is_some() {
             let brakes = self.core.effects.split_off(before);
             if ends_turn {

@@ -21,6 +21,8 @@ pub(super) struct InFlight {
     pub(super) effects: Vec<Effect>,
     summary: SessionSummary,
     keys: usize,
+    /// How many events, and their bytes.
+    size: (u64, u64),
 }
 
 impl Actor {
@@ -41,12 +43,15 @@ impl Actor {
         let summary = record.summary.clone();
         let append = Append { batch, record: record.clone(), keys: std::mem::take(&mut self.keys) };
         let keys = append.keys.len();
+        let size = append.batch.as_ref();
+        let size = size.map_or((0, 0), |batch| (batch.count, batch.lines.len() as u64));
         self.core.book.changed = false;
         self.in_flight = Some(InFlight {
             committed: Box::pin(self.writer.submit(append)),
             effects: std::mem::take(&mut self.core.effects),
             summary,
             keys,
+            size,
         });
     }
 
@@ -79,6 +84,9 @@ impl Actor {
         let Some(in_flight) = self.in_flight.take() else { return };
         match result {
             Ok(()) => {
+                let figures = self.log.figures();
+                figures.events.of(self.plan.agent).add(in_flight.size.0);
+                figures.bytes.of(self.plan.agent).add(in_flight.size.1);
                 self.summary.send_replace(in_flight.summary);
                 if self.tape.held() <= LARGE_LINE {
                     self.large = None;

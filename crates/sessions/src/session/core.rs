@@ -11,6 +11,7 @@ use agentwire_protocol::{Call, Configure, EventKind, GatewayError, Json, Text};
 use super::book::{Book, Raised};
 use super::hooks::Hooks;
 use super::journal::Journal;
+use crate::figures::Tally;
 
 /// What a session does once its events are durable.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub(crate) struct Core {
     pub(super) failure: Option<(TurnFailure, String)>,
     /// Changes that the agent was asked for; they hold once it has taken them.
     pub(super) changes: Vec<Change>,
+    /// What is counted of it; nothing of a session that is only closed.
+    tally: Option<Tally>,
 }
 
 /// A change that the agent was asked for.
@@ -55,10 +58,10 @@ pub(super) struct Change {
 }
 
 impl Core {
-    pub(crate) fn new(journal: Journal, book: Book, hooks: Hooks) -> Self {
+    pub(crate) fn new(journal: Journal, book: Book, hooks: Hooks, tally: Option<Tally>) -> Self {
         let (effects, raised) = (Vec::new(), Vec::new());
         let changes = Vec::new();
-        Self { journal, book, hooks, effects, raised, cut: None, failure: None, changes }
+        Self { journal, book, hooks, effects, raised, cut: None, failure: None, changes, tally }
     }
 
     /// An event of the gateway's own.
@@ -80,7 +83,7 @@ impl Core {
         &mut self,
         raised: &Raised,
         outcome: RequestOutcome,
-        by: SettledBy,
+        (by, client): (SettledBy, Option<&str>),
         reason: Option<&str>,
         updated_input: Option<&Json<'static>>,
     ) {
@@ -88,6 +91,7 @@ impl Core {
             request_id: Text::from(raised.id.as_str()),
             outcome,
             by,
+            client: client.map(Text::from),
             reason: reason.map(Text::from),
             updated_input: updated_input.cloned(),
         };
@@ -107,6 +111,13 @@ impl Core {
         } else if matches!(draft.kind, EventKind::TurnStarted(_) | EventKind::TurnCompleted(_)) {
             self.cut = None;
             self.failure = None;
+        }
+        if let Some(tally) = &mut self.tally {
+            let asked = match &draft.kind {
+                EventKind::RequestSettled(settled) => self.book.asked_as(&settled.request_id),
+                _ => None,
+            };
+            tally.note(&draft.kind, asked, self.book.record.summary.model.as_deref());
         }
         let raised = self.book.note(&mut draft, self.journal.last() + 1);
         self.journal.write(draft);

@@ -7,21 +7,17 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::session::OnLimit;
 use agentwire_protocol::{
-    Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig, Text, TokenUsage,
+    Answer, Call, Command, ErrorCode, GatewayError, Json, Price, Prompt, SessionConfig, Text,
+    TokenUsage,
 };
 
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Book, Raised};
 use super::core::Effect;
 use crate::process::TreeSignal;
-use crate::settings::Price;
 
 /// How many prompts may wait at a limit.
 const HELD_LIMIT: usize = 1024;
-
-/// The insights specification's rates, in dollars for a million tokens, for an agent that tells no
-/// cost and has no price set: input, output, cache read, cache write.
-const DEFAULT_PRICE: Price = Price { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
 
 /// What a session may take.
 #[derive(Clone, Debug)]
@@ -54,7 +50,7 @@ impl Limits {
             tokens: config.max_budget_tokens,
             token: config.max_budget_tokens.unwrap_or(0),
             asks: config.on_limit.unwrap_or_default() == OnLimit::Ask,
-            price: price.unwrap_or(DEFAULT_PRICE),
+            price: price.unwrap_or(Price::STANDARD),
         }
     }
 

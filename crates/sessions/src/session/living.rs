@@ -26,7 +26,8 @@ impl Actor {
     pub(super) async fn start_process(&mut self, prompt: Option<&str>) -> Result<(), GatewayError> {
         let session = self.core.book.record.summary.id.as_str().to_owned();
         let launch = self.plan.launch(&self.config, &self.origin, Some(&session), prompt)?;
-        let process = self.plan.start(launch).await?;
+        let mut process = self.plan.start(launch).await?;
+        process.counted = Some(self.log.figures().process(self.plan.agent));
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
         self.process = Some(process);
         self.core.book.ask_for(self.origin.wanted());

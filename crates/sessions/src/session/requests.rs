@@ -1,11 +1,13 @@
 //! Requests: settled exactly once, by a rule, by the first client who answers, or by the gateway, which
 //! only ever denies.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::{RequestKind, RequestOutcome, SettledBy, UNANSWERED};
 use agentwire_protocol::{Answer, Call, Command, ErrorCode, GatewayError, Json, Settlement};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::actor::{Actor, NOBODY};
@@ -16,6 +18,13 @@ use super::policy::{Asked, Verdict, on_disk};
 
 /// How many settled requests are remembered, to tell who comes late.
 const OVER_LIMIT: usize = 1024;
+
+/// A request that is over: whoever comes late is told how, and by whom.
+pub(super) struct Over {
+    id: String,
+    how: String,
+    client: Option<Arc<str>>,
+}
 
 impl Actor {
     /// Applies the rules to what was raised; what they leave open waits for somebody.
@@ -166,9 +175,10 @@ impl Actor {
         reason: Option<&str>,
         updated: Option<&Json<'static>>,
     ) {
+        let client = self.caller.clone().filter(|_| by == SettledBy::Client);
         // The agent may have shown by itself that it is over.
         if self.core.book.requests.contains_key(&raised.id) {
-            self.core.settled(raised, outcome, by, reason, updated);
+            self.core.settled(raised, outcome, (by, client.as_deref()), reason, updated);
         }
         self.deadlines.remove(&raised.id);
         self.core.hooks.permission_over(&raised.id);
@@ -180,18 +190,25 @@ impl Actor {
             self.over.pop_front();
         }
         let how = format!("{} by {}", outcome.as_str(), by.as_str());
-        self.over.push_back((raised.id.clone(), how));
+        self.over.push_back(Over { id: raised.id.clone(), how, client });
     }
 
     fn not_open(&self, id: &str) -> GatewayError {
-        match self.over.iter().find(|(over, _)| over == id) {
-            Some((_, how)) => GatewayError {
-                details: Some(Json::of(&serde_json::json!({ "requestId": id, "settled": how }))),
-                ..GatewayError::new(
-                    ErrorCode::RequestSettled,
-                    format!("request {id} was settled before: {how}"),
-                )
-            },
+        match self.over.iter().find(|over| over.id == id) {
+            Some(Over { how, client, .. }) => {
+                let message = format!("request {id} was settled before: {how}");
+                let (details, message) = match client {
+                    None => (json!({ "requestId": id, "settled": how }), message),
+                    Some(client) => (
+                        json!({ "requestId": id, "settled": how, "client": **client }),
+                        format!("{message} `{client}`"),
+                    ),
+                };
+                GatewayError {
+                    details: Some(Json::of(&details)),
+                    ..GatewayError::new(ErrorCode::RequestSettled, message)
+                }
+            }
             None => {
                 let message = format!("there is no open request {id} in this session");
                 GatewayError::new(ErrorCode::RequestNotFound, message)

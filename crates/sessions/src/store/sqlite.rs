@@ -178,6 +178,11 @@ impl Store for Sqlite {
         Ok(())
     }
 
+    fn size(&self) -> Result<Option<u64>, StoreError> {
+        let log = connect::log_path(&self.path);
+        Ok(Some(connect::length(&self.path) + connect::length(&log)))
+    }
+
     fn version(&self) -> Result<Option<u64>, StoreError> {
         let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match watcher.take() {

@@ -33,6 +33,7 @@ pub(crate) fn record(id: &str, state: SessionState, owner: Option<&str>, last: u
             updated_at: "2026-01-02T03:04:05Z".to_owned(),
             last_seq: last,
             turns: 0,
+            last_turn: None,
             usage: TokenUsage::default(),
             cost_usd: None,
             open_requests: 0,

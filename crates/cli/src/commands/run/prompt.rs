@@ -25,7 +25,8 @@ pub(super) fn read(given: Option<&str>, agent: AgentType) -> Result<String, Fail
     }
 }
 
-fn from_stdin() -> Result<String, Failure> {
+/// All of stdin.
+pub(crate) fn from_stdin() -> Result<String, Failure> {
     let mut text = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut text);
     read.map_err(|error| {

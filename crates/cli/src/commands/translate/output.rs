@@ -1,13 +1,15 @@
-//! Numbers the events, writes them or what they are in Claude's words, and counts.
+//! Numbers the events, writes them or what they are in another wire's words, and counts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::Instant;
 
+use agentwire_dialects::board::Board;
 use agentwire_dialects::claude::render::{Options, Renderer};
+use agentwire_dialects::insights;
 use agentwire_dialects::tape::{Draft, Sink, Stamp};
-use agentwire_protocol::Profile;
+use agentwire_protocol::{Json, Profile};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -36,6 +38,8 @@ pub(super) struct Output {
 enum Wire {
     Unified(Profile),
     Claude(Box<Renderer>),
+    Insights(Box<insights::Renderer>),
+    Board(Box<Board>),
 }
 
 #[derive(Default)]
@@ -50,17 +54,21 @@ impl Output {
     pub(super) fn new(args: &Translate, size: Option<u64>) -> Self {
         let session_id = args.session_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
         let now = Instant::now();
+        let insights = || insights::Renderer::new(&session_id, None, BTreeMap::new());
+        let wire = match args.to {
+            To::Unified => Wire::Unified(args.profile.into()),
+            To::Claude => {
+                let options = Options { partial: args.include_partial_messages };
+                Wire::Claude(Box::new(Renderer::new(options)))
+            }
+            To::Insights => Wire::Insights(Box::new(insights())),
+            To::Board => Wire::Board(Box::default()),
+        };
         Self {
             id: format!("{session_id}-"),
             session_id,
             timestamp: String::new(),
-            wire: match args.to {
-                To::Unified => Wire::Unified(args.profile.into()),
-                To::Claude => {
-                    let options = Options { partial: args.include_partial_messages };
-                    Wire::Claude(Box::new(Renderer::new(options)))
-                }
-            },
+            wire,
             seq: 0,
             buffer: Vec::with_capacity(2 * FULL),
             error: None,
@@ -152,10 +160,17 @@ impl Sink for Output {
                 None => Ok(()),
             },
             Wire::Claude(renderer) => {
-                renderer.event(&event, &mut |line| {
-                    buffer.extend_from_slice(line.as_bytes());
-                    buffer.push(b'\n');
-                });
+                renderer.event(&event, &mut |line| put(buffer, line));
+                Ok(())
+            }
+            Wire::Insights(renderer) => {
+                let say = &mut |message: Json<'static>| put(buffer, message.get());
+                let _ = renderer.event(&event, say);
+                renderer.pause_recording(say);
+                Ok(())
+            }
+            Wire::Board(board) => {
+                board.event(&event, &mut |told| put(buffer, told.get()));
                 Ok(())
             }
         });
@@ -168,4 +183,9 @@ impl Sink for Output {
             self.error.get_or_insert(error);
         }
     }
+}
+
+fn put(buffer: &mut Vec<u8>, line: &str) {
+    buffer.extend_from_slice(line.as_bytes());
+    buffer.push(b'\n');
 }

@@ -239,6 +239,7 @@ impl Translator {
                     request_id: Text::from(id),
                     outcome,
                     by,
+                    client: None,
                     reason: reason.map(Text::from),
                     updated_input: None,
                 });

@@ -187,7 +187,14 @@ impl Translator {
         let Some(request) = self.ledger.close_request(id) else { return };
         out.emit_as(
             &request.agent(),
-            RequestSettled { request_id: Text::from(id), outcome, by, reason, updated_input: None },
+            RequestSettled {
+                request_id: Text::from(id),
+                outcome,
+                by,
+                client: None,
+                reason,
+                updated_input: None,
+            },
         );
     }
 
@@ -264,6 +271,7 @@ impl Translator {
                 request_id: Text::from(id),
                 outcome,
                 by: SettledBy::Client,
+                client: None,
                 reason: echo.message,
                 updated_input: echo.updated_input.filter(|input| Some(input) != shown),
             },

@@ -214,10 +214,10 @@ fn configured_mode(config: &SessionConfig) -> Option<&'static str> {
 }
 
 /// Claude's name of a mode, whoever named it; nothing if the word is of another sort.
-fn claude_mode(word: &str) -> Option<&'static str> {
+pub(crate) fn claude_mode(word: &str) -> Option<&'static str> {
     match word {
         "default" | "ask" | "untrusted" | "on-request" | "on-failure" => Some("default"),
-        "acceptEdits" | "autoEdit" | "auto_edit" => Some("acceptEdits"),
+        "acceptEdits" | "autoEdit" | "auto_edit" | "auto-edit" => Some("acceptEdits"),
         "bypassPermissions" | "autoAll" | "yolo" | "never" => Some("bypassPermissions"),
         "plan" => Some("plan"),
         "dontAsk" => Some("dontAsk"),

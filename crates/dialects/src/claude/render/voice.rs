@@ -2,7 +2,8 @@
 
 use agentwire_protocol::json::write_value;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
+
+use crate::digest::{digest, uuid};
 
 /// Speaks for the event that is being rendered.
 pub(super) struct Voice<'v> {
@@ -59,23 +60,6 @@ impl<'v> Voice<'v> {
     }
 
     fn digest(&self, of: &str, number: u64) -> String {
-        let digest =
-            Sha256::digest(format!("{}\n{}\n{of}\n{number}", self.session_id, self.event_id));
-        digest.iter().take(16).fold(String::with_capacity(36), |mut hex, byte| {
-            for nibble in [byte >> 4, byte & 15] {
-                hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-            }
-            hex
-        })
+        digest(&format!("{}\n{}\n{of}\n{number}", self.session_id, self.event_id))
     }
-}
-
-/// A digest as a UUID of version 8, which is for such.
-fn uuid(mut hex: String) -> String {
-    hex.replace_range(12..13, "8");
-    hex.replace_range(16..17, "a");
-    for dash in [8, 13, 18, 23] {
-        hex.insert(dash, '-');
-    }
-    hex
 }

@@ -329,7 +329,14 @@ impl Translator {
 }
 
 fn settled(id: &str, outcome: RequestOutcome, by: SettledBy) -> RequestSettled<'_> {
-    RequestSettled { request_id: Text::from(id), outcome, by, reason: None, updated_input: None }
+    RequestSettled {
+        request_id: Text::from(id),
+        outcome,
+        by,
+        client: None,
+        reason: None,
+        updated_input: None,
+    }
 }
 
 /// A decision that the server offers: a word, or the only key of an object.

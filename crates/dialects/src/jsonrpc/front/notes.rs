@@ -39,6 +39,8 @@ pub(super) struct SettledParams<'p> {
     pub(super) outcome: &'static str,
     pub(super) by: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) client: Option<&'p Text<'p>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<&'p Text<'p>>,
 }
 

@@ -200,6 +200,7 @@ impl Watch {
                 request_id: &settled.request_id,
                 outcome: settled.outcome.as_str(),
                 by: settled.by.as_str(),
+                client: settled.client.as_ref(),
                 reason: settled.reason.as_ref(),
             };
             out.say_json(&Notification::new("request/settled", params));

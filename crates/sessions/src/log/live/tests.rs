@@ -21,11 +21,11 @@ fn a_tail_has_the_last_events_and_no_more_than_its_share() {
     for first in 1..=100 {
         tails.publish(&live, batch(first, 10_000));
         assert!(tails.bytes <= OF_ONE);
-        assert_eq!(live.after(first - 1).unwrap().first, first);
+        assert_eq!(live.after(first - 1).unwrap().0.first, first);
         assert!(live.after(first).is_none());
     }
     assert!(live.after(50).is_none(), "only in the store");
-    assert_eq!(live.after(90).unwrap().first, 91);
+    assert_eq!(live.after(90).unwrap().0.first, 91);
     tails.publish(&live, batch(101, OF_ONE + 1));
     assert!(live.after(100).is_none(), "too large to keep");
     assert_eq!(tails.bytes, 0);

@@ -76,6 +76,22 @@ fn who_tells_no_fates_has_none_left_after_a_turn() {
     assert_eq!(other.waiting().collect::<Vec<_>>(), ["b"]);
 }
 
+/// A session knows how its last turn ended.
+#[test]
+fn the_last_turn_is_told() {
+    let mut book = book(true);
+    assert_eq!(book.record.summary.last_turn, None);
+    for (reason, end) in [
+        (TurnFailure::Interrupted, TurnEnd::Interrupted),
+        (TurnFailure::Error, TurnEnd::Failed),
+        (TurnFailure::Died, TurnEnd::Failed),
+    ] {
+        note(&mut book, begun(&[]));
+        note(&mut book, TurnFailed::new(1, reason, "x"));
+        assert_eq!(book.record.summary.last_turn, Some(end));
+    }
+}
+
 /// Who waits for an answer is silent with good reason.
 #[test]
 fn an_agent_that_waits_does_not_stall() {

@@ -36,6 +36,7 @@ fn append(first: u64, size: usize) -> Append {
                 updated_at: String::new(),
                 last_seq: first,
                 turns: 0,
+                last_turn: None,
                 usage: TokenUsage::default(),
                 cost_usd: None,
                 open_requests: 0,

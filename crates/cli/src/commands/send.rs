@@ -1,0 +1,97 @@
+//! `agentwire send`: a prompt for a session that a server runs, or could go on with.
+
+use std::io::{self, IsTerminal as _};
+
+use agentwire_client::Session;
+use agentwire_protocol::{
+    ErrorCode, GatewayError, Prompt, SessionRequest, SessionState, SessionSummary,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::run::prompt::from_stdin;
+use crate::args::{Global, Send};
+use crate::drive::{Drive, Signals};
+use crate::failure::Failure;
+use crate::screen::{Screen, Shape};
+use crate::source::{self, Events};
+use crate::terminal::Terminal;
+use crate::{print, shown};
+
+pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
+    let text = prompt(args)?;
+    source::open(global, &args.at, async |source| {
+        let id = source.find(&args.session).await?;
+        let summary = source.summary(&id).await?;
+        let session = source.reach(&id).await?.session()?;
+        let is_over = summary.state == SessionState::Ended;
+        match args.wait {
+            true => watch(&session, &summary, text).await,
+            false => {
+                let message = give(&session, &summary, text).await?;
+                let short = shown::short(id.as_str());
+                if args.json {
+                    let resumed = is_over;
+                    print::json(
+                        &json!({ "sessionId": id, "messageId": message, "resumed": resumed }),
+                    )?;
+                }
+                print::done(&match is_over {
+                    true => format!("session {short} goes on; watch it: agentwire attach {short}"),
+                    false => format!("sent; watch it: agentwire attach {short}"),
+                });
+                Ok(())
+            }
+        }
+    })
+}
+
+fn prompt(args: &Send) -> Result<String, Failure> {
+    let text = match args.prompt.as_deref() {
+        Some("-") => from_stdin()?,
+        Some(text) => text.to_owned(),
+        None if !io::stdin().is_terminal() => from_stdin()?,
+        None => print::ask_line("> ")?.unwrap_or_default(),
+    };
+    match text.trim().is_empty() {
+        false => Ok(text),
+        true => {
+            let message = "the prompt is empty; give it as an argument or on stdin";
+            Err(GatewayError::new(ErrorCode::InvalidMessage, message).into())
+        }
+    }
+}
+
+/// Gives it the prompt, once however often it has to be sent; gives the id under which it was taken,
+/// if that is known.
+async fn give(
+    session: &Session,
+    summary: &SessionSummary,
+    text: String,
+) -> Result<Option<String>, Failure> {
+    let key = Uuid::new_v4().to_string();
+    if summary.state == SessionState::Ended {
+        let request = SessionRequest {
+            agent_type: summary.agent_type,
+            prompt: text,
+            session_id: Some(summary.id.to_string()),
+            config: None,
+        };
+        session.client().create(&request, Some(&key)).await?;
+        return Ok(None);
+    }
+    let prompt = Prompt { message_id: Some(key), ..Prompt::text(text) };
+    Ok(Some(session.prompt(&prompt).await?))
+}
+
+/// Gives it the prompt, and shows the turn that comes of it.
+async fn watch(session: &Session, summary: &SessionSummary, text: String) -> Result<(), Failure> {
+    let screen = Screen::new(Shape::Talk);
+    let terminal = if screen.is_seen() { Terminal::open() } else { None };
+    let signals = Signals::new()?;
+    let message = give(session, summary, text).await?;
+    let events = session.events(summary.last_seq);
+    let commands = events.commands();
+    let drive = Drive::new(Events::Stream(events), summary.last_seq, screen, signals);
+    drive.answering(session.clone(), commands, terminal).for_turn_of(message).run().await.verdict
+}

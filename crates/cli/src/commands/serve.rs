@@ -1,0 +1,168 @@
+//! `agentwire serve`: the server.
+
+mod notify;
+mod open;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json};
+use agentwire_server::http::{CONNECTIONS, Entrance, Listener, Setup, Tls};
+use agentwire_server::tokens::{Tokens, write_private};
+use agentwire_server::traces::{self, Traces};
+use agentwire_sessions::{Hub, process};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::{Auth, Global, Serve};
+use crate::drive::Signals;
+use crate::failure::Failure;
+use crate::{engine, installed, print, settings};
+
+/// How long the last spans may take to be sent.
+const LAST_SPANS: Duration = Duration::from_secs(1);
+
+/// What other verbs find the server by.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found<'f> {
+    pid: u32,
+    http: &'f str,
+    insights: &'f str,
+    token_file: Option<&'f Path>,
+    /// Where a proxy offers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_url: Option<&'f str>,
+    /// What the server shows whoever connects over TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<&'f Path>,
+    version: &'static str,
+}
+
+pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
+    let mut loaded = settings::load(global)?;
+    loaded.server = loaded.server.with(args);
+    let server = &loaded.server;
+    print::log(
+        global.log_level.or(server.log_level).unwrap_or_default(),
+        global.log_format.or(server.log_format).unwrap_or_default(),
+    );
+    let tls = match (&server.tls_cert, &server.tls_key) {
+        (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(wrong("--tls-cert and --tls-key go together".to_owned()));
+        }
+    };
+    let public_url = server.public_url.as_ref();
+    let public_url = public_url.map(|url| url.parse().map_err(|why| (url, why))).transpose();
+    let public_url = public_url
+        .map_err(|(url, why): (_, String)| wrong(format!("--public-url is {url}: {why}")))?;
+    let data_dir = loaded.engine.data_dir.clone();
+    std::fs::create_dir_all(&data_dir)?;
+    let tokens = match args.auth {
+        Auth::Token => Some(Tokens::open(&data_dir)?),
+        Auth::Off => None,
+    };
+    let entrance = Entrance {
+        tokens,
+        tls,
+        public_url,
+        hosts: server.hosts.clone(),
+        connections: server.connections.unwrap_or(CONNECTIONS),
+    };
+    process::raise_descriptors();
+    let runtime = engine::runtime()?;
+    let result = runtime.block_on(serve(loaded, entrance, &data_dir));
+    runtime.shutdown_background();
+    result
+}
+
+fn wrong(message: String) -> Failure {
+    GatewayError::new(ErrorCode::InvalidMessage, message).into()
+}
+
+async fn serve(
+    loaded: settings::Loaded,
+    entrance: Entrance,
+    data_dir: &Path,
+) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let server = loaded.server.clone();
+    let token_file = entrance.tokens.as_ref().map(|tokens| tokens.main_file().to_owned());
+    let certificate = entrance.tls.as_ref().map(|tls| tls.certificate().to_owned());
+    let public_url = entrance.public_url.as_ref().map(ToString::to_string);
+    let (web, socket) = match certificate {
+        Some(_) => ("https", "wss"),
+        None => ("http", "ws"),
+    };
+    let listener = Listener::bind(server.http, Some(server.insights), entrance).await?;
+    let http = format!("{web}://{}", listener.http()?);
+    let insights = listener.insights()?.map(|at| format!("{socket}://{at}")).unwrap_or_default();
+    let (named, projects) = (loaded.agent, loaded.projects.clone());
+    let hub = engine::hub(loaded).await?;
+    let agent = named.or_else(|| engine::installed(hub.settings())).unwrap_or(AgentType::Demo);
+    let traces = traces(&hub);
+    let (engine, contain) = (hub.settings().clone(), hub.containment().clone());
+    let listening = listener.serve(Setup {
+        hub: hub.clone(),
+        agent,
+        projects,
+        directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        prices: engine.prices.clone(),
+        spans: traces.as_ref().map(|traces| traces.spans().clone()),
+        agents: Box::new(move || {
+            let (engine, contain) = (engine.clone(), contain.clone());
+            Box::pin(async move {
+                Json::of(&json!({ "agents": installed::look(&engine, &contain).await }))
+            })
+        }),
+    })?;
+    let found = Found {
+        pid: std::process::id(),
+        http: &http,
+        insights: &insights,
+        token_file: token_file.as_deref(),
+        public_url: public_url.as_deref(),
+        certificate: certificate.as_deref(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let place = data_dir.join("server.json");
+    let told = format!("{}\n", Json::of(&found).get());
+    write_private(&place, &told)?;
+    print::note(
+        &json!({ "ready": true, "http": http, "insights": insights, "tokenFile": token_file })
+            .to_string(),
+    );
+    tracing::info!(http, insights, version = env!("CARGO_PKG_VERSION"), "ready");
+    notify::notify(notify::READY);
+    let page = match server.open {
+        true => Some(open::Page::open(&http, listening.sign_in(), data_dir).await),
+        false => None,
+    };
+    signals.end().await;
+    tracing::info!("stopping");
+    notify::notify(notify::STOPPING);
+    drop(page);
+    // Together: agents that heed no signal need most of the time there is.
+    tokio::join!(listening.stop(), hub.shutdown());
+    if let Some(traces) = traces {
+        traces.finish(LAST_SPANS).await;
+    }
+    // Another server may have come since.
+    if std::fs::read_to_string(&place).is_ok_and(|now| now == told) {
+        let _ = std::fs::remove_file(&place);
+    }
+    Ok(())
+}
+
+/// Traces, if the variables of OpenTelemetry want them. A mistake there stops no server.
+fn traces(hub: &Hub) -> Option<Traces> {
+    match traces::Settings::read(|name| std::env::var(name).ok()) {
+        Ok(settings) => settings.map(|settings| Traces::start(hub, settings)),
+        Err(why) => {
+            tracing::warn!(why, "there are no traces");
+            None
+        }
+    }
+}

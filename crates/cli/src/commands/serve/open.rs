@@ -1,0 +1,85 @@
+//! Opens the server's page in the user's browser, signed in.
+//!
+//! Arguments of programs can be read by anybody on the machine. So the browser is given a file that only
+//! the user can read, and that leads to the page with a ticket in the fragment of its address: it is
+//! good once and for 30 s, and browsers send fragments to nobody.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use agentwire_server::tokens::write_private;
+use tokio::process::Command;
+use tokio::task::JoinHandle;
+
+use crate::print;
+
+/// How long the file is there: as long as the ticket is good.
+const LIFE: Duration = Duration::from_secs(30);
+
+/// A page that was opened. The file that leads to it is gone with this, at the latest.
+pub(super) struct Page {
+    file: PathBuf,
+    tidy: JoinHandle<()>,
+}
+
+impl Page {
+    /// Failing to open it is no failure: the user is told where it is.
+    pub(super) async fn open(http: &str, ticket: Option<String>, data_dir: &Path) -> Self {
+        let file = data_dir.join("open.html");
+        let address = match &ticket {
+            Some(ticket) => format!("{http}/#ticket={ticket}"),
+            None => format!("{http}/"),
+        };
+        let opened = match write_private(&file, &lead(&address)) {
+            Ok(()) => start(&file).await,
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(why) = opened {
+            let hint =
+                if ticket.is_some() { " and sign in with `agentwire token show`" } else { "" };
+            print::note(&format!("agentwire: no browser was opened ({why}): open {http}/{hint}"));
+        }
+        let stale = file.clone();
+        let tidy = tokio::spawn(async move {
+            tokio::time::sleep(LIFE).await;
+            let _ = std::fs::remove_file(stale);
+        });
+        Self { file, tidy }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.tidy.abort();
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Neither the address of a socket nor a ticket has a character that means something in HTML.
+fn lead(address: &str) -> String {
+    format!(
+        "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>\
+         <meta http-equiv=refresh content=\"0;url={address}\"><title>agentwire</title>\
+         <a href=\"{address}\">agentwire</a>\n"
+    )
+}
+
+/// In a process group of its own: Ctrl-C is for the server, not for the browser.
+async fn start(file: &Path) -> Result<(), String> {
+    const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let started = Command::new(OPENER)
+        .arg(file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn();
+    let mut opener = started.map_err(|error| format!("{OPENER}: {error}"))?;
+    // It may be the browser itself, and stay.
+    match tokio::time::timeout(Duration::from_secs(2), opener.wait()).await {
+        Ok(Ok(status)) if !status.success() => Err(format!("{OPENER} failed: {status}")),
+        Ok(Err(error)) => Err(format!("{OPENER}: {error}")),
+        Ok(Ok(_)) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,42 @@
+//! `agentwire stop`: ends sessions.
+
+use std::time::{Duration, Instant};
+
+use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionState};
+
+use super::interrupt::each;
+use crate::args::{Global, Stop};
+use crate::failure::Failure;
+use crate::shown;
+use crate::source::{self, Source};
+
+/// How long a session may take to end: its agent has a while to do so by itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long the server waits for one more event before it is looked again.
+const LOOK: u64 = 2;
+
+pub(crate) fn run(global: &Global, args: &Stop) -> Result<(), Failure> {
+    source::open(global, &args.at, async |source| each(source, &args.sessions, stop).await)
+}
+
+async fn stop(source: &Source, id: &SessionId) -> Result<String, Failure> {
+    let short = shown::short(id.as_str());
+    if source.summary(id).await?.state == SessionState::Ended {
+        return Ok(format!("session {short} is over already"));
+    }
+    let session = source.reach(id).await?.session()?;
+    let mut summary = session.stop().await?;
+    let begun = Instant::now();
+    while summary.state != SessionState::Ended {
+        if begun.elapsed() > PATIENCE {
+            let seconds = PATIENCE.as_secs();
+            let message =
+                format!("session {short} has not ended within {seconds} s; it is told to");
+            return Err(GatewayError::new(ErrorCode::Timeout, message).into());
+        }
+        session.page(summary.last_seq, 1, LOOK).await?;
+        summary = session.summary().await?;
+    }
+    Ok(format!("session {short} is over"))
+}

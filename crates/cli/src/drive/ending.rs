@@ -1,0 +1,109 @@
+//! How it ends: when a session that is ours is over, the last words, and the exit code.
+
+use std::io;
+use std::time::Duration;
+
+use agentwire_protocol::event::TurnFailure;
+use agentwire_protocol::{ErrorCode, GatewayError, SessionState};
+
+use super::part::Part;
+use super::{Drive, Turn};
+use crate::failure::Failure;
+use crate::view::page::Ink;
+use crate::{print, shown};
+
+/// How long whoever does not want to wait waits for the last words to be read.
+const HASTE: Duration = Duration::from_millis(200);
+
+impl Drive {
+    /// Ends the session once its turn is over and no more is to come: no prompt that waits, no
+    /// subagent whose end will start another turn.
+    pub(super) async fn look_for_the_end(&mut self) {
+        let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
+        let Part::Run(session) = &self.part else { return };
+        if !is_over || self.stop_at.is_some() {
+            return;
+        }
+        // The summary follows the log at once, but after it.
+        let shown = self.shown;
+        let summary = session.until(|summary| summary.last_seq >= shown).await;
+        let is_idle = match summary.state {
+            SessionState::Starting | SessionState::Idle | SessionState::Ended => true,
+            SessionState::Working
+            | SessionState::WaitingPermission
+            | SessionState::WaitingQuestion
+            | SessionState::Stalled => false,
+        };
+        let was_cut = matches!(self.turn, Turn::Failed(_));
+        if is_idle && (was_cut || self.agents.is_empty()) {
+            self.stop();
+        }
+    }
+
+    /// Says the last words, and how it came out.
+    pub(super) async fn finish(mut self, is_hasty: bool) -> Result<(), Failure> {
+        // Before the last words: who reads them may type again.
+        self.terminal = None;
+        if self.screen.is_seen() {
+            let text = match &self.part {
+                Part::Run(session) => {
+                    let short = shown::short(session.id().as_str());
+                    Some(format!("session {short}; go on with `agentwire run --resume {short}`"))
+                }
+                Part::Answer(answering) if is_hasty => {
+                    let short = shown::short(answering.id().as_str());
+                    Some(format!("left; session {short} goes on: `agentwire attach {short}`"))
+                }
+                Part::Watch | Part::Answer(_) => None,
+            };
+            if let Some(text) = text {
+                self.screen.aside(|page, _| page.line(&[(Ink::Dim, &text)]));
+            }
+        }
+        let verdict = self.verdict();
+        let Self { screen, mut signals, .. } = self;
+        tokio::select! {
+            written = screen.finish() => written?,
+            _ = signals.next() => {}
+            () = tokio::time::sleep(HASTE), if is_hasty => {}
+        }
+        verdict
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        if self.is_unread {
+            return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
+        }
+        if self.interrupts > 0 {
+            return Err(Failure::Exit(130));
+        }
+        let is_driven = match &self.part {
+            Part::Run(_) => true,
+            Part::Watch => false,
+            Part::Answer(answering) => answering.has_goal(),
+        };
+        if self.turn == Turn::Failed(TurnFailure::Interrupted) {
+            return if is_driven { Err(Failure::Exit(130)) } else { Ok(()) };
+        }
+        if !is_driven {
+            let failed = self.session_failed || matches!(self.turn, Turn::Failed(_));
+            return if failed { Err(Failure::Exit(1)) } else { Ok(()) };
+        }
+        if self.denied {
+            print::note(
+                "agentwire: a request was denied because nobody was there to ask; run it on a \
+                 terminal, or allow it with --approval or --allow",
+            );
+            return Err(Failure::Exit(4));
+        }
+        match self.turn {
+            Turn::Completed => Ok(()),
+            Turn::Failed(_) => Err(Failure::Exit(1)),
+            Turn::None | Turn::Running if self.session_failed => Err(Failure::Exit(1)),
+            Turn::None | Turn::Running => {
+                let message = "the session ended before the agent answered";
+                Err(GatewayError::new(ErrorCode::AgentFailed, message).into())
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Where a verb looks at sessions: in the log on this machine, whoever runs them, or in a server's. The
+//! verbs do not know which.
+
+mod events;
+mod reach;
+
+use agentwire_client::{AgentClient, Details, Error, OpenRequest};
+use agentwire_protocol::{Event, EventKind, Json, SessionId, SessionSummary};
+use agentwire_sessions::Hub;
+use agentwire_sessions::settings::StoreKind;
+use agentwire_sessions::store::Filter;
+
+pub(crate) use self::events::{Events, Seen};
+pub(crate) use self::reach::Reach;
+use crate::args::{At, Global};
+use crate::failure::Failure;
+use crate::{engine, remote, settings};
+
+/// Where sessions are looked at.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// On this machine.
+    Here {
+        hub: Hub,
+        /// The server on this machine, by which its sessions are commanded.
+        server: Result<AgentClient, Error>,
+    },
+    /// At a server.
+    There(AgentClient),
+}
+
+/// Does something with sessions that starts no agent here.
+pub(crate) fn open<T>(
+    global: &Global,
+    at: &At,
+    work: impl AsyncFnOnce(&Source) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    if let Some(client) = remote::named(at)? {
+        return engine::small()?.block_on(work(&Source::There(client)));
+    }
+    let loaded = settings::load(global)?;
+    let server = remote::local(&loaded.engine.data_dir, at);
+    // Sessions that are kept in memory are in the memory of the server.
+    if let (StoreKind::Memory, Ok(client)) = (&loaded.engine.store, &server) {
+        return engine::small()?.block_on(work(&Source::There(client.clone())));
+    }
+    engine::reading_with(loaded, async |hub| work(&Source::Here { hub: hub.clone(), server }).await)
+}
+
+impl Source {
+    /// The session whose id begins so, if there is exactly one.
+    pub(crate) async fn find(&self, beginning: &str) -> Result<SessionId, Failure> {
+        match self {
+            Self::Here { hub, .. } => Ok(hub.find(beginning).await?),
+            Self::There(client) => Ok(client.find(beginning).await?),
+        }
+    }
+
+    pub(crate) async fn summary(&self, id: &SessionId) -> Result<SessionSummary, Failure> {
+        match self {
+            Self::Here { hub, .. } => Ok(hub.summary(id).await?),
+            Self::There(client) => Ok(client.session(id.clone()).summary().await?),
+        }
+    }
+
+    /// The session, and what it runs with.
+    pub(crate) async fn details(&self, id: &SessionId) -> Result<Details, Failure> {
+        match self {
+            Self::Here { hub, .. } => {
+                let record = hub.record(id).await?;
+                Ok(Details { summary: record.summary, config: record.config.shown() })
+            }
+            Self::There(client) => Ok(client.session(id.clone()).details().await?),
+        }
+    }
+
+    /// Sessions, newest first.
+    pub(crate) async fn sessions(
+        &self,
+        only_live: bool,
+        limit: Option<usize>,
+    ) -> Result<Vec<SessionSummary>, Failure> {
+        match self {
+            Self::Here { hub, .. } => {
+                Ok(hub.sessions(Filter { live: only_live, before: None, limit }).await?)
+            }
+            Self::There(client) => Ok(client.sessions(only_live, limit).await?),
+        }
+    }
+
+    /// What is asked, oldest first: in one session, or in all.
+    pub(crate) async fn requests(
+        &self,
+        of: Option<&SessionId>,
+    ) -> Result<Vec<OpenRequest>, Failure> {
+        let hub = match self {
+            Self::Here { hub, .. } => hub,
+            Self::There(client) => return Ok(client.requests(of).await?),
+        };
+        let sessions = match of {
+            Some(id) => vec![hub.summary(id).await?],
+            None => self.sessions(true, None).await?,
+        };
+        let mut requests = Vec::new();
+        for session in sessions.iter().filter(|session| session.open_requests > 0) {
+            let open = hub.record(&session.id).await?.open.requests;
+            for seq in open.values().filter_map(|by| by.seq) {
+                let event = self.event(&session.id, seq).await?;
+                requests.extend(event.and_then(|event| raised(&session.id, event.get())));
+            }
+        }
+        requests.sort_by(|a, b| {
+            (&a.raised_at, &a.session_id, a.seq).cmp(&(&b.raised_at, &b.session_id, b.seq))
+        });
+        Ok(requests)
+    }
+
+    /// One event of a session.
+    pub(crate) async fn event(
+        &self,
+        id: &SessionId,
+        seq: u64,
+    ) -> Result<Option<Json<'static>>, Failure> {
+        let after = seq.saturating_sub(1);
+        let mut events = match self {
+            Self::Here { hub, .. } => Events::of(hub.events(id, after).await?),
+            Self::There(client) => Events::Pages(client.session(id.clone()).pages(after)),
+        };
+        let Some(Seen::Events(batch)) = events.next().await? else { return Ok(None) };
+        let line = batch.events().find(|(at, _)| *at == seq).map(|(_, line)| line);
+        let text = line.and_then(|line| std::str::from_utf8(line).ok());
+        Ok(text.map(|text| Json::checked(text).into_owned()))
+    }
+
+    /// The events after that one: those that there are, or, if they are to be followed, those that
+    /// come as well, to the session's end.
+    pub(crate) async fn events(
+        &self,
+        id: &SessionId,
+        after: u64,
+        follows: bool,
+    ) -> Result<Events, Failure> {
+        match self {
+            Self::Here { hub, .. } => Ok(Events::of(hub.events(id, after).await?)),
+            Self::There(client) => {
+                let session = client.session(id.clone());
+                Ok(match follows {
+                    true => Events::Stream(session.events(after)),
+                    false => Events::Pages(session.pages(after)),
+                })
+            }
+        }
+    }
+}
+
+fn raised(session: &SessionId, event: &str) -> Option<OpenRequest> {
+    let event = Event::from_json(event).ok()?;
+    let EventKind::RequestRaised(request) = event.kind else { return None };
+    Some(OpenRequest {
+        session_id: session.clone(),
+        agent_id: event.agent_id.to_string(),
+        raised_at: event.timestamp.into_owned(),
+        seq: event.seq,
+        request: request.into_owned(),
+    })
+}

@@ -1,0 +1,66 @@
+//! A session's events, wherever they come from.
+
+use agentwire_client::{Pages, Update};
+use agentwire_protocol::{ErrorCode, GatewayError};
+use agentwire_sessions::log::Cursor;
+use agentwire_sessions::store::Batch;
+
+use crate::failure::Failure;
+
+/// A session's events.
+pub(crate) enum Events {
+    /// Of the log on this machine.
+    Log(Box<Cursor>),
+    /// Of a server, as far as they are.
+    Pages(Pages),
+    /// Of a server, to the end of the session.
+    Stream(agentwire_client::Events),
+}
+
+/// What comes next.
+pub(crate) enum Seen {
+    Events(Batch),
+    /// The connection to the server is lost; it is tried again.
+    Lost(String),
+    /// It is there again.
+    Back,
+}
+
+impl Events {
+    pub(crate) fn of(cursor: Cursor) -> Self {
+        Self::Log(Box::new(cursor))
+    }
+
+    /// What comes next; none at the end. Nothing is lost if this is cancelled, but for pages.
+    pub(crate) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
+        let events = match self {
+            Self::Log(cursor) => {
+                let batch = cursor.next().await.map_err(|error| {
+                    let message = format!("failed to read the log: {error}");
+                    GatewayError::new(ErrorCode::Internal, message)
+                })?;
+                return Ok(batch.map(Seen::Events));
+            }
+            Self::Pages(pages) => pages.next().await?,
+            Self::Stream(events) => match events.next().await? {
+                Some(Update::Events(events)) => Some(events),
+                Some(Update::Lost(why)) => return Ok(Some(Seen::Lost(why.to_string()))),
+                Some(Update::Back) => return Ok(Some(Seen::Back)),
+                None => None,
+            },
+        };
+        Ok(events.map(|events| {
+            let (first, count) = (events.first(), events.count());
+            Seen::Events(Batch { first, count, lines: events.text().clone() })
+        }))
+    }
+
+    /// The number of the last event that was handed out.
+    pub(crate) fn position(&self) -> u64 {
+        match self {
+            Self::Log(cursor) => cursor.position(),
+            Self::Pages(pages) => pages.position(),
+            Self::Stream(events) => events.position(),
+        }
+    }
+}

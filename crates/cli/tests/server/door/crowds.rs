@@ -1,0 +1,119 @@
+//! Many clients, and clients that do not read: there is a bound, and what stops an agent gets through.
+
+use std::io::{Read as _, Write as _};
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::place::{PATIENCE, Server, read_answer};
+
+#[test]
+fn beyond_the_limit_clients_are_told_to_come_back() {
+    let server = Server::with(&["--max-connections", "8"]);
+    let session = server.session("/hang");
+    let path = format!("/v1/sessions/{session}/ws");
+    // A socket is a client as long as it is open.
+    let mut sockets: Vec<_> = (0..4).map(|_| server.socket(&path)).collect();
+    for socket in &mut sockets {
+        socket.until(|frame| frame["type"] == "turnStarted");
+    }
+    let idle: Vec<_> = (0..4).map(|_| server.stream()).collect();
+    let begun = Instant::now();
+    for _ in 0..20 {
+        // Whoever asked before may not have gone yet.
+        let answer = loop {
+            let mut stream = server.stream();
+            let head = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", server.http);
+            let _ = stream.write_all(head.as_bytes());
+            let answer = read_answer(stream);
+            if answer.status == 503 || begun.elapsed() > PATIENCE {
+                break answer;
+            }
+        };
+        assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
+        assert!(answer.headers["retry-after"].parse::<u32>().is_ok_and(|seconds| seconds > 0));
+    }
+    // Those who are in are served all the same, and places are given back.
+    sockets[0].say(&json!({ "id": 1, "command": "interrupt" }));
+    sockets[0].until(|frame| frame["id"] == 1);
+    drop((idle, sockets));
+    loop {
+        let mut stream = server.stream();
+        let head = format!(
+            "GET /v1/sessions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
+            server.http, server.token
+        );
+        stream.write_all(head.as_bytes()).expect("it listens");
+        if read_answer(stream).status == 200 {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "places are never free again");
+    }
+}
+
+/// However much waits for a session, an interrupt and a denial get through.
+#[test]
+fn what_stops_an_agent_is_never_behind_work() {
+    let server = Server::start();
+    let session = server.session("/write a.txt x\n/hang");
+    let request = server.until(&session, "requestRaised").pop().expect("it")["requestId"].clone();
+    let place = |what: &str| format!("/v1/sessions/{session}{what}");
+    std::thread::scope(|scope| {
+        for client in 0..16 {
+            let (server, place) = (&server, &place);
+            scope.spawn(move || {
+                let mut socket = server.socket(&place("/ws"));
+                for number in 0..40 {
+                    socket.say(&json!({ "id": format!("{client}/{number}"), "command": "prompt",
+                        "prompt": format!("/say {}", "x".repeat(10_000)) }));
+                }
+                let _ = server.ask("POST", &place("/prompt"), Some(&json!({ "prompt": "/say y" })));
+            });
+        }
+        let deny = json!({ "behavior": "deny" });
+        let denied = format!("/requests/{}", request.as_str().expect("an id"));
+        assert_eq!(server.ask("POST", &place(&denied), Some(&deny)).status, 200);
+        server.until(&session, "requestSettled");
+        assert_eq!(server.ask("POST", &place("/interrupt"), Some(&json!({}))).status, 200);
+        server.until(&session, "turnFailed");
+    });
+    assert_eq!(server.ask("POST", &place("/stop"), Some(&json!({}))).status, 200);
+}
+
+/// Clients that never read, and those that are gone without a word, slow nobody.
+#[test]
+fn clients_that_do_not_read_slow_nobody() {
+    let server = Server::start();
+    let session = server.session("/repeat 2000 some words of text");
+    let path = format!("/v1/sessions/{session}");
+    let stuck: Vec<_> = (0..10).map(|_| server.socket(&format!("{path}/ws"))).collect();
+    let streams: Vec<_> = (0..10)
+        .map(|_| {
+            let mut stream = server.stream();
+            let head = format!(
+                "GET {path}/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+                 accept: text/event-stream\r\n\r\n",
+                server.http, server.token
+            );
+            stream.write_all(head.as_bytes()).expect("it listens");
+            stream
+        })
+        .collect();
+    let events = server.until(&session, "turnCompleted");
+    for (number, event) in (1_u64..).zip(&events) {
+        assert_eq!(event["seq"], number);
+    }
+    // Cut without a farewell.
+    for stream in &streams {
+        rustix::net::sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO))
+            .expect("an option");
+    }
+    drop((stuck, streams));
+    let mut half = server.stream();
+    half.write_all(b"GET /healthz HTTP/1.1\r\n").expect("it listens");
+    half.shutdown(std::net::Shutdown::Write).expect("it is half open");
+    let mut rest = Vec::new();
+    let _ = half.read_to_end(&mut rest);
+    assert_eq!(server.get(&path)["state"], "idle");
+    assert_eq!(server.stop(), Some(0));
+}

@@ -1,0 +1,110 @@
+//! Sessions that are interrupted, killed, left or die, and pages beside each other.
+
+use serde_json::{Value, json};
+
+use super::page::{Page, kinds, text};
+use crate::place::Server;
+
+fn id(session: &Value) -> &str {
+    session.as_str().expect("an id")
+}
+
+#[test]
+fn an_interrupted_turn_is_over_and_the_session_goes_on() {
+    let server = Server::start();
+    let mut page = Page::open(&server, true);
+    let session = page.create("/say one\n/hang");
+    page.first("agent.output");
+    page.say("session.interrupt", json!({ "session_id": session }));
+    let said = page.until("session.completed");
+    assert!(!kinds(&said).contains(&"error"), "{said:?}");
+    page.input(&session, Value::Null, "/say two");
+    assert_eq!(text(&page.until("session.completed")), "two");
+    // With nothing to interrupt, nothing happens.
+    page.say("session.interrupt", json!({ "session_id": session }));
+    page.input(&session, Value::Null, "/say three");
+    assert_eq!(text(&page.until("session.completed")), "three");
+}
+
+#[test]
+fn a_killed_session_is_over_for_good() {
+    let server = Server::start();
+    let mut page = Page::open(&server, true);
+    let session = page.create("/say one\n/hang");
+    page.first("agent.output");
+    page.say("session.kill", json!({ "session_id": session }));
+    server.until(id(&session), "sessionEnded");
+    let shown = server.get(&format!("/v1/sessions/{}", id(&session)));
+    assert_eq!((&shown["state"], &shown["reason"]), (&json!("ended"), &json!("cancelled")));
+    page.input(&session, Value::Null, "x");
+    // Nothing more was said of it.
+    let refused = page.next();
+    assert_eq!(refused["payload"]["code"], "SESSION_NOT_FOUND", "{refused}");
+}
+
+#[test]
+fn a_session_whose_agent_died_goes_on_with_the_next_input() {
+    let server = Server::start();
+    let mut page = Page::open(&server, true);
+    let session = page.create("/say one\n/exit 3");
+    let said = page.until("session.completed");
+    assert!(kinds(&said).contains(&"error"), "{said:?}");
+    // Whether or not its end is shown already.
+    page.input(&session, Value::Null, "/say {turns}");
+    assert_eq!(text(&page.until("session.completed")), "2");
+}
+
+#[test]
+fn a_page_sees_its_own_sessions_and_they_outlive_it() {
+    let server = Server::start();
+    let mut one = Page::open(&server, true);
+    let mut two = Page::open(&server, false);
+    let first = one.create("/say of one");
+    let second = two.create("/say of two");
+    for (page, own, others, said) in
+        [(&mut one, &first, &second, "of one"), (&mut two, &second, &first, "of two")]
+    {
+        let told = page.until("session.completed");
+        assert!(told.iter().all(|it| it["payload"]["session_id"] == *own), "{told:?}");
+        assert_eq!(text(&told), said);
+        page.input(others, Value::Null, "x");
+        assert_eq!(page.error(), "SESSION_NOT_FOUND");
+    }
+    one.input(&first, Value::Null, "/sleep 200\n/say gone");
+    drop(one);
+    loop {
+        let shown = server.get(&format!("/v1/sessions/{}", id(&first)));
+        if shown["turns"] == 2 && shown["state"] == "idle" {
+            break;
+        }
+    }
+}
+
+/// Each change is answered, also to what the mode is already; and it acts.
+#[test]
+fn modes_change_while_the_session_runs() {
+    let server = Server::start();
+    let mut page = Page::open(&server, true);
+    let session = page.create("/say one");
+    page.until("session.completed");
+    let modes =
+        ["default", "acceptEdits", "bypassPermissions", "bypassPermissions", "plan", "default"];
+    for (number, mode) in modes.into_iter().enumerate() {
+        page.say(
+            "permission_mode.change",
+            json!({ "session_id": session,
+            "permission_mode": mode }),
+        );
+        let changed = page.next();
+        assert_eq!(changed["type"], "permission_mode.changed", "{changed}");
+        assert_eq!(changed["payload"]["permission_mode"], mode);
+        page.input(&session, Value::Null, &format!("/bash touch {number}"));
+        let said = page.until("session.completed");
+        let is_asked = kinds(&said).contains(&"permission.request");
+        assert_eq!(is_asked, matches!(mode, "default" | "acceptEdits"), "{mode}: {said:?}");
+        assert_eq!(server.work().join(number.to_string()).exists(), mode != "plan", "{mode}");
+        assert!(!kinds(&said).contains(&"permission_mode.changed"), "{mode}: {said:?}");
+    }
+    page.say("permission_mode.change", json!({ "session_id": session, "permission_mode": "yolo" }));
+    assert_eq!(page.error(), "INVALID_MESSAGE");
+}

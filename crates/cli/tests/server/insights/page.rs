@@ -1,0 +1,165 @@
+//! A page: says what the specification lets it say, and takes only what it may be told.
+
+use serde_json::{Value, json};
+
+use crate::place::{Server, Socket};
+
+pub(super) struct Page {
+    socket: Socket,
+    /// Permissions are given as they are asked for.
+    pub(super) allows: bool,
+}
+
+impl Page {
+    /// At the insights address, or at `/insights` of the main one.
+    pub(super) fn open(server: &Server, at_insights: bool) -> Self {
+        let bearer = format!("Bearer {}", server.token);
+        let (address, path) = match at_insights {
+            true => (&server.insights, "/"),
+            false => (&server.http, "/insights"),
+        };
+        let socket = server.socket_at(address, path, &[("authorization", &bearer)]);
+        Self { socket: socket.expect("the socket opens"), allows: true }
+    }
+
+    pub(super) fn open_as(server: &Server, token: &str) -> Self {
+        let bearer = format!("Bearer {token}");
+        let socket = server.socket_at(&server.insights, "/", &[("authorization", &bearer)]);
+        Self { socket: socket.expect("the socket opens"), allows: true }
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.socket.text(text);
+    }
+
+    pub(super) fn say(&mut self, kind: &str, payload: Value) {
+        let id = "6b1f2f0e-9d0c-4a6e-8a53-0d1c2b3a4f5e";
+        let mut message = json!({ "type": kind, "id": id });
+        message["payload"] = payload;
+        self.socket.say(&message);
+    }
+
+    /// A session with that prompt, and its id.
+    pub(super) fn create(&mut self, prompt: &str) -> Value {
+        self.say("session.create", json!({ "prompt": prompt }));
+        let created = self.next();
+        assert_eq!(created["type"], "session.created", "{created}");
+        created["payload"]["session_id"].clone()
+    }
+
+    pub(super) fn input(&mut self, session: &Value, agent: Value, text: &str) {
+        let mut payload = json!({ "session_id": session, "text": text });
+        payload["agent_id"] = agent;
+        self.say("user.input", payload);
+    }
+
+    pub(super) fn permit(&mut self, asked: &Value, approved: bool) {
+        let payload = &asked["payload"];
+        let (session, id) = (&payload["session_id"], &payload["permission_id"]);
+        self.say(
+            "permission.response",
+            json!({ "session_id": session, "permission_id": id,
+            "approved": approved }),
+        );
+    }
+
+    pub(super) fn next(&mut self) -> Value {
+        let frame = self.socket.frame();
+        check(&frame);
+        if self.allows && frame["type"] == "permission.request" {
+            self.permit(&frame, true);
+        }
+        frame
+    }
+
+    /// All up to the first message of that type.
+    pub(super) fn until(&mut self, kind: &str) -> Vec<Value> {
+        let mut said = Vec::new();
+        loop {
+            let frame = self.next();
+            let is_it = frame["type"] == kind;
+            said.push(frame);
+            if is_it {
+                return said;
+            }
+        }
+    }
+
+    /// The first message of that type.
+    pub(super) fn first(&mut self, kind: &str) -> Value {
+        self.until(kind).pop().expect("a message")
+    }
+
+    /// The code of the next error.
+    pub(super) fn error(&mut self) -> String {
+        self.first("error")["payload"]["code"].as_str().expect("a code").to_owned()
+    }
+}
+
+pub(super) fn kinds(said: &[Value]) -> Vec<&str> {
+    said.iter().map(|frame| frame["type"].as_str().expect("a type")).collect()
+}
+
+/// What was said, without what was thought.
+pub(super) fn text(said: &[Value]) -> String {
+    let spoken = said.iter().filter(|it| it["payload"]["content_type"] == "text");
+    spoken.filter_map(|it| it["payload"]["content"].as_str()).collect()
+}
+
+/// The model that called tools.
+pub(super) fn model_of(said: &[Value]) -> String {
+    let used = said.iter().find(|it| it["type"] == "agent.tool_use").expect("a call");
+    used["payload"]["model"].as_str().expect("a model").to_owned()
+}
+
+const USAGE: &str = "cache_creation_tokens cache_read_tokens cost_usd input_tokens output_tokens";
+
+/// The specification's messages: all of their fields, and those that may be null.
+const MESSAGES: &[(&str, &str, &str)] = &[
+    ("session.created", "session_id", ""),
+    (
+        "agent.spawned",
+        "agent_id label parent_id session_id task_description",
+        "parent_id task_description",
+    ),
+    ("agent.output", "agent_id content content_type session_id", ""),
+    ("agent.tool_use", "agent_id model session_id tool_input tool_name tool_use_id", "model"),
+    ("agent.tool_result", "agent_id is_error result session_id tool_use_id", ""),
+    ("agent.question", "agent_id options question question_id session_id", ""),
+    ("agent.completed", "agent_id result session_id usage", "result"),
+    ("agent.status", "agent_id session_id status", ""),
+    ("session.completed", "session_id total_usage", ""),
+    ("permission_mode.changed", "permission_mode session_id", ""),
+    (
+        "permission.request",
+        "agent_id permission_id session_id tool_input tool_name tool_use_id",
+        "",
+    ),
+    ("error", "agent_id code message session_id", "agent_id session_id"),
+];
+
+/// Fails on what the specification does not say.
+pub(super) fn check(frame: &Value) {
+    let names = |value: &Value| {
+        let names: Vec<&str> =
+            value.as_object().expect("an object").keys().map(String::as_str).collect();
+        names.join(" ")
+    };
+    // The client's id is not said back.
+    assert_eq!(names(frame), "payload type", "{frame}");
+    let known = MESSAGES.iter().find(|(kind, ..)| frame["type"] == *kind);
+    let (_, fields, nullable) = known.unwrap_or_else(|| panic!("{frame}"));
+    let payload = &frame["payload"];
+    assert_eq!(names(payload), *fields, "{frame}");
+    for (name, value) in payload.as_object().expect("an object") {
+        assert!(!value.is_null() || nullable.split(' ').any(|it| it == name), "{frame}");
+        match name.as_str() {
+            "usage" | "total_usage" => assert_eq!(names(value), USAGE, "{frame}"),
+            "options" => value.as_array().expect("options").iter().for_each(|option| {
+                assert_eq!(names(option), "description label", "{frame}");
+            }),
+            "tool_input" => assert!(value.is_object(), "{frame}"),
+            _ => {}
+        }
+    }
+}

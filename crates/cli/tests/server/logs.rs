@@ -1,0 +1,140 @@
+//! What the server tells on stderr.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::place::{PATIENCE, Server};
+
+fn lines(said: &str) -> Vec<Value> {
+    said.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+#[test]
+fn a_log_of_json_tells_what_happened_and_no_secret() {
+    let server = Server::with(&["--log-level", "trace", "--log-format", "json"]);
+    let session = server.session("/bash true");
+    let request = server.until(&session, "requestRaised").pop().expect("a request");
+    let id = request["requestId"].as_str().expect("an id").to_owned();
+    server.post(&format!("/v1/sessions/{session}/requests/{id}"), &json!({ "behavior": "deny" }));
+    server.until(&session, "turnCompleted");
+    let wrong = "a-token-that-is-not-known";
+    assert_eq!(server.ask_as(wrong, "GET", "/v1/status", None).status, 401);
+    let foreign = [("host", "evil.example"), ("authorization", "Bearer x")];
+    assert_eq!(server.raw("GET", "/v1/status", &foreign, b"").status, 403);
+    let ticket = server.post("/v1/tickets", &json!({}));
+    let ticket = ticket["ticket"].as_str().expect("a ticket").to_owned();
+    let named = format!("agentwire, ticket.{ticket}");
+    let headers = [("sec-websocket-protocol", named.as_str())];
+    drop(server.socket_at(&server.http, "/rpc", &headers).expect("it opens"));
+    server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+    let token = server.token.clone();
+    let (code, said) = server.stop_and_hear();
+    assert_eq!(code, Some(0));
+    for secret in [token.as_str(), wrong, &ticket] {
+        assert!(!said.contains(secret), "{said}");
+    }
+    let told = lines(&said);
+    for line in told.iter().filter(|line| line["ready"] != true) {
+        for field in ["timestamp", "level", "target", "message"] {
+            assert!(line[field].is_string(), "{line}");
+        }
+    }
+    let found = |wanted: &[(&str, Value)]| {
+        let fits = |line: &&Value| wanted.iter().all(|(name, value)| line[*name] == *value);
+        let found = told.iter().find(fits);
+        found.unwrap_or_else(|| panic!("nothing tells {wanted:?}: {said}"))
+    };
+    let info = || ("level", json!("INFO"));
+    found(&[info(), ("message", json!("ready"))]);
+    found(&[
+        info(),
+        ("message", json!("session started")),
+        ("session", json!(session)),
+        ("agent", json!("demo")),
+    ]);
+    found(&[
+        info(),
+        ("message", json!("session ended")),
+        ("session", json!(session)),
+        ("agent", json!("demo")),
+        ("reason", json!("completed")),
+    ]);
+    found(&[
+        info(),
+        ("message", json!("a request is answered")),
+        ("session", json!(session)),
+        ("request", json!(id)),
+        ("by", json!("operator")),
+    ]);
+    found(&[
+        info(),
+        ("message", json!("client refused")),
+        ("why", json!("the token is not known")),
+    ]);
+    found(&[
+        info(),
+        ("message", json!("client refused")),
+        ("why", json!("this server is not known by that Host; --host adds a name to it")),
+    ]);
+    found(&[info(), ("message", json!("stopping"))]);
+    let request = found(&[
+        ("level", json!("DEBUG")),
+        ("message", json!("request")),
+        ("method", json!("POST")),
+        ("route", json!("/v1/sessions/{id}/requests/{request}")),
+        ("status", json!(200)),
+    ]);
+    assert!(request["ms"].is_u64(), "{request}");
+}
+
+/// Flags win over the environment, that over the file.
+#[test]
+fn settings_say_how_much_is_told_and_how() {
+    let is_json = |server: Server, marks: bool| {
+        let (_, said) = server.stop_and_hear();
+        let mut told = said.lines().filter(|line| line.contains("stopping"));
+        match told.next() {
+            Some(line) => assert_eq!(line.starts_with('{'), marks, "{said}"),
+            None => panic!("nothing is told: {said}"),
+        }
+    };
+    let file = "[server]\nlog_level = 'info'\nlog_format = 'json'\n";
+    is_json(Server::set_up(&[], file, |_, _| {}), true);
+    let text = |command: &mut std::process::Command, _: &std::path::Path| {
+        command.env("AGENTWIRE_LOG_FORMAT", "text");
+    };
+    is_json(Server::set_up(&[], file, text), false);
+    is_json(Server::set_up(&["--log-format", "json"], file, text), true);
+    let (_, said) = Server::set_up(&["--log-level", "warn"], file, |_, _| {}).stop_and_hear();
+    assert_eq!(said.lines().count(), 1, "only that it is ready: {said}");
+}
+
+/// The file sets where to listen, by which names, and for how many; flags win.
+#[test]
+fn the_server_runs_as_its_settings_say() {
+    let file = "[server]\nhttp = '127.0.0.2:0'\nhosts = ['agents.example:1']\nconnections = 2\n";
+    let server = Server::set_up(&[], file, |_, _| {});
+    // The flags of the test win.
+    assert!(server.http.starts_with("127.0.0.1:"), "{}", server.http);
+    let bearer = format!("Bearer {}", server.token);
+    let ask = |host: &str| {
+        let headers = [("host", host), ("authorization", bearer.as_str())];
+        server.raw("GET", "/v1/status", &headers, b"").status
+    };
+    assert_eq!((ask("agents.example:1"), ask("other.example:1")), (200, 403));
+    // As many as may be connected, and one more.
+    let held: Vec<_> = (0..2).map(|_| server.stream()).collect();
+    let begun = Instant::now();
+    loop {
+        let answer = crate::place::read_answer(server.stream());
+        if answer.status == 503 {
+            assert_eq!(answer.code(), "overloaded");
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{answer:?}");
+    }
+    drop(held);
+}

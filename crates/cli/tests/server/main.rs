@@ -1,0 +1,20 @@
+//! `agentwire serve`, the program itself, over real sockets.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test reads what it expects and fails by panicking"
+)]
+
+mod board;
+mod dist;
+mod door;
+mod insights;
+mod logs;
+mod many;
+mod open;
+mod operations;
+mod place;
+mod sessions;
+mod sockets;
+mod traces;

@@ -1,0 +1,279 @@
+//! Where a server is, and how a client says who it is.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use http::uri::{Authority, Scheme};
+use http::{HeaderValue, Uri};
+use rustix::process::{Pid, test_kill_process};
+use serde::Deserialize;
+
+use crate::error::Error;
+
+/// A server: its address, and what a client comes with.
+#[derive(Clone)]
+pub struct Server {
+    is_tls: bool,
+    authority: Authority,
+    /// Where it stands beneath a proxy's address; no `/` at the end.
+    prefix: String,
+    /// `Bearer TOKEN`
+    bearer: Option<HeaderValue>,
+    pid: Option<u32>,
+    trust: Trust,
+}
+
+/// By what a server is known over TLS.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trust {
+    /// A file of certificates to trust, beside those that the system trusts.
+    pub(crate) authorities: Option<PathBuf>,
+    /// The file that has the server's own certificate: that one, whatever name it is for.
+    pub(crate) own: Option<PathBuf>,
+}
+
+/// What `agentwire serve` writes in its data directory.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    pid: u32,
+    http: String,
+    #[serde(default)]
+    token_file: Option<PathBuf>,
+    /// The file that has what it shows over TLS.
+    #[serde(default)]
+    certificate: Option<PathBuf>,
+}
+
+impl Server {
+    /// A server at an `http` or `https` address.
+    pub fn new(url: &str) -> Result<Self, Error> {
+        let invalid =
+            |why: &str| Error::Invalid(format!("failed to read the address {url}: {why}"));
+        let uri: Uri = url.trim().parse().map_err(|_| invalid("it is no URL"))?;
+        let is_tls = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            Some(_) | None => return Err(invalid("it must begin with http:// or https://")),
+        };
+        if is_tls && !cfg!(feature = "tls") {
+            return Err(invalid("this program was built without TLS"));
+        }
+        let authority = uri.authority().cloned().ok_or_else(|| invalid("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(invalid("a token does not belong into an address"));
+        }
+        if uri.query().is_some() {
+            return Err(invalid("it must have no query"));
+        }
+        let prefix = uri.path().trim_end_matches('/').to_owned();
+        Ok(Self { is_tls, authority, prefix, bearer: None, pid: None, trust: Trust::default() })
+    }
+
+    /// With a token.
+    pub fn with_token(mut self, token: &str) -> Result<Self, Error> {
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
+            .map_err(|_| Error::Invalid("the token has characters that no token has".to_owned()))?;
+        bearer.set_sensitive(true);
+        self.bearer = Some(bearer);
+        Ok(self)
+    }
+
+    /// With the token in a file.
+    pub fn with_token_file(self, path: &Path) -> Result<Self, Error> {
+        let token = std::fs::read_to_string(path).map_err(|error| {
+            Error::Invalid(format!("failed to read the token in {}: {error}", path.display()))
+        })?;
+        self.with_token(&token)
+    }
+
+    /// Trusting the certificates in a PEM file, beside those that the system trusts.
+    pub fn trusting(mut self, certificates: &Path) -> Self {
+        self.trust.authorities = Some(certificates.to_owned());
+        self
+    }
+
+    pub(crate) fn with_trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// The server that has said in `server.json` of a data directory where it is. One that is gone is
+    /// told from none.
+    pub fn find(data_dir: &Path) -> Result<Self, Error> {
+        let place = data_dir.join("server.json");
+        let text = match std::fs::read_to_string(&place) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Error::NoServer { place });
+            }
+            Err(error) => {
+                let message = format!("failed to read {}: {error}", place.display());
+                return Err(Error::Invalid(message));
+            }
+        };
+        let written: Written = serde_json::from_str(&text).map_err(|error| {
+            let message = format!(
+                "failed to read {}: {error}; remove it, or start the server anew",
+                place.display()
+            );
+            Error::Invalid(message)
+        })?;
+        // Before the token is sent anywhere: somebody else may listen at that address by now.
+        if !is_ours(written.pid) {
+            return Err(Error::Gone { place, pid: written.pid });
+        }
+        let mut server = Self::new(&written.http)?;
+        server.authority = near(server.authority);
+        server.pid = Some(written.pid);
+        server.trust.own = written.certificate;
+        match &written.token_file {
+            Some(path) => server.with_token_file(path),
+            None => Ok(server),
+        }
+    }
+
+    /// Its address.
+    pub fn url(&self) -> String {
+        format!("{}{}", self.origin("http"), self.prefix)
+    }
+
+    /// Its process, if it is one of this machine that was found.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// Whether what is said can be read by others on the way.
+    pub fn is_exposed(&self) -> bool {
+        !self.is_tls && !self.is_loopback()
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        self.authority.host().trim_start_matches('[').trim_end_matches(']')
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.authority.port_u16().unwrap_or(if self.is_tls { 443 } else { 80 })
+    }
+
+    pub(crate) fn bearer(&self) -> Option<&HeaderValue> {
+        self.bearer.as_ref()
+    }
+
+    pub(crate) fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// The address of a path of the server; `scheme` is `http` or `ws`.
+    pub(crate) fn address(&self, scheme: &str, path: &str) -> String {
+        format!("{}{}{path}", self.origin(scheme), self.prefix)
+    }
+
+    fn origin(&self, scheme: &str) -> String {
+        let secure = if self.is_tls { "s" } else { "" };
+        format!("{scheme}{secure}://{}", self.authority)
+    }
+
+    fn is_loopback(&self) -> bool {
+        let host = self.host();
+        host.eq_ignore_ascii_case("localhost")
+            || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+}
+
+/// Where a server that listens at every address of this machine is reached from it.
+fn near(authority: Authority) -> Authority {
+    let port = authority.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let near = match authority.host() {
+        "0.0.0.0" => format!("127.0.0.1{port}"),
+        "[::]" => format!("[::1]{port}"),
+        _ => return authority,
+    };
+    near.parse().unwrap_or(authority)
+}
+
+/// The token stays unsaid.
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+/// Whether a process of that number runs, and is the user's own.
+fn is_ours(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_of_servers() {
+        let server = Server::new("http://127.0.0.1:8080/").unwrap();
+        assert_eq!(server.url(), "http://127.0.0.1:8080");
+        assert_eq!(server.address("ws", "/v1/x?a=1"), "ws://127.0.0.1:8080/v1/x?a=1");
+        assert_eq!((server.host(), server.port()), ("127.0.0.1", 8080));
+        assert!(!server.is_exposed());
+        let server = Server::new("http://[::1]/below/here/").unwrap();
+        assert_eq!((server.host(), server.port()), ("::1", 80));
+        assert_eq!(server.address("http", "/healthz"), "http://[::1]/below/here/healthz");
+        assert!(!server.is_exposed());
+        assert!(Server::new("http://agents.example:1").unwrap().is_exposed());
+        for wrong in
+            ["", "127.0.0.1:8080", "ws://h", "ftp://h", "http://", "http://u:p@h", "http://h?a"]
+        {
+            assert!(matches!(Server::new(wrong), Err(Error::Invalid(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_address_of_this_machine_is_near() {
+        for (written, reached) in [
+            ("0.0.0.0:8443", "127.0.0.1:8443"),
+            ("[::]:8443", "[::1]:8443"),
+            ("0.0.0.0", "127.0.0.1"),
+            ("10.0.0.1:80", "10.0.0.1:80"),
+        ] {
+            assert_eq!(near(written.parse().unwrap()), reached);
+        }
+    }
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let server = Server::new("http://h").unwrap().with_token(" secret\n").unwrap();
+        assert_eq!(server.bearer().unwrap(), "Bearer secret");
+        assert!(!format!("{server:?} {:?}", server.bearer()).contains("secret"));
+        assert!(Server::new("http://h").unwrap().with_token("a\nb").is_err());
+    }
+
+    #[test]
+    fn a_server_that_is_gone_is_told_from_none() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("server.json");
+        assert!(matches!(Server::find(place.path()), Err(Error::NoServer { .. })));
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let write = |pid: u32, token: &str| {
+            let text = format!(
+                r#"{{"pid":{pid},"http":"http://127.0.0.1:1","insights":"","tokenFile":{token}}}"#
+            );
+            std::fs::write(&file, text).unwrap();
+        };
+        write(ended.id(), "null");
+        assert!(matches!(Server::find(place.path()), Err(Error::Gone { .. })));
+        write(std::process::id(), "null");
+        assert_eq!(Server::find(place.path()).unwrap().pid(), Some(std::process::id()));
+        write(std::process::id(), "\"/nowhere/at/all\"");
+        assert!(matches!(Server::find(place.path()), Err(Error::Invalid(_))));
+        std::fs::write(&file, "{").unwrap();
+        assert!(matches!(Server::find(place.path()), Err(Error::Invalid(_))));
+    }
+}

@@ -1,0 +1,38 @@
+//! How long to wait before a connection is tried again: longer each time, and never all at once.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+const FIRST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// How long a server may be away.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(super) struct Pause {
+    next: Duration,
+    until: Instant,
+}
+
+impl Pause {
+    pub(super) fn new() -> Self {
+        Self { next: FIRST, until: Instant::now() + PATIENCE }
+    }
+
+    /// Whether it was tried for long enough.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// How long to wait now: from a half to the whole of a time that doubles, so that clients of a
+    /// server that starts do not come all at once.
+    pub(super) fn next(&mut self) -> Duration {
+        let time = self.next;
+        self.next = (time * 2).min(LONGEST);
+        let random = RandomState::new().hash_one(()) % 512;
+        let share = u32::try_from(random).unwrap_or(0);
+        time * (512 + share) / 1024
+    }
+}

@@ -1,0 +1,110 @@
+//! TLS: a server must be who its address says, or show the very certificate that it wrote down.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature,
+};
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
+
+use super::Wire;
+use crate::discovery::Server;
+
+/// Encrypts a connection.
+pub(super) async fn wrap(server: &Server, stream: TcpStream) -> io::Result<Wire> {
+    let name = ServerName::try_from(server.host().to_owned()).map_err(io::Error::other)?;
+    let config = config(server)?;
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    Ok(Box::new(stream))
+}
+
+fn config(server: &Server) -> io::Result<ClientConfig> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    let trust = server.trust();
+    if let Some(path) = &trust.own {
+        let own = certificates(path)?.into_iter().next();
+        let own = own.ok_or_else(|| io::Error::other(format!("{} is empty", path.display())))?;
+        let verifier = Arc::new(Own { own, provider });
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+        return Ok(builder.with_no_client_auth());
+    }
+    // What the system trusts (`SSL_CERT_FILE` names another list); one that cannot be read leaves the
+    // others.
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = &trust.authorities {
+        for certificate in certificates(path)? {
+            roots.add(certificate).map_err(io::Error::other)?;
+        }
+    }
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    read.map_err(|error| {
+        let text = format!("failed to read the certificates in {}: {error}", path.display());
+        io::Error::other(text)
+    })
+}
+
+/// Takes the one certificate that the server on this machine has written down, for whatever name it
+/// is: who can read that can read the token, too.
+#[derive(Debug)]
+struct Own {
+    own: CertificateDer<'static>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Own {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match *shown == self.own {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

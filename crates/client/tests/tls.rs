@@ -1,0 +1,93 @@
+//! Over TLS a server is known by its name and who vouches for it, or by its own certificate.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agentwire_client::{AgentClient, Error, Server};
+use rcgen::{CertifiedKey, KeyPair};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+/// A server that has no sessions, with a certificate for that name.
+async fn serve(place: &Path, name: &str) -> (SocketAddr, PathBuf) {
+    let CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+    let file = place.join(format!("{name}.pem"));
+    std::fs::write(&file, cert.pem()).expect("a file");
+    let key = PrivateKeyDer::try_from(KeyPair::serialize_der(&signing_key)).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], key)
+        .expect("a certificate");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut asked = [0; 4096];
+            let _ = stream.read(&mut asked).await;
+            let body = r#"{"sessions":[]}"#;
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
+                 content-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    (address, file)
+}
+
+async fn sessions(server: Server) -> Result<usize, Error> {
+    AgentClient::new(server).sessions(false, None).await.map(|sessions| sessions.len())
+}
+
+fn at(host: &str, address: SocketAddr) -> Server {
+    Server::new(&format!("https://{host}:{}", address.port())).expect("an address")
+}
+
+#[tokio::test]
+async fn a_server_is_known_by_its_name_and_who_vouches_for_it() {
+    let place = TempDir::new().expect("a directory");
+    let (address, certificate) = serve(place.path(), "localhost").await;
+    let server = at("localhost", address);
+    assert!(matches!(sessions(server.clone()).await, Err(Error::Unreachable { .. })));
+    assert_eq!(sessions(server.clone().trusting(&certificate)).await, Ok(0));
+    let by_another_name = at("127.0.0.1", address).trusting(&certificate);
+    assert!(matches!(sessions(by_another_name).await, Err(Error::Unreachable { .. })));
+    let missing = sessions(server.trusting(&place.path().join("none"))).await;
+    assert!(missing.is_err_and(|error| error.to_string().contains("failed to read")));
+}
+
+/// The server on this machine is known by the certificate that it wrote down, whatever it is for.
+#[tokio::test]
+async fn a_server_that_is_found_is_known_by_its_own_certificate() {
+    let place = TempDir::new().expect("a directory");
+    let (address, certificate) = serve(place.path(), "agents.example").await;
+    let (other, _) = serve(place.path(), "other.example").await;
+    let write = |address: SocketAddr| {
+        let text = format!(
+            r#"{{"pid":{},"http":"https://0.0.0.0:{}","certificate":{:?}}}"#,
+            std::process::id(),
+            address.port(),
+            certificate
+        );
+        std::fs::write(place.path().join("server.json"), text).expect("a file");
+    };
+    write(address);
+    let client = AgentClient::discover(place.path()).expect("a server");
+    assert_eq!(client.sessions(false, None).await.map(|sessions| sessions.len()), Ok(0));
+    write(other);
+    assert!(matches!(client.sessions(false, None).await, Err(Error::Unreachable { .. })));
+}

@@ -1,0 +1,297 @@
+//! The events of one session as the board's. Rendered from the first event on, they are always the
+//! same: what is read by pages and what is read live are one list.
+//!
+//! Readers take `error` and `cancelled` for the end of the session. So each is told once, when it
+//! ends: a turn that fails or is interrupted in a session that goes on is a `log`.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::event::{
+    AgentSpawned, FileChanged, PlanStatus, PlanUpdated, RequestKind, RequestRaised,
+    SessionEndReason, SessionEnded, Status, ToolStarted, TurnFailed, TurnFailure,
+};
+use agentwire_protocol::{Event, EventKind, Json, Text};
+
+use super::wire::{Action, Diff, Empty, Message, ToolResult, Voice};
+use crate::claude::tools::ToolUse;
+use crate::json::Scanner;
+use crate::words::{shown, words};
+
+/// How much of a line or a thought is gathered before it is told as it is.
+const GATHER_LIMIT: usize = 1 << 20;
+
+/// How many calls are remembered until their results come.
+const TOOL_LIMIT: usize = 4096;
+
+/// A session's events as the board's. A copy goes on from the same place.
+#[derive(Clone, Debug, Default)]
+pub struct Board {
+    /// The line or the thought that each agent has begun.
+    begun: BTreeMap<String, Begun>,
+    /// The names of the calls that have no result.
+    tools: BTreeMap<String, String>,
+    /// How the last turn failed. It is told once it is known whether the session goes on.
+    failure: Option<Failure>,
+    /// A turn was, and none runs.
+    rests: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Begun {
+    line: String,
+    thought: String,
+}
+
+#[derive(Clone, Debug)]
+enum Failure {
+    Interrupted,
+    Error(String),
+}
+
+impl Board {
+    /// Tells of an event.
+    pub fn event(&mut self, event: &Event<'_>, say: &mut dyn FnMut(Json<'static>)) {
+        let mut voice = Voice::new(event, say);
+        let agent = event.agent_id.decode();
+        self.interrupted(&agent, &event.kind, &mut voice);
+        match &event.kind {
+            EventKind::TextChunk(chunk) => {
+                let begun = self.begun.entry(agent.to_string()).or_default();
+                begun.line.push_str(&chunk.content.decode());
+                begun.lines(&mut voice);
+                if chunk.is_complete {
+                    begun.end(&mut voice);
+                }
+                self.forget(&agent);
+            }
+            EventKind::ThinkingChunk(chunk) => {
+                let begun = self.begun.entry(agent.to_string()).or_default();
+                begun.thought.push_str(&chunk.content.decode());
+                if chunk.is_complete || begun.thought.len() > GATHER_LIMIT {
+                    begun.end(&mut voice);
+                }
+                self.forget(&agent);
+            }
+            EventKind::PlanUpdated(plan) => {
+                voice.tell("plan", Message { message: &steps(plan) });
+            }
+            EventKind::ToolStarted(tool) => self.tool_started(tool, &mut voice),
+            EventKind::ToolCompleted(tool) => {
+                let output = match (&tool.result, &tool.error) {
+                    (Some(result), _) => words(&mut Scanner::new(), result),
+                    (None, Some(error)) => error.to_string(),
+                    (None, None) => String::new(),
+                };
+                self.tool_over(&tool.tool_id.decode(), tool.success, &output, &mut voice);
+            }
+            EventKind::ToolFailed(tool) => {
+                self.tool_over(&tool.tool_id.decode(), false, &tool.error.decode(), &mut voice);
+            }
+            EventKind::FileChanged(change) => changed(change, &mut voice),
+            EventKind::Error(failed) => {
+                voice.lines(&format!("Error: {}", failed.message.decode()));
+            }
+            EventKind::TurnStarted(_) => {
+                self.rests = false;
+                self.goes_on(&mut voice);
+            }
+            EventKind::TurnCompleted(_) => {
+                self.rests = true;
+                self.failure = None;
+            }
+            EventKind::TurnFailed(turn) => self.turn_failed(turn),
+            EventKind::SessionEnded(ended) => self.over(ended, &mut voice),
+            EventKind::RequestRaised(request) => asked(request, &mut voice),
+            EventKind::AgentSpawned(spawned) => {
+                voice.lines(&format!("Subagent: {}", task(spawned)));
+            }
+            EventKind::StatusChanged(change) => {
+                if let (Status::Warning | Status::Notice | Status::Retrying, Some(words)) =
+                    (change.status, &change.message)
+                {
+                    voice.lines(&words.decode());
+                }
+            }
+            EventKind::SessionStarted(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::RequestSettled(_)
+            | EventKind::UsageReported(_)
+            | EventKind::Other(_)
+            | EventKind::Unknown(_) => {}
+        }
+    }
+
+    /// Whether a turn was and none runs: unless the session goes on, that was all.
+    pub fn rests(&self) -> bool {
+        self.rests
+    }
+
+    /// How many bytes a copy takes, about.
+    pub fn weight(&self) -> usize {
+        let begun = self.begun.iter().map(|(agent, begun)| {
+            agent.len() + begun.line.len() + begun.thought.len() + size_of::<Begun>()
+        });
+        let tools = self.tools.iter().map(|(id, name)| id.len() + name.len() + 64);
+        begun.chain(tools).sum()
+    }
+
+    /// What was begun and is not gone on with is told before anything else of that agent.
+    fn interrupted(&mut self, agent: &str, kind: &EventKind<'_>, voice: &mut Voice<'_>) {
+        if let EventKind::SessionEnded(_) = kind {
+            for mut begun in std::mem::take(&mut self.begun).into_values() {
+                begun.end(voice);
+            }
+            return;
+        }
+        let Some(begun) = self.begun.get_mut(agent) else { return };
+        let goes_on = match kind {
+            EventKind::TextChunk(_) => begun.thought.is_empty(),
+            EventKind::ThinkingChunk(_) => begun.line.is_empty(),
+            EventKind::UsageReported(_) | EventKind::Other(_) | EventKind::StatusChanged(_) => true,
+            _ => false,
+        };
+        if !goes_on {
+            begun.end(voice);
+            self.begun.remove(agent);
+        }
+    }
+
+    /// Remembers no agent that has begun nothing.
+    fn forget(&mut self, agent: &str) {
+        if self.begun.get(agent).is_some_and(Begun::is_empty) {
+            self.begun.remove(agent);
+        }
+    }
+
+    fn tool_started(&mut self, tool: &ToolStarted<'_>, voice: &mut Voice<'_>) {
+        let ToolUse { name, input, .. } = shown(tool);
+        voice.tell("action", Action { tool: &name, args: &input });
+        if self.tools.len() < TOOL_LIMIT {
+            self.tools.insert(tool.tool_id.to_string(), name);
+        }
+    }
+
+    fn tool_over(&mut self, id: &str, success: bool, output: &str, voice: &mut Voice<'_>) {
+        let tool = self.tools.remove(id).unwrap_or_default();
+        voice.tell("toolResult", ToolResult { tool: &tool, success, output });
+    }
+
+    fn turn_failed(&mut self, turn: &TurnFailed<'_>) {
+        self.rests = true;
+        self.failure = Some(match turn.reason {
+            TurnFailure::Interrupted => Failure::Interrupted,
+            TurnFailure::Error
+            | TurnFailure::MaxTurns
+            | TurnFailure::Budget
+            | TurnFailure::Refused
+            | TurnFailure::Died => Failure::Error(turn.error.to_string()),
+        });
+    }
+
+    /// The failed turn was not the last.
+    fn goes_on(&mut self, voice: &mut Voice<'_>) {
+        match self.failure.take() {
+            Some(Failure::Interrupted) => voice.log("Turn interrupted"),
+            Some(Failure::Error(error)) => voice.lines(&format!("Turn failed: {error}")),
+            None => {}
+        }
+    }
+
+    fn over(&mut self, ended: &SessionEnded<'_>, voice: &mut Voice<'_>) {
+        self.rests = true;
+        self.tools.clear();
+        let own = ended.error.as_ref().map(Text::to_string);
+        let error = match (ended.reason, self.failure.take()) {
+            (SessionEndReason::Completed, None) => return,
+            (SessionEndReason::Completed, Some(Failure::Interrupted))
+            | (SessionEndReason::Cancelled, _) => return voice.tell("cancelled", Empty {}),
+            (SessionEndReason::Completed, Some(Failure::Error(error))) => error,
+            (SessionEndReason::Failed | SessionEndReason::Timeout, failure) => {
+                own.unwrap_or_else(|| match (failure, ended.reason) {
+                    (Some(Failure::Error(error)), _) => error,
+                    (_, SessionEndReason::Timeout) => "it took too long".to_owned(),
+                    (_, _) => "the agent failed".to_owned(),
+                })
+            }
+        };
+        voice.tell("error", Message { message: &format!("Session failed: {error}") });
+    }
+}
+
+impl Begun {
+    fn is_empty(&self) -> bool {
+        self.line.is_empty() && self.thought.is_empty()
+    }
+
+    /// Tells the lines that are whole.
+    fn lines(&mut self, voice: &mut Voice<'_>) {
+        let Some(end) = self.line.rfind('\n') else {
+            if self.line.len() > GATHER_LIMIT {
+                self.end(voice);
+            }
+            return;
+        };
+        let rest = self.line.split_off(end + 1);
+        let mut whole = std::mem::replace(&mut self.line, rest);
+        whole.pop();
+        voice.lines(&whole);
+    }
+
+    /// Tells what there is.
+    fn end(&mut self, voice: &mut Voice<'_>) {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            voice.log(&line);
+        }
+        let thought = std::mem::take(&mut self.thought);
+        if !thought.trim().is_empty() {
+            voice.tell("plan", Message { message: thought.trim() });
+        }
+    }
+}
+
+fn steps(plan: &PlanUpdated<'_>) -> String {
+    let explanation = plan.explanation.iter().map(|text| text.to_string());
+    let entries = plan.entries.iter().map(|entry| {
+        let mark = match entry.status {
+            PlanStatus::Pending => ' ',
+            PlanStatus::InProgress => '>',
+            PlanStatus::Completed => 'x',
+            PlanStatus::Cancelled => '-',
+        };
+        format!("[{mark}] {}", entry.content.decode())
+    });
+    explanation.chain(entries).collect::<Vec<_>>().join("\n")
+}
+
+fn changed(change: &FileChanged<'_>, voice: &mut Voice<'_>) {
+    let diff = change.diff.as_ref().map(Text::decode);
+    let payload = Diff { file: &change.file_path, diff: diff.as_deref().unwrap_or_default() };
+    voice.tell("diff", payload);
+}
+
+/// Nobody answers on the board; whoever reads it should know that somebody must.
+fn asked(request: &RequestRaised<'_>, voice: &mut Voice<'_>) {
+    let what = request.tool_name.as_ref().or(request.title.as_ref()).map(Text::decode);
+    let what = what.as_deref().unwrap_or("something");
+    let id = request.request_id.decode();
+    match request.kind {
+        RequestKind::Permission => voice.lines(&format!("Waiting for permission: {what} ({id})")),
+        RequestKind::Question if request.questions.is_empty() => {
+            voice.lines(&format!("Waiting for an answer: {what} ({id})"));
+        }
+        RequestKind::Question => {
+            for question in &request.questions {
+                let question = question.question.decode();
+                voice.lines(&format!("Waiting for an answer: {question} ({id})"));
+            }
+        }
+        RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {}
+    }
+}
+
+fn task(spawned: &AgentSpawned<'_>) -> String {
+    let words = spawned.description.as_ref().or(spawned.name.as_ref()).or(spawned.prompt.as_ref());
+    words.map(|words| words.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,64 @@
+//! The agents of a session: what they are called, and what they do.
+
+use std::collections::BTreeMap;
+
+use super::messages::State;
+
+/// How many are remembered; the labels go on counting.
+const LIMIT: usize = 4096;
+
+/// The agents of a session.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    all: BTreeMap<String, Agent>,
+}
+
+#[derive(Debug)]
+struct Agent {
+    label: String,
+    children: u32,
+    status: State,
+}
+
+impl Agents {
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.all.contains_key(id)
+    }
+
+    /// A new one. Gives its label, by order of appearance: Main, Sub1, Sub1.1.
+    pub(super) fn add(&mut self, id: &str, parent: Option<&str>) -> String {
+        let label = match parent.and_then(|parent| self.all.get_mut(parent)) {
+            None if parent.is_none() => "Main".to_owned(),
+            None => format!("Sub{}", self.all.len()),
+            Some(parent) => {
+                parent.children += 1;
+                match parent.label.strip_prefix("Sub") {
+                    Some(number) => format!("Sub{number}.{}", parent.children),
+                    None => format!("Sub{}", parent.children),
+                }
+            }
+        };
+        if self.all.len() >= LIMIT {
+            self.all.retain(|_, agent| !agent.is_over() || agent.label == "Main");
+        }
+        let agent = Agent { label: label.clone(), children: 0, status: State::New };
+        self.all.insert(id.to_owned(), agent);
+        label
+    }
+
+    pub(super) fn is_over(&self, id: &str) -> bool {
+        self.all.get(id).is_some_and(Agent::is_over)
+    }
+
+    /// It does that now. Whether that is news.
+    pub(super) fn set(&mut self, id: &str, status: State) -> bool {
+        let Some(agent) = self.all.get_mut(id) else { return false };
+        std::mem::replace(&mut agent.status, status) != status
+    }
+}
+
+impl Agent {
+    fn is_over(&self) -> bool {
+        matches!(self.status, State::Completed | State::Error)
+    }
+}

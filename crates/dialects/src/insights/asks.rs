@@ -1,0 +1,198 @@
+//! What a session asks of its user: permissions, and questions one at a time.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use agentwire_protocol::event::RequestRaised;
+use agentwire_protocol::{Json, MAIN_AGENT, Settlement};
+
+use super::messages::{Choice, Permission, Question};
+use super::wire::frame;
+use crate::claude::tools::ToolUse;
+
+/// What a session asks of its user.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    /// Not told yet: what a rule settles never is.
+    raised: Vec<Raised>,
+    /// Who waits for an answer, by request.
+    open: BTreeMap<String, String>,
+    /// Those of them that no page has answered.
+    permissions: BTreeSet<String>,
+    questions: VecDeque<Questions>,
+}
+
+/// A request.
+#[derive(Debug)]
+pub(super) struct Raised {
+    pub(super) agent: String,
+    pub(super) request: RequestRaised<'static>,
+    /// What a permission is asked for.
+    pub(super) tool: Option<ToolUse>,
+}
+
+/// The questions of one request; the answers come one after the other.
+#[derive(Debug)]
+struct Questions {
+    agent: String,
+    request: RequestRaised<'static>,
+    answers: BTreeMap<String, Json<'static>>,
+    /// The question whose answer was the last, once all are given.
+    sent: Option<String>,
+}
+
+/// What comes of an answer.
+pub(super) enum Put {
+    /// The request has one more question.
+    Next(Json<'static>),
+    /// That was the last.
+    All(Box<Settlement>),
+}
+
+impl Asks {
+    pub(super) fn raise(&mut self, raised: Raised) {
+        self.raised.push(raised);
+    }
+
+    /// The request is over. Whether anybody was told of it.
+    pub(super) fn settled(&mut self, id: &str) -> bool {
+        self.raised.retain(|raised| &*raised.request.request_id.decode() != id);
+        self.permissions.remove(id);
+        self.questions.retain(|open| &*open.request.request_id.decode() != id);
+        self.open.remove(id).is_some()
+    }
+
+    /// What is to be told.
+    pub(super) fn take_raised(&mut self) -> Vec<Raised> {
+        std::mem::take(&mut self.raised)
+    }
+
+    /// It is told: somebody waits for the answer.
+    pub(super) fn wait(&mut self, raised: &Raised) {
+        self.open.insert(raised.request.request_id.to_string(), raised.agent.clone());
+    }
+
+    /// Whether that agent waits for an answer.
+    pub(super) fn waits(&self, agent: &str) -> bool {
+        self.open.values().any(|asker| asker == agent)
+    }
+
+    /// Asks. Of several questions the first; all of them where nobody will answer.
+    pub(super) fn ask(
+        &mut self,
+        session: &str,
+        raised: Raised,
+        is_recorded: bool,
+        say: &mut dyn FnMut(Json<'static>),
+    ) {
+        let Raised { agent, request, tool } = raised;
+        if let Some(tool) = tool {
+            say(permission(session, &agent, &request, &tool));
+            self.permissions.insert(request.request_id.to_string());
+            return;
+        }
+        let open = Questions { agent, request, answers: BTreeMap::new(), sent: None };
+        let count = if is_recorded { open.request.questions.len() } else { 1 };
+        (0..count).filter_map(|at| open.frame(session, at)).for_each(say);
+        self.questions.push_back(open);
+    }
+
+    /// Whether that permission is open. It is answered once.
+    pub(super) fn permission(&mut self, id: &str) -> bool {
+        self.permissions.remove(id)
+    }
+
+    /// Answers the question that the agent waits for. Where none is named, the main agent's, else the
+    /// oldest.
+    pub(super) fn answer(&mut self, session: &str, agent: Option<&str>, text: &str) -> Option<Put> {
+        let open = || self.questions.iter().filter(|open| open.sent.is_none());
+        let of = |agent: &str| open().find(|open| open.agent == agent);
+        let open = match agent {
+            Some(agent) => of(agent),
+            None => of(MAIN_AGENT).or_else(|| open().next()),
+        }?;
+        let id = open.request.request_id.to_string();
+        let open = self.of(&id)?;
+        let answered = open.take(text);
+        if let Some(next) = open.open().and_then(|at| open.frame(session, at)) {
+            return Some(Put::Next(next));
+        }
+        open.sent = answered;
+        let answers = Some(open.answers.clone());
+        Some(Put::All(Box::new(Settlement { answers, ..Settlement::allow(id) })))
+    }
+
+    /// The answer was not taken: it may be given again, as long as it is waited for.
+    pub(super) fn reopen(&mut self, id: &str) {
+        if !self.open.contains_key(id) {
+            return;
+        }
+        match self.of(id) {
+            Some(open) => {
+                let last = open.sent.take();
+                last.iter().for_each(|last| drop(open.answers.remove(last)));
+            }
+            None => drop(self.permissions.insert(id.to_owned())),
+        }
+    }
+
+    fn of(&mut self, id: &str) -> Option<&mut Questions> {
+        self.questions.iter_mut().find(|open| &*open.request.request_id.decode() == id)
+    }
+}
+
+fn permission(
+    session: &str,
+    agent: &str,
+    request: &RequestRaised<'static>,
+    tool: &ToolUse,
+) -> Json<'static> {
+    let payload = Permission {
+        session_id: session,
+        agent_id: agent,
+        permission_id: &request.request_id,
+        tool_name: &tool.name,
+        tool_input: &tool.input,
+        tool_use_id: request.tool_use_id.as_ref().unwrap_or(&request.request_id),
+    };
+    frame("permission.request", payload)
+}
+
+impl Questions {
+    /// The first question that has no answer.
+    fn open(&self) -> Option<usize> {
+        self.request.questions.iter().position(|it| !self.answers.contains_key(&key(it)))
+    }
+
+    /// How that question is asked. Each has an id of its own.
+    fn frame(&self, session: &str, at: usize) -> Option<Json<'static>> {
+        let question = self.request.questions.get(at)?;
+        let options = question.options.iter().map(|option| Choice {
+            label: &option.label,
+            description: option.description.as_ref().filter(|words| !words.is_empty()),
+        });
+        let request = self.request.request_id.decode();
+        let payload = Question {
+            session_id: session,
+            agent_id: &self.agent,
+            question_id: &match at {
+                0 => request.into_owned(),
+                more => format!("{request}-{}", more + 1),
+            },
+            question: &question.question,
+            options: options.collect(),
+        };
+        Some(frame("agent.question", payload))
+    }
+
+    /// Answers the next question, and says which that is.
+    fn take(&mut self, text: &str) -> Option<String> {
+        let answered = self.open().and_then(|at| self.request.questions.get(at)).map(key)?;
+        self.answers.insert(answered.clone(), Json::of(&text));
+        Some(answered)
+    }
+}
+
+/// By which the agent knows the answer.
+fn key(question: &agentwire_protocol::event::Question<'static>) -> String {
+    question.id.as_ref().unwrap_or(&question.question).to_string()
+}

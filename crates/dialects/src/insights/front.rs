@@ -1,0 +1,410 @@
+//! We serve it: messages in, sessions and what happens in them out.
+
+mod session;
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{
+    AgentType, Call, Command, ErrorCode, Event, GatewayError, MAIN_AGENT, NewSession, Price,
+    Prompt, SessionConfig, SessionId, Settlement,
+};
+
+use self::session::{Life, Session, Waiting};
+use super::asks::Put;
+use super::messages::Created;
+use super::modes::Mode;
+use super::render::Renderer;
+use super::wire::{
+    Code, Create, Failure, Input, Message, ModeChange, Named, Permission, error, frame,
+};
+use crate::front::{Ask, Front, Outbox, Reply};
+
+/// How many sessions a client may have made.
+const SESSION_LIMIT: usize = 4096;
+
+/// One page.
+#[derive(Debug)]
+pub struct Insights {
+    agent: AgentType,
+    prices: BTreeMap<String, Price>,
+    sessions: BTreeMap<SessionId, Session>,
+    calls: BTreeMap<Call, Asked>,
+}
+
+/// What a reply of the gateway is for.
+#[derive(Debug)]
+enum Asked {
+    Create { prompt: String, mode: Option<Mode> },
+    Resume(SessionId),
+    Input { session: SessionId, text: String },
+    Interrupt(SessionId),
+    Mode(SessionId, Mode),
+    Answer(SessionId, Answered),
+    Kill(SessionId),
+}
+
+/// What was answered, if the answer is not taken.
+#[derive(Debug)]
+enum Answered {
+    Permission(String),
+    Question(String),
+    /// Something that no page can be asked.
+    Nothing,
+}
+
+impl Insights {
+    /// A page whose sessions are of that agent, and what models cost.
+    pub fn new(agent: AgentType, prices: BTreeMap<String, Price>) -> Self {
+        Self { agent, prices, sessions: BTreeMap::new(), calls: BTreeMap::new() }
+    }
+
+    fn message(
+        &mut self,
+        message: &Message,
+        out: &mut Outbox,
+    ) -> Result<(), (Option<String>, Failure)> {
+        match message.kind.as_str() {
+            "session.create" => {
+                self.create(message.payload().map_err(unnamed)?, out).map_err(unnamed)
+            }
+            "user.input" => {
+                let input: Input = message.payload().map_err(unnamed)?;
+                let id = input.session_id.clone();
+                self.input(input, out).map_err(|failure| (Some(id), failure))
+            }
+            "session.kill" => {
+                let Named { session_id } = message.payload().map_err(unnamed)?;
+                let id = SessionId::from(session_id.as_str());
+                self.kill(&id, out).map_err(|failure| (Some(session_id), failure))
+            }
+            "session.interrupt" => {
+                let Named { session_id } = message.payload().map_err(unnamed)?;
+                let id = SessionId::from(session_id.as_str());
+                self.interrupt(&id, out).map_err(|failure| (Some(session_id), failure))
+            }
+            "permission_mode.change" => {
+                let change: ModeChange = message.payload().map_err(unnamed)?;
+                let id = change.session_id.clone();
+                self.change_mode(&change, out).map_err(|failure| (Some(id), failure))
+            }
+            "permission.response" => {
+                let answer: Permission = message.payload().map_err(unnamed)?;
+                let id = answer.session_id.clone();
+                self.permit(&answer, out).map_err(|failure| (Some(id), failure))
+            }
+            other => {
+                Err(unnamed(Failure::invalid(format!("there is no message of the type {other}"))))
+            }
+        }
+    }
+
+    fn create(&mut self, create: Create, out: &mut Outbox) -> Result<(), Failure> {
+        if create.prompt.is_empty() {
+            return Err(Failure::invalid("payload.prompt is empty"));
+        }
+        if self.sessions.len() >= SESSION_LIMIT {
+            let text = format!("this page has {SESSION_LIMIT} sessions; kill one");
+            return Err(Failure::new(Code::SessionCreateFailed, text));
+        }
+        let mode = create.permission_mode.as_deref().map(Mode::read).transpose()?;
+        let agent = self.agent;
+        let mut config = SessionConfig {
+            working_directory: create.cwd.filter(|cwd| !cwd.is_empty()),
+            model: create.model.filter(|model| is_model_of(agent, model)),
+            allowed_tools: create.allowed_tools.filter(|tools| !tools.is_empty()),
+            ..SessionConfig::default()
+        };
+        mode.iter().for_each(|mode| mode.start(&mut config));
+        let prompt = Some(Prompt::text(create.prompt.clone()));
+        let new = NewSession { prompt, config, ..NewSession::of(agent) };
+        let call = out.ask(Ask::Start(Box::new(new)));
+        self.calls.insert(call, Asked::Create { prompt: create.prompt, mode });
+        Ok(())
+    }
+
+    fn find(&mut self, id: &SessionId) -> Result<&mut Session, Failure> {
+        let session = self.sessions.get_mut(id);
+        session
+            .ok_or_else(|| Failure::new(Code::SessionNotFound, format!("there is no session {id}")))
+    }
+
+    /// The answer to a question that waits, else a prompt.
+    fn input(&mut self, input: Input, out: &mut Outbox) -> Result<(), Failure> {
+        let id = SessionId::from(input.session_id.as_str());
+        let agent = input.agent_id.as_deref();
+        let session = self.find(&id)?;
+        if input.text.is_empty() {
+            return Err(Failure::new(Code::InputFailed, "payload.text is empty"));
+        }
+        match session.renderer.answer(agent, &input.text) {
+            Some(Put::Next(question)) => out.say(question.get()),
+            Some(Put::All(settlement)) => {
+                let asked = Answered::Question(settlement.request_id.as_str().to_owned());
+                self.settle(id, *settlement, asked, out);
+            }
+            None if agent.is_some_and(|agent| agent != MAIN_AGENT) => {
+                let text = format!("agent {} asks nothing", agent.unwrap_or_default());
+                return Err(Failure::new(Code::InputFailed, text));
+            }
+            None => return self.prompt(id, input.text, out),
+        }
+        Ok(())
+    }
+
+    fn prompt(&mut self, id: SessionId, text: String, out: &mut Outbox) -> Result<(), Failure> {
+        let session = self.find(&id)?;
+        session.look_again(&id, out);
+        match session.life {
+            Life::Running => {
+                session.renderer.prompted();
+                let call = out.command(&id, Command::Prompt(Prompt::text(text.clone())));
+                self.calls.insert(call, Asked::Input { session: id, text });
+            }
+            Life::Over => {
+                session.life = Life::Resuming;
+                session.renderer.prompted();
+                let new = NewSession {
+                    prompt: Some(Prompt::text(text)),
+                    resume: Some(id.clone()),
+                    ..NewSession::of(session.agent)
+                };
+                let call = out.ask(Ask::Start(Box::new(new)));
+                self.calls.insert(call, Asked::Resume(id));
+            }
+            Life::Ending | Life::Resuming => return session.wait(Waiting::Input(text)),
+        }
+        Ok(())
+    }
+
+    fn interrupt(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
+        let session = self.find(id)?;
+        match session.life {
+            Life::Running => {
+                let call = out.command(id, Command::Interrupt { cancel_queued: false });
+                self.calls.insert(call, Asked::Interrupt(id.clone()));
+            }
+            Life::Resuming => return session.wait(Waiting::Interrupt),
+            Life::Ending if !session.waiting.is_empty() => return session.wait(Waiting::Interrupt),
+            // Nothing runs in one that is over.
+            Life::Ending | Life::Over => {}
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
+        self.find(id)?;
+        self.sessions.remove(id);
+        out.leave(id);
+        let call = out.command(id, Command::Stop);
+        self.calls.insert(call, Asked::Kill(id.clone()));
+        Ok(())
+    }
+
+    fn change_mode(&mut self, change: &ModeChange, out: &mut Outbox) -> Result<(), Failure> {
+        let id = SessionId::from(change.session_id.as_str());
+        let session = self.find(&id)?;
+        if session.life != Life::Running {
+            let text = "the session does not run; say something to it first";
+            return Err(Failure::new(Code::PermissionModeChangeFailed, text));
+        }
+        let mode = Mode::read(&change.permission_mode)?;
+        session.renderer.modes().ask(mode);
+        let call = out.command(&id, Command::Configure(mode.configure()));
+        self.calls.insert(call, Asked::Mode(id, mode));
+        Ok(())
+    }
+
+    fn permit(&mut self, answer: &Permission, out: &mut Outbox) -> Result<(), Failure> {
+        let id = SessionId::from(answer.session_id.as_str());
+        if !self.find(&id)?.renderer.permission(&answer.permission_id) {
+            let text = format!("there is no open permission {}", answer.permission_id);
+            return Err(Failure::new(Code::PermissionResponseFailed, text));
+        }
+        let permission = answer.permission_id.as_str();
+        let settlement = match answer.approved {
+            true => Settlement::allow(permission),
+            false => Settlement::deny(permission, "the user denied it"),
+        };
+        self.settle(id, settlement, Answered::Permission(permission.to_owned()), out);
+        Ok(())
+    }
+
+    fn settle(&mut self, id: SessionId, settlement: Settlement, what: Answered, out: &mut Outbox) {
+        let call = out.command(&id, Command::Settle(settlement));
+        self.calls.insert(call, Asked::Answer(id, what));
+    }
+
+    fn resumed(&mut self, id: &SessionId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            // It was killed meanwhile.
+            let _ = out.command(id, Command::Stop);
+            return;
+        };
+        session.life = Life::Running;
+        out.follow(id, session.seen);
+        for waiting in std::mem::take(&mut session.waiting) {
+            let done = match waiting {
+                Waiting::Input(text) => self.prompt(id.clone(), text, out),
+                Waiting::Interrupt => self.interrupt(id, out),
+            };
+            if let Err(failure) = done {
+                say_error(Some(id.as_str()), &failure, out);
+            }
+        }
+    }
+
+    fn refused(&mut self, asked: Asked, error: GatewayError, out: &mut Outbox) {
+        let is_over = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
+        let (id, wanted) = match asked {
+            Asked::Create { .. } => (None, Code::SessionCreateFailed),
+            Asked::Resume(id) => {
+                let lost = self.sessions.get_mut(&id).map_or(0, |session| {
+                    session.life = Life::Over;
+                    let waiting = std::mem::take(&mut session.waiting);
+                    waiting.iter().filter(|it| matches!(it, Waiting::Input(_))).count()
+                });
+                // What waited for it is lost with it, and each is told.
+                let failure = Failure::of(Code::InputFailed, error.clone());
+                (0..lost).for_each(|_| say_error(Some(id.as_str()), &failure, out));
+                (Some(id), Code::InputFailed)
+            }
+            // It ended before it heard of it: the input goes on with it, after its last events.
+            Asked::Input { session, text } if is_over => {
+                let Some(state) = self.sessions.get_mut(&session) else { return };
+                if state.life == Life::Running {
+                    state.life = Life::Ending;
+                }
+                if let Err(failure) = self.prompt(session.clone(), text, out) {
+                    say_error(Some(session.as_str()), &failure, out);
+                }
+                return;
+            }
+            Asked::Input { session, .. } => (Some(session), Code::InputFailed),
+            Asked::Interrupt(_) if is_over => return,
+            Asked::Interrupt(id) => (Some(id), Code::InterruptFailed),
+            Asked::Mode(id, mode) => {
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.renderer.modes().answered(mode, false);
+                }
+                (Some(id), Code::PermissionModeChangeFailed)
+            }
+            Asked::Answer(id, answered) => {
+                let (request, code) = match answered {
+                    Answered::Permission(request) => (request, Code::PermissionResponseFailed),
+                    Answered::Question(request) => (request, Code::InputFailed),
+                    Answered::Nothing => return,
+                };
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.renderer.reopen(&request);
+                }
+                (Some(id), code)
+            }
+            Asked::Kill(id) if !is_over => (Some(id), Code::HandlerError),
+            Asked::Kill(_) => return,
+        };
+        let id = id.as_ref().map(SessionId::as_str);
+        say_error(id, &Failure::of(wanted, error), out);
+    }
+}
+
+impl Front for Insights {
+    fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
+        let Ok(text) = std::str::from_utf8(line) else {
+            let failure = Failure::new(Code::InvalidJson, "the message is not UTF-8");
+            return say_error(None, &failure, out);
+        };
+        let done =
+            Message::read(text).map_err(unnamed).and_then(|message| self.message(&message, out));
+        if let Err((session, failure)) = done {
+            say_error(session.as_deref(), &failure, out);
+        }
+    }
+
+    fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
+        let text = format!("a message of {bytes} bytes is too long; nothing of it was taken");
+        say_error(None, &Failure::invalid(text), out);
+    }
+
+    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+        match (self.calls.remove(&call), reply) {
+            (Some(Asked::Create { prompt, mode }), Ok(Reply::Started { session, after })) => {
+                let id = session.id;
+                let mut renderer = Renderer::new(id.as_str(), Some(prompt), self.prices.clone());
+                mode.into_iter().for_each(|mode| renderer.modes().begin(mode));
+                let state = Session::new(session.agent_type, renderer, after);
+                out.say(frame("session.created", Created { session_id: &id }).get());
+                let state = self.sessions.entry(id.clone()).or_insert(state);
+                state.renderer.greet(&mut |message| out.say(message.get()));
+                out.follow(&id, after);
+            }
+            (Some(Asked::Resume(id)), Ok(Reply::Started { .. })) => self.resumed(&id, out),
+            (Some(Asked::Mode(id, mode)), Ok(_)) => {
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.renderer.modes().answered(mode, true);
+                    session.renderer.mode(mode, &mut |message| out.say(message.get()));
+                }
+            }
+            (Some(asked), Err(error)) => self.refused(asked, error, out),
+            // The events tell what becomes of the rest.
+            (Some(_) | None, Ok(_)) | (None, Err(_)) => {}
+        }
+    }
+
+    fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox) {
+        let Some(state) = self.sessions.get_mut(session) else { return };
+        let Ok(event) = Event::from_json(event) else { return };
+        state.seen = event.seq;
+        let asked = state.renderer.event(&event, &mut |message| out.say(message.get()));
+        if let Some(id) = asked {
+            let denial = Settlement::error(id, "no page can answer that");
+            self.settle(session.clone(), denial, Answered::Nothing, out);
+        }
+    }
+
+    fn on_pause(&mut self, session: &SessionId, out: &mut Outbox) {
+        if let Some(state) = self.sessions.get_mut(session) {
+            state.renderer.pause(&mut |message| out.say(message.get()));
+        }
+    }
+
+    fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
+        let Some(state) = self.sessions.get_mut(session) else { return };
+        out.leave(session);
+        if matches!(state.life, Life::Running | Life::Ending) {
+            state.life = Life::Over;
+        }
+        // What waits goes on with it.
+        while let Some(waiting) = state.waiting.pop_front() {
+            if let Waiting::Input(text) = waiting {
+                if let Err(failure) = self.prompt(session.clone(), text, out) {
+                    say_error(Some(session.as_str()), &failure, out);
+                }
+                return;
+            }
+        }
+    }
+
+    fn on_lost(&mut self, session: &SessionId, error: GatewayError, out: &mut Outbox) {
+        let Some(state) = self.sessions.get_mut(session) else { return };
+        state.lose();
+        say_error(Some(session.as_str()), &Failure::new(Code::HandlerError, error.message), out);
+    }
+}
+
+/// Pages name Claude's models; another agent runs with its own.
+fn is_model_of(agent: AgentType, model: &str) -> bool {
+    match agent {
+        AgentType::Claude | AgentType::Demo => !model.is_empty(),
+        AgentType::Codex | AgentType::Gemini | AgentType::Acp => {
+            !matches!(model, "" | "sonnet" | "opus" | "haiku")
+        }
+    }
+}
+
+fn unnamed(failure: Failure) -> (Option<String>, Failure) {
+    (None, failure)
+}
+
+fn say_error(session: Option<&str>, failure: &Failure, out: &mut Outbox) {
+    out.say(error(session, None, failure).get());
+}

@@ -1,0 +1,16 @@
+//! Pages that show what agents do: one message for each thing that happens, over a WebSocket.
+//!
+//! Whose: the insights specification's. Served at `/insights` and on a port of its own. A client sees
+//! the sessions that it created. docs/protocols/insights.md is its whole description.
+
+mod agents;
+mod asks;
+mod front;
+mod messages;
+mod modes;
+mod render;
+mod spent;
+mod wire;
+
+pub use front::Insights;
+pub use render::Renderer;

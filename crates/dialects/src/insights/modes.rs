@@ -1,0 +1,106 @@
+//! The permission mode of a session, in the specification's four words.
+
+use agentwire_protocol::{ApprovalMode, Configure, SessionConfig};
+
+use super::wire::Failure;
+use crate::claude::render::claude_mode;
+
+/// The permission modes that the specification knows.
+const MODES: [&str; 4] = ["default", ACCEPT_EDITS, BYPASS, "plan"];
+
+const ACCEPT_EDITS: &str = "acceptEdits";
+const BYPASS: &str = "bypassPermissions";
+
+/// A mode as a page names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mode(&'static str);
+
+impl Mode {
+    /// Reads what a page says.
+    pub(super) fn read(word: &str) -> Result<Self, Failure> {
+        MODES.into_iter().find(|known| *known == word).map(Self).ok_or_else(|| {
+            let known = MODES.join(", ");
+            Failure::invalid(format!("there is no permission mode {word}; there are {known}"))
+        })
+    }
+
+    /// Whatever an agent calls it; nothing if pages have no word for it.
+    fn heard(word: &str) -> Option<Self> {
+        let word = claude_mode(word)?;
+        MODES.contains(&word).then_some(Self(word))
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    /// By the agent's own name where it has one. That everything is asked for, and that everything may
+    /// be done, is the gateway's own rule: it holds for every agent, and can be changed at any time.
+    fn ask(self) -> (Option<ApprovalMode>, Option<String>) {
+        match self.0 {
+            "default" => (Some(ApprovalMode::Ask), None),
+            BYPASS => (Some(ApprovalMode::AutoAll), None),
+            own => (None, Some(own.to_owned())),
+        }
+    }
+
+    pub(super) fn configure(self) -> Configure {
+        let (approval_mode, permission_mode) = self.ask();
+        Configure { approval_mode, permission_mode, ..Configure::default() }
+    }
+
+    pub(super) fn start(self, config: &mut SessionConfig) {
+        (config.approval_mode, config.permission_mode) = self.ask();
+    }
+}
+
+/// The mode that a page was told, and the changes that it waits for.
+#[derive(Debug, Default)]
+pub(super) struct Modes {
+    told: Option<Mode>,
+    asked: Vec<Mode>,
+}
+
+impl Modes {
+    /// The page knows it: it asked for it.
+    pub(super) fn begin(&mut self, mode: Mode) {
+        self.told = Some(mode);
+    }
+
+    /// What the agent starts with is no change.
+    pub(super) fn learn(&mut self, word: &str) {
+        self.told = self.told.or(Mode::heard(word));
+    }
+
+    /// The page wants another.
+    pub(super) fn ask(&mut self, mode: Mode) {
+        self.asked.push(mode);
+    }
+
+    /// It has it, or not.
+    pub(super) fn answered(&mut self, mode: Mode, is_taken: bool) {
+        if let Some(at) = self.asked.iter().position(|asked| *asked == mode) {
+            self.asked.remove(at);
+        }
+        if is_taken {
+            self.told = Some(mode);
+        }
+    }
+
+    /// The agent says that its mode is that one now. Gives what the page must be told: a change that it
+    /// asked for is told by its answer.
+    pub(super) fn heard(&mut self, word: &str) -> Option<Mode> {
+        let mode = Mode::heard(word)?;
+        let fits = |known: &Mode| mode == *known || is_under(mode, *known);
+        if self.asked.iter().any(fits) || self.told.as_ref().is_some_and(fits) {
+            return None;
+        }
+        self.told = Some(mode);
+        Some(mode)
+    }
+}
+
+/// Where the gateway allows everything, the agent need only be told not to ask about edits.
+fn is_under(agents: Mode, pages: Mode) -> bool {
+    agents.0 == ACCEPT_EDITS && pages.0 == BYPASS
+}

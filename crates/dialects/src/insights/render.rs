@@ -1,0 +1,412 @@
+//! The events of one session as the messages of this wire.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::event::{
+    AgentFinished, AgentInfo, AgentOutcome, AgentSpawned, RequestKind, RequestRaised,
+    SessionEndReason, SessionEnded, Status, ToolKind, ToolStarted, TurnCompleted, TurnFailed,
+    TurnFailure,
+};
+use agentwire_protocol::{Event, EventKind, Json, MAIN_AGENT, Price, Text};
+
+use super::agents::Agents;
+use super::asks::{Asks, Put, Raised};
+use super::messages::{
+    Completed, Mode as ModePayload, Output, Spawned, State, Status as StatusPayload, ToolResult,
+    TurnOver, Use,
+};
+use super::modes::{Mode, Modes};
+use super::spent::Spent;
+use super::wire::{Code, Failure, error, frame};
+use crate::claude::tools::{ToolCall, ToolUse, overlaid};
+use crate::json::Scanner;
+use crate::words::{shown, words};
+
+/// How long what a call is called with may be, to be kept until its result comes.
+const KEPT: usize = 256 << 10;
+
+/// What a session's events are to a page.
+#[derive(Debug)]
+pub struct Renderer {
+    session: String,
+    /// What the main agent is for.
+    task: Option<String>,
+    agents: Agents,
+    /// Calls without a result.
+    tools: BTreeMap<String, Called>,
+    asks: Asks,
+    /// Subagents that are done and whose call has no result yet: how that is told.
+    done: BTreeMap<String, Json<'static>>,
+    model: Option<String>,
+    modes: Modes,
+    spent: Spent,
+    /// A turn runs or is to come.
+    is_running: bool,
+    /// What went wrong in this turn and is told already.
+    told: Option<String>,
+    scanner: Scanner,
+}
+
+/// A call without a result: whose it is, and what the agent told of it.
+#[derive(Debug)]
+struct Called {
+    agent: String,
+    name: String,
+    kind: ToolKind,
+    server: Option<String>,
+    title: Option<String>,
+    /// None if it is too long to be kept.
+    input: Option<Json<'static>>,
+}
+
+type Say<'s> = &'s mut dyn FnMut(Json<'static>);
+
+impl Renderer {
+    /// A session from its first event on; what its main agent is for; what models cost.
+    pub fn new(session: &str, task: Option<String>, prices: BTreeMap<String, Price>) -> Self {
+        Self {
+            session: session.to_owned(),
+            task,
+            agents: Agents::default(),
+            tools: BTreeMap::new(),
+            asks: Asks::default(),
+            done: BTreeMap::new(),
+            model: None,
+            modes: Modes::default(),
+            spent: Spent::new(prices),
+            is_running: true,
+            told: None,
+            scanner: Scanner::new(),
+        }
+    }
+
+    /// Tells of the main agent, once.
+    pub fn greet(&mut self, say: Say<'_>) {
+        if !self.agents.has(MAIN_AGENT) {
+            let task = self.task.take();
+            self.spawn(MAIN_AGENT, None, task.as_deref(), say);
+        }
+    }
+
+    /// Tells of an event. What is asked of the user is told later. Gives the request that no page can
+    /// be asked.
+    pub fn event(&mut self, event: &Event<'_>, say: Say<'_>) -> Option<String> {
+        self.greet(say);
+        let agent = event.agent_id.decode();
+        let agent = &*agent;
+        match &event.kind {
+            EventKind::SessionStarted(started) => self.learn(started.info.as_ref()),
+            EventKind::StatusChanged(change) => {
+                self.learn(change.info.as_ref());
+                let value = change.message.as_ref().map(Text::decode);
+                match (change.status, value) {
+                    (Status::Mode, Some(mode)) if agent == MAIN_AGENT => {
+                        self.modes.heard(&mode).into_iter().for_each(|mode| self.mode(mode, say));
+                    }
+                    (Status::Model, Some(model)) => self.model = Some(model.into_owned()),
+                    _ => {}
+                }
+            }
+            EventKind::TurnStarted(_) => {
+                self.prompted();
+                self.status(MAIN_AGENT, State::Working, say);
+            }
+            EventKind::TurnCompleted(turn) => self.turn_completed(turn, say),
+            EventKind::TurnFailed(turn) => self.turn_failed(turn, say),
+            EventKind::TextChunk(chunk) => self.output(agent, &chunk.content, "text", say),
+            EventKind::ThinkingChunk(chunk) => self.output(agent, &chunk.content, "thinking", say),
+            EventKind::ToolStarted(tool) => self.tool_started(agent, tool, say),
+            EventKind::ToolCompleted(tool) => {
+                let words = match (&tool.result, &tool.error) {
+                    (Some(result), _) => words(&mut self.scanner, result),
+                    (None, Some(error)) => error.to_string(),
+                    (None, None) => String::new(),
+                };
+                self.tool_over(agent, &tool.tool_id.decode(), &words, !tool.success, say);
+            }
+            EventKind::ToolFailed(tool) => {
+                self.tool_over(agent, &tool.tool_id.decode(), &tool.error.decode(), true, say);
+            }
+            EventKind::AgentSpawned(spawned) => self.spawned(agent, event, spawned, say),
+            EventKind::AgentFinished(finished) => self.finished(agent, finished, say),
+            EventKind::RequestRaised(request) => return self.raised(agent, request),
+            EventKind::RequestSettled(settled) => {
+                if self.asks.settled(&settled.request_id.decode()) {
+                    self.restate(agent, say);
+                }
+            }
+            EventKind::UsageReported(report) => {
+                if agent != MAIN_AGENT {
+                    self.spent.report(agent, report, self.model.as_deref());
+                }
+            }
+            EventKind::Error(failed) if failed.will_retry != Some(true) => {
+                self.failed(Some(agent), &failed.message.decode(), say);
+            }
+            EventKind::SessionEnded(ended) => self.over(ended, say),
+            EventKind::Error(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::FileChanged(_)
+            | EventKind::PlanUpdated(_)
+            | EventKind::Other(_)
+            | EventKind::Unknown(_) => {}
+        }
+        None
+    }
+
+    /// Tells what is asked still. What a rule settled since was no matter of the user's.
+    pub fn pause(&mut self, say: Say<'_>) {
+        self.ask(false, say);
+    }
+
+    /// The same of a recording: nobody will answer, so that all is told at once.
+    pub fn pause_recording(&mut self, say: Say<'_>) {
+        self.ask(true, say);
+    }
+
+    fn ask(&mut self, is_recorded: bool, say: Say<'_>) {
+        for raised in self.asks.take_raised() {
+            self.asks.wait(&raised);
+            self.restate(&raised.agent, say);
+            self.asks.ask(&self.session, raised, is_recorded, say);
+        }
+    }
+
+    fn raised(&mut self, agent: &str, request: &RequestRaised<'_>) -> Option<String> {
+        let tool = match request.kind {
+            RequestKind::Permission => Some(self.asked(request)),
+            RequestKind::Question if !request.questions.is_empty() => None,
+            RequestKind::Question | RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
+                return Some(request.request_id.to_string());
+            }
+        };
+        let request = request.clone().into_owned();
+        self.asks.raise(Raised { agent: agent.to_owned(), request, tool });
+        None
+    }
+
+    /// Whether that permission is open. It is answered once.
+    pub(super) fn permission(&mut self, id: &str) -> bool {
+        self.asks.permission(id)
+    }
+
+    /// Answers the question that the agent waits for, if there is one.
+    pub(super) fn answer(&mut self, agent: Option<&str>, text: &str) -> Option<Put> {
+        self.asks.answer(&self.session, agent, text)
+    }
+
+    /// The answer was not taken: it may be given again.
+    pub(super) fn reopen(&mut self, request: &str) {
+        self.asks.reopen(request);
+    }
+
+    /// The mode, and the changes of it that the page waits for.
+    pub(super) fn modes(&mut self) -> &mut Modes {
+        &mut self.modes
+    }
+
+    /// The mode is that one now.
+    pub(super) fn mode(&self, mode: Mode, say: Say<'_>) {
+        let payload = ModePayload { session_id: &self.session, permission_mode: mode.as_str() };
+        say(frame("permission_mode.changed", payload));
+    }
+
+    fn learn(&mut self, info: Option<&AgentInfo<'_>>) {
+        let Some(info) = info else { return };
+        if let Some(model) = &info.model {
+            self.model = Some(model.to_string());
+        }
+        info.mode.iter().for_each(|mode| self.modes.learn(&mode.decode()));
+    }
+
+    fn spawn(&mut self, id: &str, parent: Option<&str>, task: Option<&str>, say: Say<'_>) {
+        let label = self.agents.add(id, parent);
+        let payload = Spawned {
+            session_id: &self.session,
+            agent_id: id,
+            parent_id: parent,
+            label: &label,
+            task_description: task,
+        };
+        say(frame("agent.spawned", payload));
+    }
+
+    fn spawned(&mut self, id: &str, event: &Event<'_>, spawned: &AgentSpawned<'_>, say: Say<'_>) {
+        if self.agents.has(id) {
+            return;
+        }
+        let parent = event.parent_agent_id.as_ref().map(Text::decode);
+        let task = spawned.prompt.as_ref().or(spawned.description.as_ref()).map(Text::decode);
+        let parent = parent.as_deref().unwrap_or(MAIN_AGENT);
+        self.spawn(id, Some(parent), task.as_deref(), say);
+        self.status(id, State::Working, say);
+    }
+
+    /// A subagent is done. The result of the call that spawned it comes first.
+    fn finished(&mut self, id: &str, finished: &AgentFinished<'_>, say: Say<'_>) {
+        let payload = Completed {
+            session_id: &self.session,
+            agent_id: id,
+            result: finished.result.as_ref(),
+            usage: self.spent.of_agent(id, finished.usage, self.model.as_deref()),
+        };
+        let completed = frame("agent.completed", payload);
+        let state = match finished.outcome {
+            AgentOutcome::Completed | AgentOutcome::Cancelled => State::Completed,
+            AgentOutcome::Failed => State::Error,
+        };
+        self.status(id, state, say);
+        match self.tools.contains_key(id) {
+            true => drop(self.done.insert(id.to_owned(), completed)),
+            false => say(completed),
+        }
+    }
+
+    fn output(
+        &mut self,
+        agent: &str,
+        content: &Text<'_>,
+        content_type: &'static str,
+        say: Say<'_>,
+    ) {
+        if content.is_empty() {
+            return;
+        }
+        let payload = Output { session_id: &self.session, agent_id: agent, content, content_type };
+        say(frame("agent.output", payload));
+    }
+
+    fn tool_started(&mut self, agent: &str, tool: &ToolStarted<'_>, say: Say<'_>) {
+        let ToolUse { name, input, .. } = shown(tool);
+        let id = tool.tool_id.decode();
+        let payload = Use {
+            session_id: &self.session,
+            agent_id: agent,
+            tool_name: &name,
+            tool_input: &input,
+            tool_use_id: &id,
+            model: self.model.as_deref(),
+        };
+        say(frame("agent.tool_use", payload));
+        let called = Called {
+            agent: agent.to_owned(),
+            name: tool.tool_name.to_string(),
+            kind: tool.kind,
+            server: tool.server.as_ref().map(Text::to_string),
+            title: tool.title.as_ref().map(Text::to_string),
+            input: tool.arguments.clone().map(Json::into_owned).filter(|it| it.get().len() < KEPT),
+        };
+        self.tools.insert(id.into_owned(), called);
+        self.restate(agent, say);
+    }
+
+    /// What a permission is asked for: the call as it was shown, with all that the request tells.
+    fn asked(&self, request: &RequestRaised<'_>) -> ToolUse {
+        let id = request.tool_use_id.as_ref().map(Text::decode);
+        let known = id.and_then(|id| self.tools.get(&*id));
+        let own = request.tool_name.as_ref().map(Text::to_string);
+        let own = own.or(known.map(|known| known.name.clone()));
+        let title = request.title.as_ref().map(Text::to_string);
+        let title = title.or(known.and_then(|known| known.title.clone()));
+        let input = known.and_then(|known| known.input.as_ref());
+        let input = overlaid(input, request.input.as_ref());
+        ToolCall {
+            name: own.as_deref().or(title.as_deref()).unwrap_or("unknown"),
+            kind: known.map(|known| known.kind).unwrap_or_default(),
+            server: known.and_then(|known| known.server.as_deref()),
+            input: input.as_ref(),
+            title: title.as_deref(),
+        }
+        .as_claude()
+    }
+
+    fn tool_over(&mut self, agent: &str, id: &str, result: &str, is_error: bool, say: Say<'_>) {
+        let payload = ToolResult {
+            session_id: &self.session,
+            agent_id: agent,
+            tool_use_id: id,
+            result,
+            is_error,
+        };
+        say(frame("agent.tool_result", payload));
+        self.tools.remove(id);
+        if let Some(completed) = self.done.remove(id) {
+            say(completed);
+        }
+        self.restate(agent, say);
+    }
+
+    /// What an agent that works waits for.
+    fn restate(&mut self, agent: &str, say: Say<'_>) {
+        let state = if self.asks.waits(agent) {
+            State::WaitingUser
+        } else if self.tools.values().any(|called| called.agent == agent) {
+            State::WaitingTool
+        } else {
+            State::Working
+        };
+        if !self.agents.is_over(agent) {
+            self.status(agent, state, say);
+        }
+    }
+
+    fn status(&mut self, id: &str, status: State, say: Say<'_>) {
+        if self.agents.set(id, status) {
+            let payload = StatusPayload { session_id: &self.session, agent_id: id, status };
+            say(frame("agent.status", payload));
+        }
+    }
+
+    fn failed(&mut self, agent: Option<&str>, message: &str, say: Say<'_>) {
+        if self.told.as_deref() == Some(message) {
+            return;
+        }
+        self.told = Some(message.to_owned());
+        say(error(Some(&self.session), agent, &Failure::new(Code::HandlerError, message)));
+    }
+
+    fn turn_completed(&mut self, turn: &TurnCompleted<'_>, say: Say<'_>) {
+        self.spent.turn(&turn.usage, turn.cost_usd, &turn.models, self.model.as_deref());
+        self.turn_over(State::Completed, say);
+    }
+
+    fn turn_failed(&mut self, turn: &TurnFailed<'_>, say: Say<'_>) {
+        let usage = turn.usage.unwrap_or_default();
+        self.spent.turn(&usage, turn.cost_usd, &turn.models, self.model.as_deref());
+        // Who interrupts does not want to hear of an error.
+        if turn.reason == TurnFailure::Interrupted {
+            return self.turn_over(State::Completed, say);
+        }
+        self.failed(Some(MAIN_AGENT), &turn.error.decode(), say);
+        self.turn_over(State::Error, say);
+    }
+
+    /// A turn is to come.
+    pub(super) fn prompted(&mut self) {
+        if !std::mem::replace(&mut self.is_running, true) {
+            self.told = None;
+        }
+    }
+
+    /// The session is over; a turn that never began is over as well.
+    fn over(&mut self, ended: &SessionEnded<'_>, say: Say<'_>) {
+        let is_failed = match ended.reason {
+            SessionEndReason::Failed | SessionEndReason::Timeout => true,
+            SessionEndReason::Completed | SessionEndReason::Cancelled => false,
+        };
+        if is_failed {
+            let message = ended.error.as_ref().map(Text::decode);
+            self.failed(None, message.as_deref().unwrap_or("the agent failed"), say);
+        }
+        if self.is_running {
+            self.turn_over(if is_failed { State::Error } else { State::Completed }, say);
+        }
+    }
+
+    fn turn_over(&mut self, state: State, say: Say<'_>) {
+        self.is_running = false;
+        self.status(MAIN_AGENT, state, say);
+        let total_usage = self.spent.total();
+        say(frame("session.completed", TurnOver { session_id: &self.session, total_usage }));
+    }
+}

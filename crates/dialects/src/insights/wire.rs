@@ -1,0 +1,169 @@
+//! The words of the wire: one envelope both ways, and the error codes.
+
+use agentwire_protocol::{ErrorCode, GatewayError, Json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What the client says. Its `id` is its own matter and is not said back.
+#[derive(Debug, Deserialize)]
+pub(super) struct Message {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    payload: Option<Json<'static>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Create {
+    pub(super) prompt: String,
+    #[serde(default)]
+    pub(super) cwd: Option<String>,
+    #[serde(default)]
+    pub(super) allowed_tools: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) permission_mode: Option<String>,
+    #[serde(default)]
+    pub(super) model: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    pub(super) session_id: String,
+    #[serde(default)]
+    pub(super) agent_id: Option<String>,
+    pub(super) text: String,
+}
+
+/// `session.kill` and `session.interrupt`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Named {
+    pub(super) session_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModeChange {
+    pub(super) session_id: String,
+    pub(super) permission_mode: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Permission {
+    pub(super) session_id: String,
+    pub(super) permission_id: String,
+    pub(super) approved: bool,
+}
+
+impl Message {
+    /// Reads a message.
+    pub(super) fn read(text: &str) -> Result<Self, Failure> {
+        let value = Json::parse(text).map_err(|error| {
+            Failure::new(Code::InvalidJson, format!("the message is not JSON: {error}"))
+        })?;
+        object(&value, "the message")
+    }
+
+    pub(super) fn payload<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let payload = self.payload.as_ref();
+        let payload = payload.ok_or_else(|| Failure::invalid("the message needs a payload"))?;
+        object(payload, "the payload")
+    }
+}
+
+/// Reads a struct from an object; serde would take an array for one, too.
+fn object<T: DeserializeOwned>(value: &Json<'_>, what: &str) -> Result<T, Failure> {
+    if !value.get().starts_with('{') {
+        return Err(Failure::invalid(format!("{what} must be an object")));
+    }
+    value.read().map_err(|error| Failure::invalid(format!("failed to read {what}: {error}")))
+}
+
+/// The specification's error codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(super) enum Code {
+    InvalidJson,
+    InvalidMessage,
+    HandlerError,
+    SessionCreateFailed,
+    SessionNotFound,
+    InputFailed,
+    InterruptFailed,
+    PermissionModeChangeFailed,
+    PermissionResponseFailed,
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Failure {
+    pub(super) code: Code,
+    pub(super) message: String,
+}
+
+impl Failure {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidMessage, message)
+    }
+
+    /// The gateway refused what the client wanted, which has that code of its own.
+    pub(super) fn of(wanted: Code, error: GatewayError) -> Self {
+        let code = match error.code {
+            ErrorCode::SessionNotFound => Code::SessionNotFound,
+            ErrorCode::InvalidJson
+            | ErrorCode::InvalidMessage
+            | ErrorCode::UnknownMethod
+            | ErrorCode::Unauthorized
+            | ErrorCode::Forbidden
+            | ErrorCode::AgentUnavailable
+            | ErrorCode::StartFailed
+            | ErrorCode::AgentFailed
+            | ErrorCode::RequestNotFound
+            | ErrorCode::RequestSettled
+            | ErrorCode::Timeout
+            | ErrorCode::Unsupported
+            | ErrorCode::Overloaded
+            | ErrorCode::StorageFull
+            | ErrorCode::Conflict
+            | ErrorCode::Internal => wanted,
+        };
+        Self { code, message: error.message }
+    }
+}
+
+/// What the server says.
+#[derive(Serialize)]
+pub(super) struct Frame<P: Serialize> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    payload: P,
+}
+
+/// The text of a message.
+pub(super) fn frame(kind: &'static str, payload: impl Serialize) -> Json<'static> {
+    Json::of(&Frame { kind, payload })
+}
+
+/// The text of an error.
+pub(super) fn error(
+    session_id: Option<&str>,
+    agent_id: Option<&str>,
+    failure: &Failure,
+) -> Json<'static> {
+    #[derive(Serialize)]
+    struct Payload<'p> {
+        session_id: Option<&'p str>,
+        agent_id: Option<&'p str>,
+        message: &'p str,
+        code: Code,
+    }
+    let Failure { code, message } = failure;
+    frame("error", Payload { session_id, agent_id, message, code: *code })
+}

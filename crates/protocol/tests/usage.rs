@@ -1,0 +1,43 @@
+//! Tokens, however an agent counts them.
+
+use agentwire_protocol::{Price, TokenUsage};
+
+fn usage(
+    input: u64,
+    output: u64,
+    cached: u64,
+    created: u64,
+    thoughts: u64,
+    total: u64,
+) -> TokenUsage {
+    TokenUsage {
+        input_tokens: input,
+        output_tokens: output,
+        cached_tokens: Some(cached),
+        cache_creation_tokens: Some(created),
+        reasoning_tokens: Some(thoughts),
+        total_tokens: total,
+    }
+}
+
+#[test]
+fn cached_input_is_counted_once() {
+    // Beside the input.
+    assert_eq!(usage(100, 25, 30, 20, 0, 175).fresh_tokens(), 100);
+    // Within it; reasoning is within the output.
+    assert_eq!(usage(100, 20, 40, 0, 5, 120).fresh_tokens(), 60);
+    // Within it; reasoning is beside the output, be it little or much.
+    assert_eq!(usage(100, 20, 80, 0, 50, 170).fresh_tokens(), 20);
+    assert_eq!(usage(100, 20, 80, 0, 500, 620).fresh_tokens(), 20);
+    // Everything is beside everything.
+    assert_eq!(usage(100, 20, 80, 10, 50, 260).fresh_tokens(), 100);
+    // The sum of two turns is counted as each of them is.
+    let twice = usage(100, 20, 80, 0, 50, 170).plus(&usage(100, 20, 80, 0, 50, 170));
+    assert_eq!(twice.fresh_tokens(), 40);
+}
+
+#[test]
+fn the_standard_price_is_the_specifications() {
+    let cost = Price::STANDARD.of(&usage(1000, 100, 10, 20, 0, 1130));
+    assert!((cost - 0.004_578).abs() < 1e-12, "{cost}");
+}

@@ -1,0 +1,134 @@
+//! The server: who listens, who is let in, and what is where.
+
+mod board;
+mod body;
+mod door;
+mod entrance;
+mod events;
+mod inbox;
+mod listen;
+mod metrics;
+mod openapi;
+mod page;
+mod power;
+mod problem;
+mod refusal;
+mod rest;
+mod routes;
+mod socket;
+mod timed;
+mod tls;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use agentwire_protocol::{AgentType, Json, Price};
+use agentwire_sessions::Hub;
+use tokio_util::sync::CancellationToken;
+
+use self::door::Hosts;
+use self::metrics::Traffic;
+use crate::tokens::{Caller, Tickets};
+use crate::traces::Spans;
+
+pub use self::entrance::{CONNECTIONS, Entrance, PublicUrl};
+pub use self::listen::{Listener, Listening};
+pub use self::openapi::openapi;
+pub use self::tls::Tls;
+
+/// How a server is set up.
+pub struct Setup {
+    /// The sessions.
+    pub hub: Hub,
+    /// The agent of a session that names none.
+    pub agent: AgentType,
+    /// Directories of projects, by name.
+    pub projects: BTreeMap<String, PathBuf>,
+    /// Where a session works whose request names no directory.
+    pub directory: PathBuf,
+    /// What models cost, by name.
+    pub prices: BTreeMap<String, Price>,
+    /// What becomes of the spans of traces, if any are made.
+    pub spans: Option<Arc<Spans>>,
+    /// Looks what agents there are.
+    pub agents: Box<dyn Fn() -> Looking + Send + Sync>,
+}
+
+/// What agents there are, once it is known.
+pub type Looking = Pin<Box<dyn Future<Output = Json<'static>> + Send>>;
+
+/// What every request sees.
+#[derive(Clone)]
+pub(crate) struct App {
+    shared: Arc<Shared>,
+    pub(crate) hosts: Arc<Hosts>,
+    /// It is that of the main address.
+    pub(crate) is_main: bool,
+}
+
+pub(crate) struct Shared {
+    pub(crate) setup: Setup,
+    pub(crate) entrance: Entrance,
+    pub(crate) tickets: Tickets,
+    /// Tickets by which the operator's own browser signs in.
+    pub(crate) sign_ins: Tickets,
+    pub(crate) started: Instant,
+    pub(crate) began: SystemTime,
+    pub(crate) traffic: Arc<Traffic>,
+    /// Which agents there are, and since when it is known.
+    pub(crate) agents: tokio::sync::Mutex<Option<(Instant, Json<'static>)>>,
+    /// The server ends: streams say so and close.
+    pub(crate) stopping: CancellationToken,
+    pub(crate) desk: board::Desk,
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl App {
+    pub(crate) fn new(
+        setup: Setup,
+        entrance: Entrance,
+        at: SocketAddr,
+        stopping: CancellationToken,
+    ) -> Self {
+        let hosts = Arc::new(Hosts::of(at, &entrance));
+        let shared = Shared {
+            setup,
+            entrance,
+            tickets: Tickets::default(),
+            sign_ins: Tickets::default(),
+            started: Instant::now(),
+            began: SystemTime::now(),
+            traffic: Arc::new(Traffic::new()),
+            agents: tokio::sync::Mutex::default(),
+            stopping,
+            desk: board::Desk::default(),
+        };
+        Self { shared: Arc::new(shared), hosts, is_main: true }
+    }
+
+    /// The same at another address.
+    pub(crate) fn at(&self, at: SocketAddr) -> Self {
+        let hosts = Arc::new(Hosts::of(at, &self.entrance));
+        Self { shared: self.shared.clone(), hosts, is_main: false }
+    }
+
+    /// Whether a client that came in may stay.
+    pub(crate) fn keeps(&self, caller: &Caller) -> bool {
+        self.entrance.tokens.as_ref().is_none_or(|tokens| tokens.knows(caller))
+    }
+
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.setup.hub
+    }
+}

@@ -1,0 +1,179 @@
+//! The board of the unified specification (§2.2, §3): sessions as plain events, read by pages or as
+//! they grow.
+
+mod desk;
+mod pages;
+mod watch;
+
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+use agentwire_dialects::board::State as BoardState;
+use agentwire_protocol::{
+    AgentType, Command, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionConfig,
+    SessionId, SessionState, SessionSummary,
+};
+use agentwire_sessions::store::Record;
+use agentwire_sessions::{Hub, SessionHandle};
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use http::{HeaderMap, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::body::{At, LARGE, json, object};
+use super::problem::Problem;
+use super::rest::{Answer, key, session_id};
+use super::{App, power};
+use crate::tokens::{Caller, Scope};
+
+pub(crate) use self::desk::Desk;
+pub(super) use self::pages::{EventPage, events};
+pub(super) use self::watch::watch;
+
+/// How long an agent may work on in the background, once its turn is over, without a word.
+const LINGER: Duration = Duration::from_secs(60 * 60);
+
+/// What a session of the board begins with.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Create {
+    /// claude, codex, gemini, acp or demo.
+    #[schemars(with = "AgentType")]
+    agent_id: String,
+    /// A project of the settings, for its directory.
+    #[serde(default)]
+    project_id: Option<String>,
+    /// What to do.
+    prompt: String,
+}
+
+/// A session of the board.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Shown {
+    /// A UUID.
+    id: SessionId,
+    /// running, done, failed or cancelled.
+    #[schemars(with = "String")]
+    state: BoardState,
+}
+
+impl Shown {
+    async fn answer(hub: &Hub, id: &SessionId) -> Answer {
+        let record = hub.record(id).await?;
+        Ok(json(StatusCode::OK, &Self { id: id.clone(), state: state(&record) }))
+    }
+}
+
+/// How a session stands. While a subagent works on in the background, it is not over.
+fn state(record: &Record) -> BoardState {
+    let rests = record.summary.state == SessionState::Idle;
+    match rests && !record.open.agents.is_empty() {
+        true => BoardState::Running,
+        false => BoardState::of(&record.summary),
+    }
+}
+
+/// `POST /api/sessions`
+pub(super) async fn create(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    let key = key(&headers)?.map(|key| format!("board/{}/{key}", caller.id()));
+    let Create { agent_id, project_id, prompt } = object(body, LARGE).await?;
+    let agent: AgentType = Json::of(&agent_id).read().map_err(|_| {
+        Problem::invalid(format!(
+            "agentId is {agent_id}, it must be one of claude, codex, gemini, acp, demo"
+        ))
+    })?;
+    if prompt.is_empty() {
+        return Err(Problem::invalid("prompt is empty"));
+    }
+    // One that was begun with this key may be over by now.
+    if let Some(key) = &key
+        && let Some(id) = app.hub().started_with(key).await?
+    {
+        return Shown::answer(app.hub(), &id).await;
+    }
+    let project = project_id.as_ref().and_then(|id| app.setup.projects.get(id));
+    let directory: &FilePath = project.unwrap_or(&app.setup.directory);
+    let new = NewSession {
+        prompt: Some(Prompt::text(prompt)),
+        config: SessionConfig {
+            project_id,
+            working_directory: Some(directory.to_string_lossy().into_owned()),
+            ..SessionConfig::default()
+        },
+        key: key.clone(),
+        ..NewSession::of(agent)
+    };
+    let session = match (app.hub().start(new).await, &key) {
+        (Ok(session), _) => session,
+        (Err(error), None) => return Err(error.into()),
+        // Another with this key was first, and may be over as well.
+        (Err(error), Some(key)) => match app.hub().started_with(key).await? {
+            Some(id) => return Shown::answer(app.hub(), &id).await,
+            None => return Err(error.into()),
+        },
+    };
+    let id = session.id().clone();
+    if app.desk.take_on(&id) {
+        drop(tokio::spawn(see_to_the_end(app, session)));
+    }
+    Ok(json(StatusCode::OK, &Shown { id, state: BoardState::Running }))
+}
+
+/// A board has no second prompt: the session ends with its turn, once nothing of it works in the
+/// background. Until then whoever is asked can answer.
+async fn see_to_the_end(app: App, session: SessionHandle) {
+    let rests = |summary: &SessionSummary| summary.turns > 0 && summary.state == SessionState::Idle;
+    loop {
+        let seen = session.until(rests).await.last_seq;
+        let record = app.hub().record(session.id()).await;
+        if !record.is_ok_and(|record| state(&record) == BoardState::Running) {
+            break;
+        }
+        let news = session.until(|summary| summary.last_seq > seen);
+        if tokio::time::timeout(LINGER, news).await.is_err() {
+            break;
+        }
+    }
+    let _ = session.send(Command::Finish).await;
+    if tokio::time::timeout(LINGER, session.ended()).await.is_err() {
+        let _ = session.send(Command::Stop).await;
+        session.ended().await;
+    }
+    app.desk.let_go(session.id());
+}
+
+/// `GET /api/sessions/{id}`
+pub(super) async fn show(State(app): State<App>, At(id): At<String>) -> Answer {
+    Shown::answer(app.hub(), &session_id(&id)?).await
+}
+
+/// `POST /api/sessions/{id}/cancel`
+pub(super) async fn cancel(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    let id = session_id(&id)?;
+    if let Ok(session) = app.hub().session(&id) {
+        match session.send(Command::Stop).await {
+            // It came to its end by itself.
+            Ok(_) | Err(GatewayError { code: ErrorCode::Conflict, .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        session.ended().await;
+    }
+    if app.hub().summary(&id).await?.state != SessionState::Ended {
+        let message = format!("session {id} runs in another process; cancel it there");
+        return Err(GatewayError::new(ErrorCode::Conflict, message).into());
+    }
+    Shown::answer(app.hub(), &id).await
+}

@@ -1,0 +1,274 @@
+//! The accept loop: how many may come, how long they may take, and how it ends.
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentwire_protocol::{ErrorCode, GatewayError};
+use axum::Router;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustix::io::Errno;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::entrance::Entrance;
+use super::metrics::Traffic;
+use super::refusal::{dismiss, refuse};
+use super::timed::{Hold, IDLE, Timed};
+use super::{App, Setup, page, routes};
+
+/// The most that the head of a request may have.
+const HEAD: usize = 16 << 10;
+
+/// How long the head of a request may take, and before it the beginning of an encrypted wire.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// How many clients may be told at once that there is no place.
+const REFUSALS: usize = 64;
+
+/// How long to wait when there is no room for one more connection.
+const NO_ROOM: Duration = Duration::from_millis(50);
+
+/// How long clients have to hear that the server ends. Agents need time after that.
+const FAREWELL: Duration = Duration::from_millis(1500);
+
+/// Addresses that are bound, before anybody is served.
+pub struct Listener {
+    http: TcpListener,
+    insights: Option<TcpListener>,
+    entrance: Entrance,
+}
+
+/// A server that listens.
+pub struct Listening {
+    app: App,
+    stopping: CancellationToken,
+    connections: TaskTracker,
+}
+
+impl Listener {
+    /// Binds the addresses, if they may be; port 0 picks one.
+    pub async fn bind(
+        http: SocketAddr,
+        insights: Option<SocketAddr>,
+        entrance: Entrance,
+    ) -> Result<Self, GatewayError> {
+        let all: Vec<SocketAddr> = [http].into_iter().chain(insights).collect();
+        entrance.check(&all)?;
+        let http = bind(http).await?;
+        let insights = match insights {
+            Some(at) => Some(bind(at).await?),
+            None => None,
+        };
+        Ok(Self { http, insights, entrance })
+    }
+
+    /// Where it listens.
+    pub fn http(&self) -> io::Result<SocketAddr> {
+        self.http.local_addr()
+    }
+
+    /// Where the insights wire listens.
+    pub fn insights(&self) -> io::Result<Option<SocketAddr>> {
+        self.insights.as_ref().map(TcpListener::local_addr).transpose()
+    }
+
+    /// Serves whoever comes.
+    pub fn serve(self, setup: Setup) -> io::Result<Listening> {
+        let stopping = CancellationToken::new();
+        let connections = TaskTracker::new();
+        let room = Arc::new(Semaphore::new(places(self.entrance.connections)));
+        let refusals = Arc::new(Semaphore::new(REFUSALS));
+        let at = self.http()?;
+        let tls = self.entrance.tls.as_ref().map(|tls| tls.acceptor.clone());
+        let app = App::new(setup, self.entrance, at, stopping.clone());
+        let doors = |listener, router, is_insights| Doors {
+            listener,
+            router,
+            tls: tls.clone(),
+            room: room.clone(),
+            refusals: refusals.clone(),
+            spare: spare(),
+            traffic: app.traffic.clone(),
+            is_insights,
+            stopping: stopping.clone(),
+            connections: connections.clone(),
+        };
+        if let Some(listener) = self.insights {
+            let app = app.at(listener.local_addr()?);
+            connections.spawn(doors(listener, routes::insights(app), true).accept());
+        }
+        connections.spawn(doors(self.http, routes::main(app.clone()), false).accept());
+        Ok(Listening { app, stopping, connections })
+    }
+}
+
+async fn bind(at: SocketAddr) -> Result<TcpListener, GatewayError> {
+    TcpListener::bind(at).await.map_err(|error| {
+        let message = format!(
+            "failed to listen at {at}: {error}; --http and --insights name other addresses"
+        );
+        GatewayError::new(ErrorCode::StartFailed, message)
+    })
+}
+
+/// How many clients there is room for: at most half of the descriptors go to them, for agents and the
+/// store need some, too.
+fn places(wanted: usize) -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let half = limit.and_then(|limit| usize::try_from(limit / 2).ok()).unwrap_or(usize::MAX);
+    wanted.min(half).min(Semaphore::MAX_PERMITS)
+}
+
+/// A descriptor to give up when there is none left, so that one more client can be told so.
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+impl Listening {
+    /// A ticket by which one browser signs in as the operator, within 30 s; none where nobody need.
+    pub fn sign_in(&self) -> Option<String> {
+        page::ticket(&self.app)
+    }
+
+    /// Lets nobody in any more, tells those who are there, and waits for them a little.
+    pub async fn stop(self) {
+        self.stopping.cancel();
+        self.connections.close();
+        let _ = tokio::time::timeout(FAREWELL, self.connections.wait()).await;
+    }
+}
+
+struct Doors {
+    listener: TcpListener,
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    room: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+    spare: Option<File>,
+    stopping: CancellationToken,
+    connections: TaskTracker,
+    traffic: Arc<Traffic>,
+    is_insights: bool,
+}
+
+impl Doors {
+    async fn accept(mut self) {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.stopping.cancelled() => return,
+                accepted = self.listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => self.welcome(stream),
+                // A client that went away is none.
+                Err(error) if is_of_client(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "no connection can be taken");
+                    self.without_descriptors(&error).await;
+                }
+            }
+        }
+    }
+
+    fn welcome(&self, stream: TcpStream) {
+        let _ = stream.set_nodelay(true);
+        // A client that is gone without a word acknowledges nothing.
+        let idle = u32::try_from(IDLE.as_millis()).unwrap_or(u32::MAX);
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, idle);
+        let tls = self.tls.clone();
+        if let Ok(place) = self.room.clone().try_acquire_owned() {
+            let connected = self.traffic.connected(self.is_insights);
+            let hold = Hold::new(place, self.connections.token(), connected);
+            let (router, stopping) = (self.router.clone(), self.stopping.clone());
+            self.connections.spawn(greet(stream, tls, hold, router, stopping));
+            return;
+        }
+        self.traffic.over_limit();
+        if let Ok(turn) = self.refusals.clone().try_acquire_owned() {
+            self.connections.spawn(async move {
+                refuse(stream, tls).await;
+                drop(turn);
+            });
+        } else if tls.is_none() {
+            dismiss(&stream);
+        }
+    }
+
+    /// Tells one client that there is no room, with the descriptor that was spared for that.
+    async fn without_descriptors(&mut self, error: &io::Error) {
+        self.traffic.no_descriptors();
+        let is_full = matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
+        if is_full && self.spare.take().is_some() {
+            let accepted = tokio::time::timeout(NO_ROOM, self.listener.accept()).await;
+            if let Ok(Ok((stream, _))) = accepted {
+                tokio::select! {
+                    () = refuse(stream, self.tls.clone()) => {}
+                    () = self.stopping.cancelled() => {}
+                }
+            }
+        } else {
+            tokio::time::sleep(NO_ROOM).await;
+        }
+        self.spare = self.spare.take().or_else(spare);
+    }
+}
+
+fn is_of_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// Serves a client, once its wire is encrypted if it is to be.
+async fn greet(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    hold: Hold,
+    router: Router,
+    stopping: CancellationToken,
+) {
+    let Some(tls) = tls else {
+        return converse(Timed::new(stream, hold), router, stopping).await;
+    };
+    let shaken = tokio::select! {
+        () = stopping.cancelled() => return,
+        shaken = tokio::time::timeout(HEAD_TIME, tls.accept(stream)) => shaken,
+    };
+    match shaken {
+        Ok(Ok(stream)) => converse(Timed::new(stream, hold), router, stopping).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a client does not speak TLS with us"),
+        Err(_) => tracing::debug!("a client takes too long to begin"),
+    }
+}
+
+async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: Timed<S>,
+    router: Router,
+    stopping: CancellationToken,
+) {
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .with_upgrades();
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stopping.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
+    }
+}

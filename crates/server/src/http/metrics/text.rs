@@ -1,0 +1,121 @@
+//! The text format of Prometheus.
+
+use std::fmt::{Display, Write as _};
+
+/// What a family of figures is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+}
+
+/// A page of figures.
+#[derive(Default)]
+pub(super) struct Page {
+    text: String,
+    name: &'static str,
+}
+
+impl Page {
+    /// The samples that follow are of this.
+    pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        };
+        self.head(name, kind, help);
+    }
+
+    /// A family of one sample.
+    pub(super) fn single(
+        &mut self,
+        name: &'static str,
+        kind: Kind,
+        help: &str,
+        value: impl Display,
+    ) {
+        self.family(name, kind, help);
+        self.sample(&[], value);
+    }
+
+    pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
+        self.line("", labels, value);
+    }
+
+    /// Buckets (bound, how many are not above it), how many there are, their sum; `unit` is what one
+    /// of the family's unit has.
+    pub(super) fn histogram(
+        &mut self,
+        name: &'static str,
+        help: &str,
+        (buckets, count, sum): (Vec<(u64, u64)>, u64, u64),
+        unit: f64,
+    ) {
+        self.head(name, "histogram", help);
+        for (bound, up_to) in buckets {
+            self.line("_bucket", &[("le", &(bound as f64 / unit).to_string())], up_to);
+        }
+        self.line("_bucket", &[("le", "+Inf")], count);
+        self.line("_sum", &[], sum as f64 / unit);
+        self.line("_count", &[], count);
+    }
+
+    pub(super) fn text(self) -> String {
+        self.text
+    }
+
+    fn head(&mut self, name: &'static str, kind: &str, help: &str) {
+        self.name = name;
+        // Writing into memory cannot fail.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
+        let _ = write!(self.text, "{}{suffix}", self.name);
+        for (place, (label, value)) in labels.iter().enumerate() {
+            let _ = write!(self.text, "{}{label}=\"", if place == 0 { '{' } else { ',' });
+            for character in value.chars() {
+                match character {
+                    '\\' => self.text.push_str("\\\\"),
+                    '"' => self.text.push_str("\\\""),
+                    '\n' => self.text.push_str("\\n"),
+                    other => self.text.push(other),
+                }
+            }
+            self.text.push('"');
+        }
+        if !labels.is_empty() {
+            self.text.push('}');
+        }
+        let _ = writeln!(self.text, " {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_cannot_break_out_of_their_line() {
+        let mut page = Page::default();
+        page.family("x", Kind::Gauge, "X.");
+        page.sample(&[("a", "\"\\\n}"), ("b", "c")], 1.5);
+        let expected = "# HELP x X.\n# TYPE x gauge\nx{a=\"\\\"\\\\\\n}\",b=\"c\"} 1.5\n";
+        assert_eq!(page.text(), expected);
+    }
+
+    #[test]
+    fn a_histogram_ends_with_all() {
+        let mut page = Page::default();
+        page.histogram(
+            "t_seconds",
+            "T.",
+            (vec![(50_000, 1), (1_000_000_000, 2)], 3, 2_500_000_000),
+            1e9,
+        );
+        let expected = "# HELP t_seconds T.\n# TYPE t_seconds histogram\n\
+            t_seconds_bucket{le=\"0.00005\"} 1\nt_seconds_bucket{le=\"1\"} 2\n\
+            t_seconds_bucket{le=\"+Inf\"} 3\nt_seconds_sum 2.5\nt_seconds_count 3\n";
+        assert_eq!(page.text(), expected);
+    }
+}

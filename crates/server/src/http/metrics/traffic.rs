@@ -1,0 +1,227 @@
+//! What clients do: connections, streams and answers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use agentwire_sessions::figures::{Counter, Gauge};
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::StatusCode;
+
+use super::super::App;
+use super::super::routes::PLACES;
+use crate::connection::Outgoing;
+
+/// The statuses that are told apart.
+const STATUSES: [u16; 20] = [
+    101, 200, 201, 202, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 500, 502, 503, 504,
+    507,
+];
+
+/// What stands for all that is not told apart.
+const OTHER: &str = "other";
+
+/// What clients do.
+pub(crate) struct Traffic {
+    http: Gauge,
+    insights: Gauge,
+    over_limit: Counter,
+    no_descriptors: Counter,
+    unified: Gauge,
+    rpc: Gauge,
+    insights_wire: Gauge,
+    board: Gauge,
+    sse: Gauge,
+    /// What waits for each socket.
+    outgoing: Mutex<(u64, BTreeMap<u64, Outgoing>)>,
+    answers: Vec<Answers>,
+}
+
+/// The answers of one method at one route.
+struct Answers {
+    method: &'static str,
+    route: &'static str,
+    by_status: [Counter; STATUSES.len()],
+    other: Counter,
+}
+
+/// What a stream speaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wire {
+    Unified,
+    Rpc,
+    Insights,
+    Board,
+    Sse,
+}
+
+impl Wire {
+    const ALL: [Self; 5] = [Self::Unified, Self::Rpc, Self::Insights, Self::Board, Self::Sse];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Unified => "unified",
+            Self::Rpc => "rpc",
+            Self::Insights => "insights",
+            Self::Board => "board",
+            Self::Sse => "sse",
+        }
+    }
+}
+
+/// A connection that is open.
+pub(crate) struct Connected {
+    traffic: Arc<Traffic>,
+    is_insights: bool,
+}
+
+/// A stream that is open.
+pub(crate) struct Stream {
+    traffic: Arc<Traffic>,
+    wire: Wire,
+    key: Option<u64>,
+}
+
+impl Traffic {
+    pub(crate) fn new() -> Self {
+        let row = |method, route| Answers {
+            method,
+            route,
+            by_status: std::array::from_fn(|_| Counter::default()),
+            other: Counter::default(),
+        };
+        let mut answers = Vec::new();
+        for place in PLACES {
+            answers.extend(place.acts.iter().map(|act| row(act.method, place.path)));
+            answers.push(row(OTHER, place.path));
+        }
+        answers.push(row(OTHER, OTHER));
+        Self {
+            http: Gauge::default(),
+            insights: Gauge::default(),
+            over_limit: Counter::default(),
+            no_descriptors: Counter::default(),
+            unified: Gauge::default(),
+            rpc: Gauge::default(),
+            insights_wire: Gauge::default(),
+            board: Gauge::default(),
+            sse: Gauge::default(),
+            outgoing: Mutex::default(),
+            answers,
+        }
+    }
+
+    /// A client is connected until what this gives is dropped.
+    pub(crate) fn connected(self: &Arc<Self>, is_insights: bool) -> Connected {
+        self.listener(is_insights).add(1);
+        Connected { traffic: Arc::clone(self), is_insights }
+    }
+
+    /// There was no place for a client.
+    pub(crate) fn over_limit(&self) {
+        self.over_limit.add(1);
+    }
+
+    /// The system gave no descriptor for a client.
+    pub(crate) fn no_descriptors(&self) {
+        self.no_descriptors.add(1);
+    }
+
+    /// A stream is open until what this gives is dropped.
+    pub(crate) fn stream(self: &Arc<Self>, wire: Wire, outgoing: Option<&Outgoing>) -> Stream {
+        self.wire(wire).add(1);
+        let key = outgoing.map(|outgoing| {
+            let mut waiting = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.0 += 1;
+            let key = waiting.0;
+            waiting.1.insert(key, outgoing.clone());
+            key
+        });
+        Stream { traffic: Arc::clone(self), wire, key }
+    }
+
+    pub(super) fn connections(&self) -> [(&'static str, i64); 2] {
+        [("http", self.http.get()), ("insights", self.insights.get())]
+    }
+
+    pub(super) fn refused(&self) -> [(&'static str, u64); 2] {
+        [("limit", self.over_limit.get()), ("descriptors", self.no_descriptors.get())]
+    }
+
+    pub(super) fn streams(&self) -> [(&'static str, i64); 5] {
+        Wire::ALL.map(|wire| (wire.as_str(), self.wire(wire).get()))
+    }
+
+    pub(super) fn outgoing(&self) -> usize {
+        let waiting = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.1.values().map(Outgoing::waiting).sum()
+    }
+
+    /// Method, route, status and how many; those that never came are left out.
+    pub(super) fn answers(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, &'static str, String, u64)> {
+        self.answers.iter().flat_map(|row| {
+            let known = STATUSES.iter().zip(&row.by_status);
+            let known = known.map(|(status, count)| (status.to_string(), count.get()));
+            let all = known.chain([(OTHER.to_owned(), row.other.get())]);
+            all.filter(|(_, count)| *count > 0)
+                .map(|(status, count)| (row.method, row.route, status, count))
+        })
+    }
+
+    fn answered(&self, method: &str, route: &str, status: StatusCode) {
+        let same = |row: &&Answers| row.route == route;
+        let rows = || self.answers.iter().filter(same);
+        let row = rows().find(|row| row.method.eq_ignore_ascii_case(method));
+        let row = row.or_else(|| rows().find(|row| row.method == OTHER));
+        let Some(row) = row.or_else(|| self.answers.last()) else { return };
+        let place = STATUSES.iter().position(|known| *known == status.as_u16());
+        place.and_then(|place| row.by_status.get(place)).unwrap_or(&row.other).add(1);
+    }
+
+    fn listener(&self, is_insights: bool) -> &Gauge {
+        if is_insights { &self.insights } else { &self.http }
+    }
+
+    fn wire(&self, wire: Wire) -> &Gauge {
+        match wire {
+            Wire::Unified => &self.unified,
+            Wire::Rpc => &self.rpc,
+            Wire::Insights => &self.insights_wire,
+            Wire::Board => &self.board,
+            Wire::Sse => &self.sse,
+        }
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.traffic.listener(self.is_insights).add(-1);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.traffic.wire(self.wire).add(-1);
+        if let Some(key) = self.key {
+            self.traffic.outgoing.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&key);
+        }
+    }
+}
+
+/// Counts and tells of every request and its answer, whoever asked.
+pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let route = route.as_ref().map_or(OTHER, MatchedPath::as_str);
+    let status = response.status();
+    app.traffic.answered(method.as_str(), route, status);
+    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::debug!(method = method.as_str(), route, status = status.as_u16(), ms, "request");
+    response
+}

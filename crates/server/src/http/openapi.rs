@@ -1,0 +1,226 @@
+//! The description of the server for programs (OpenAPI 3.1) and for people.
+
+mod schemas;
+
+use std::sync::LazyLock;
+
+use agentwire_protocol::Event;
+use axum::extract::State;
+use axum::response::{Html, IntoResponse as _};
+use http::StatusCode;
+use http::header::CONTENT_SECURITY_POLICY;
+use schemars::{JsonSchema as _, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use self::schemas::Schemas;
+use super::App;
+use super::body::json_text;
+use super::rest::Answer;
+use super::routes::{Act, Gives, PLACES, Parameter, Place, Shape, of};
+
+/// Any JSON.
+pub(super) fn anything(_generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({})
+}
+
+/// An answer to a request. The path names the request, so that the body need not.
+pub(super) fn settlement(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = agentwire_protocol::Settlement::json_schema(generator);
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| name != "requestId");
+    }
+    schema
+}
+
+/// What is installed, as `agentwire agents --json` has it.
+pub(super) fn agents(_generator: &mut SchemaGenerator) -> Schema {
+    let agent = json!({
+        "type": "object",
+        "required": ["name", "standing", "drivers", "install", "configured"],
+        "properties": {
+            "name": { "type": "string" },
+            "path": { "type": "string", "description": "where it is" },
+            "error": { "type": "string", "description": "why it is nowhere" },
+            "version": { "type": "string" },
+            "standing": { "type": "string", "description": "how its version stands to those tested" },
+            "drivers": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "how it can be driven; the first is the default",
+            },
+            "variable": { "type": "string", "description": "names another program" },
+            "install": { "type": "string", "description": "how to get it" },
+            "configured": { "type": "boolean", "description": "whether the settings name it" },
+        },
+    });
+    json_schema!({
+        "type": "object",
+        "required": ["agents"],
+        "properties": { "agents": { "type": "array", "items": agent } },
+    })
+}
+
+/// The document.
+pub fn openapi() -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths = Map::new();
+    for place in PLACES {
+        let acts = place
+            .acts
+            .iter()
+            .map(|act| (act.method.to_owned(), described(place, act, &mut schemas)));
+        paths.insert(place.path.to_owned(), Value::Object(acts.collect()));
+    }
+    let problem = json!({
+        "type": "object",
+        "required": ["type", "title", "status", "code", "detail"],
+        "properties": {
+            "type": { "type": "string" },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "code": schemas.given(of::<agentwire_protocol::ErrorCode>),
+            "detail": { "type": "string" },
+            "details": {},
+        },
+    });
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "agentwire",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "One program between every coding agent and every client.",
+        },
+        "security": [{ "token": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "responses": { "Problem": {
+                "description": "What went wrong",
+                "content": { "application/problem+json": {
+                    "schema": { "$ref": "#/components/schemas/Problem" },
+                } },
+            } },
+            "schemas": { "Problem": problem },
+        },
+    });
+    schemas.put_into(&mut document);
+    document
+}
+
+fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
+    let in_path =
+        place.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let path = in_path.map(|name| {
+        let schema = match name {
+            "id" => json!({ "type": "string", "format": "uuid" }),
+            _ => json!({ "type": "string" }),
+        };
+        json!({ "name": name, "in": "path", "required": true, "schema": schema })
+    });
+    let parameters: Vec<Value> = path.chain(act.query.iter().map(parameter)).collect();
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    put("operationId", json!(act.name));
+    put("summary", json!(act.summary));
+    put("parameters", json!(parameters));
+    if let Some(body) = act.body {
+        let content = json!({ "application/json": { "schema": schemas.taken(body) } });
+        put("requestBody", json!({ "required": true, "content": content }));
+    }
+    put(
+        "responses",
+        json!({
+            act.status.to_string(): given(act, schemas),
+            "default": { "$ref": "#/components/responses/Problem" },
+        }),
+    );
+    match act.scope {
+        Some(scope) => put("x-scope", json!(scope.as_str())),
+        None => put("security", json!([])),
+    };
+    Value::Object(fields)
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    let mut schema = Map::from_iter([("type".to_owned(), json!(parameter.kind))]);
+    if let Some((from, to)) = parameter.range {
+        schema.insert("minimum".to_owned(), json!(from));
+        schema.insert("maximum".to_owned(), json!(to));
+    }
+    if !parameter.values.is_empty() {
+        schema.insert("enum".to_owned(), json!(parameter.values));
+    }
+    json!({ "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema })
+}
+
+fn given(act: &Act, schemas: &mut Schemas) -> Value {
+    let content = match &act.gives {
+        Gives::Json(shape) => json!({ "application/json": { "schema": schemas.given(*shape) } }),
+        Gives::Events => {
+            let page = json!({
+                "type": "object",
+                "required": ["events", "next", "last", "ended", "resume"],
+                "properties": {
+                    "events": { "type": "array", "items": schemas.given(of::<Event<'static>>) },
+                    "next": { "type": "integer", "description": "the after of the next page" },
+                    "last": { "type": "integer", "description": "the number of the last event" },
+                    "ended": { "type": "boolean", "description": "nothing more will come" },
+                    "resume": { "description": "exact, or what is missing" },
+                },
+            });
+            json!({
+                "application/json": { "schema": page },
+                "text/event-stream": { "schema": { "type": "string" } },
+            })
+        }
+        Gives::Text(kind) => json!({ *kind: { "schema": { "type": "string" } } }),
+        Gives::Socket => return json!({ "description": "The wire is open" }),
+    };
+    json!({ "description": "Done", "content": content })
+}
+
+/// `GET /openapi.json`
+pub(super) async fn document(State(_app): State<App>) -> Answer {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi().to_string());
+    Ok(json_text(StatusCode::OK, DOCUMENT.clone()))
+}
+
+/// `GET /docs`
+pub(super) async fn page() -> Answer {
+    let mut text = String::from(HEAD);
+    for place in PLACES {
+        for act in place.acts {
+            let scope = act.scope.map_or("anyone", |scope| scope.as_str());
+            let method = act.method.to_ascii_uppercase();
+            text += &format!(
+                "<section><h2><b>{method}</b> <code>{}</code></h2><p>{}. Needs: {scope}.</p>",
+                place.path, act.summary
+            );
+            if !act.query.is_empty() {
+                text += "<dl>";
+                for query in act.query {
+                    let range = query.range.filter(|(_, to)| *to < 1 << 53);
+                    let range = range.map(|(from, to)| format!(", {from} to {to}"));
+                    let values = query.values.join(" or ");
+                    let (about, range) = (query.about, range.unwrap_or_default());
+                    text += &format!(
+                        "<dt><code>{}</code></dt><dd>{about}{range} {values}</dd>",
+                        query.name
+                    );
+                }
+                text += "</dl>";
+            }
+            text += "</section>";
+        }
+    }
+    text += "</main>";
+    let style = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+    Ok(([(CONTENT_SECURITY_POLICY, style)], Html(text)).into_response())
+}
+
+const HEAD: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>agentwire</title>\
+<style>body{font:16px/1.5 system-ui;max-width:50em;margin:2em auto;padding:0 1em}\
+h2{font-size:1em;margin:1.5em 0 0}code{font-size:1em}dl{margin:0 0 0 1em}dt{float:left;margin-right:1em}\
+@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}</style><main><h1>agentwire</h1>\
+<p>Errors are <code>application/problem+json</code> with a <code>code</code>. \
+<code>/openapi.json</code> has the same for programs.</p>";

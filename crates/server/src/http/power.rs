@@ -1,0 +1,253 @@
+//! What a client may do with its scope, and what widens an agent's power.
+
+use agentwire_dialects::front::Ask;
+use agentwire_protocol::session::SandboxMode;
+use agentwire_protocol::{
+    ApprovalMode, Command, Configure, ErrorCode, GatewayError, Json, NewSession, SessionConfig,
+    Settlement,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::tokens::{Caller, Scope};
+
+/// Refuses what needs a scope that the client does not have.
+pub(crate) fn need(caller: &Caller, scope: Scope) -> Result<(), GatewayError> {
+    match caller.scope.allows(scope) {
+        true => Ok(()),
+        false => Err(forbidden(format!(
+            "this needs the scope {}; the token `{}` has {}",
+            scope.as_str(),
+            caller.name,
+            caller.scope.as_str()
+        ))),
+    }
+}
+
+/// Refuses what a client of any front may not ask.
+pub(crate) fn check(caller: &Caller, ask: &Ask) -> Result<(), GatewayError> {
+    match ask {
+        Ask::Start(new) => start(caller, new),
+        Ask::Command(_, command) => match command {
+            Command::Settle(settlement) => settle(caller, settlement),
+            Command::Configure(change) => {
+                need(caller, Scope::Drive)?;
+                configure(caller, change)
+            }
+            Command::Start(_)
+            | Command::Prompt(_)
+            | Command::Interrupt { .. }
+            | Command::Stop
+            | Command::Finish
+            | Command::Rewind { .. } => need(caller, Scope::Drive),
+            Command::Query { method, args } => {
+                need(caller, Scope::Drive)?;
+                query(caller, method, args)
+            }
+            Command::Attach { .. } => Ok(()),
+        },
+        Ask::Sessions { .. } | Ask::Events { .. } | Ask::Session(_) => Ok(()),
+    }
+}
+
+/// Refuses what widens an agent's power, unless the client may do everything.
+pub(crate) fn config(caller: &Caller, config: &SessionConfig) -> Result<(), GatewayError> {
+    match widens(config) {
+        Some(what) if caller.scope != Scope::Admin => Err(forbidden(format!(
+            "config.{what} widens what the agent may do: it needs the scope admin"
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+pub(crate) fn configure(caller: &Caller, change: &Configure) -> Result<(), GatewayError> {
+    let changed = SessionConfig {
+        approval_mode: change.approval_mode,
+        permission_mode: change.permission_mode.clone(),
+        ..SessionConfig::default()
+    };
+    config(caller, &changed)
+}
+
+/// Refuses to begin a session that the client may not begin so.
+pub(crate) fn start(caller: &Caller, new: &NewSession) -> Result<(), GatewayError> {
+    need(caller, Scope::Drive)?;
+    config(caller, &new.config)?;
+    match confines(&new.config) {
+        // What a session was confined to when it began is not the next client's to change.
+        Some(what) if new.resume.is_some() && caller.scope != Scope::Admin => {
+            Err(forbidden(format!(
+                "config.{what} changes what a session was confined to: to resume it so needs the \
+                 scope admin"
+            )))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses rules with which an answer would give more than it was asked for.
+pub(crate) fn settle(caller: &Caller, settlement: &Settlement) -> Result<(), GatewayError> {
+    #[derive(Deserialize)]
+    struct Update {
+        r#type: String,
+        #[serde(default)]
+        destination: String,
+    }
+    need(caller, Scope::Approve)?;
+    // To allow from now on, in this session, is an answer; modes, directories, settings that are kept and
+    // what others have ruled are not.
+    let adds_rules = |it: &Update| it.r#type == "addRules" && it.destination == "session";
+    let is_answer = settlement.updated_permissions.as_ref().is_none_or(|updates| {
+        updates.read::<Vec<Update>>().is_ok_and(|updates| updates.iter().all(adds_rules))
+    });
+    let has_rules = settlement.hook_output.as_ref().is_some_and(|output| {
+        output.read::<Value>().map_or(true, |output| names_permissions(&output))
+    });
+    match is_answer && !has_rules {
+        true => Ok(()),
+        false => need(caller, Scope::Admin),
+    }
+}
+
+/// Whether an answer in an agent's own form has rules, however deep.
+fn names_permissions(output: &Value) -> bool {
+    match output {
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| name == "updatedPermissions" || names_permissions(value)),
+        Value::Array(items) => items.iter().any(names_permissions),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// What anybody who drives may ask an agent for: it tells of the session, or does what other commands do.
+const QUERIES: &[&str] = &[
+    "accountInfo",
+    "backgroundTasks",
+    "cancelAsyncMessage",
+    "exportConversation",
+    "fileSuggestions",
+    "generateSessionTitle",
+    "getBinaryVersion",
+    "getContextUsage",
+    "getHooksListing",
+    "getPlan",
+    "getSessionCost",
+    "getStatus",
+    "getTaskOutput",
+    "getUsage",
+    "getWorkspaceDiff",
+    "initialization",
+    "listModels",
+    "listPermissionRules",
+    "mcpServerStatus",
+    "renameSession",
+    "rewindConversation",
+    "rewindFiles",
+    "setMaxThinkingTokens",
+    "setModel",
+    "sideQuestion",
+    "stopTask",
+    "supportedAgents",
+    "supportedCommands",
+    "supportedModels",
+    "supportedModes",
+];
+
+/// Refuses a query that widens an agent's power, or of which that is not known.
+pub(crate) fn query(
+    caller: &Caller,
+    method: &str,
+    args: &[Json<'static>],
+) -> Result<(), GatewayError> {
+    let mode = || args.first().and_then(|mode| mode.read::<String>().ok());
+    let is_safe = match method {
+        "setPermissionMode" => mode().is_some_and(|mode| is_safe_mode(&mode)),
+        method => QUERIES.contains(&method),
+    };
+    match is_safe || caller.scope == Scope::Admin {
+        true => Ok(()),
+        false => Err(forbidden(format!(
+            "the query {method} may widen what the agent may do: it needs the scope admin"
+        ))),
+    }
+}
+
+fn is_safe_mode(mode: &str) -> bool {
+    matches!(mode, "default" | "plan" | "dontAsk")
+}
+
+/// The field that changes where a session works, or what limits it.
+fn confines(config: &SessionConfig) -> Option<&'static str> {
+    let fields = [
+        ("workingDirectory", config.working_directory.is_some()),
+        ("projectId", config.project_id.is_some()),
+        ("blockedTools", config.blocked_tools.is_some()),
+        ("sandboxMode", config.sandbox_mode.is_some()),
+        ("maxTurns", config.max_turns.is_some()),
+        ("maxBudgetUsd", config.max_budget_usd.is_some()),
+        ("maxBudgetTokens", config.max_budget_tokens.is_some()),
+        ("onLimit", config.on_limit.is_some()),
+        ("driver", config.driver.is_some()),
+    ];
+    fields.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+}
+
+/// The field that gives an agent more than a session has by itself. A new field must be decided here.
+fn widens(config: &SessionConfig) -> Option<&'static str> {
+    let SessionConfig {
+        approval_mode,
+        permission_mode,
+        sandbox_mode,
+        sandbox,
+        allowed_tools,
+        additional_directories,
+        mcp_servers,
+        setting_sources,
+        env,
+        native_args,
+        native_options,
+        // These name, limit or describe the work.
+        agent_type: _,
+        project_id: _,
+        working_directory: _,
+        model: _,
+        blocked_tools: _,
+        max_turns: _,
+        driver: _,
+        system_prompt: _,
+        max_budget_usd: _,
+        max_budget_tokens: _,
+        on_limit: _,
+        max_thinking_tokens: _,
+        include_partial_messages: _,
+        enable_file_checkpointing: _,
+        agents: _,
+        betas: _,
+        output_format: _,
+        fallback_model: _,
+        // Whoever answers them needs the scope approve.
+        hooks: _,
+    } = config;
+    let is_safe = |mode: &String| is_safe_mode(mode);
+    let is_wide = |mode: &SandboxMode| matches!(mode, SandboxMode::None | SandboxMode::FullAccess);
+    let has = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
+    let fields = [
+        ("approvalMode", approval_mode.is_some_and(|mode| mode != ApprovalMode::Ask)),
+        ("permissionMode", permission_mode.as_ref().is_some_and(|mode| !is_safe(mode))),
+        ("sandboxMode", sandbox_mode.as_ref().is_some_and(is_wide)),
+        ("sandbox", sandbox.is_some()),
+        ("allowedTools", has(allowed_tools)),
+        ("additionalDirectories", has(additional_directories)),
+        ("mcpServers", mcp_servers.as_ref().is_some_and(|servers| !servers.is_empty())),
+        ("settingSources", has(setting_sources)),
+        ("env", env.as_ref().is_some_and(|env| !env.is_empty())),
+        ("nativeArgs", has(native_args)),
+        ("nativeOptions", native_options.as_ref().is_some_and(|options| !options.is_empty())),
+    ];
+    fields.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+}
+
+fn forbidden(message: String) -> GatewayError {
+    GatewayError::new(ErrorCode::Forbidden, message)
+}

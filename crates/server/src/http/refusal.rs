@@ -1,0 +1,44 @@
+//! What a client hears for whom there is no place.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+/// How long it may take to say so.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Tells a client to come back later, and lets it finish its sentence: a wire that is cut in the midst
+/// of what it says takes the answer with it.
+pub(super) async fn refuse(stream: TcpStream, tls: Option<TlsAcceptor>) {
+    let _ = tokio::time::timeout(PATIENCE, async {
+        match tls {
+            None => tell(stream).await,
+            Some(tls) => tell(tls.accept(stream).await?).await,
+        }
+    })
+    .await;
+}
+
+/// The same in passing, where too many are being refused already.
+pub(super) fn dismiss(stream: &TcpStream) {
+    let _ = stream.try_write(answer().as_bytes());
+}
+
+async fn tell(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
+    stream.write_all(answer().as_bytes()).await?;
+    stream.shutdown().await?;
+    let mut rest = [0; 1024];
+    while stream.read(&mut rest).await? > 0 {}
+    Ok(())
+}
+
+fn answer() -> String {
+    let body = r#"{"type":"about:blank","title":"Service Unavailable","status":503,"code":"overloaded","detail":"too many clients are connected; try again later"}"#;
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
+         cache-control: no-store\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}

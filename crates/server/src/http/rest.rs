@@ -1,0 +1,404 @@
+//! Sessions over REST: begin, list, tell, change, and what is wanted of them.
+
+use std::str::FromStr as _;
+use std::time::{Duration, Instant};
+
+use agentwire_protocol::{
+    Command, Configure, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionConfig,
+    SessionId, SessionRequest, SessionSummary,
+};
+use agentwire_sessions::store::Filter;
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode, Uri};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::body::{At, LARGE, SMALL, json, object, query, text};
+use super::problem::Problem;
+use super::{App, power};
+use crate::tokens::{Caller, Scope};
+
+/// How many sessions a page has, and may have.
+const PAGE: usize = 50;
+const PAGE_LIMIT: usize = 500;
+
+/// The longest idempotency key.
+const KEY_LIMIT: usize = 255;
+
+/// How long it is taken for known what agents there are.
+const AGENTS_KNOWN: Duration = Duration::from_secs(30);
+
+pub(super) type Answer = Result<Response, Problem>;
+
+/// Reads a session's id: a UUID.
+pub(super) fn session_id(text: &str) -> Result<SessionId, Problem> {
+    match uuid::Uuid::from_str(text) {
+        Ok(id) => Ok(SessionId::from(id.to_string())),
+        Err(_) => {
+            let message = format!("there is no session {text}: its id must be a UUID");
+            Err(GatewayError::new(ErrorCode::SessionNotFound, message).into())
+        }
+    }
+}
+
+/// `POST /v1/sessions`
+pub(super) async fn create(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    let request = SessionRequest::from_json(&text(body, LARGE).await?)?;
+    let mut new = NewSession::from(request);
+    power::start(&caller, &new)?;
+    new.key = key(&headers)?.map(|key| format!("{}/{key}", caller.id()));
+    if new.resume.is_none() {
+        let directory = app.setup.directory.to_string_lossy();
+        new.config.working_directory.get_or_insert_with(|| directory.into_owned());
+    }
+    let summary = begin(&app, new).await?;
+    let mut response = json(StatusCode::CREATED, &summary);
+    if let Ok(place) = format!("/v1/sessions/{}", summary.id).parse() {
+        response.headers_mut().insert(http::header::LOCATION, place);
+    }
+    Ok(response)
+}
+
+/// Begins a session, or finds the one that was begun with the same key, though it may be over.
+async fn begin(app: &App, new: NewSession) -> Result<SessionSummary, GatewayError> {
+    let key = new.key.clone();
+    let error = match app.hub().start(new).await {
+        Ok(session) => return Ok(session.summary()),
+        Err(error) => error,
+    };
+    let begun = match key {
+        Some(key) => app.hub().started_with(&key).await?,
+        None => None,
+    };
+    match begun {
+        Some(id) => app.hub().summary(&id).await,
+        None => Err(error),
+    }
+}
+
+pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_LIMIT);
+    match key {
+        Some(key) => Ok(Some(key.to_owned())),
+        None => Err(Problem::invalid(format!(
+            "Idempotency-Key must be text of 1 to {KEY_LIMIT} characters"
+        ))),
+    }
+}
+
+/// The id of the message that a client sends under that key. Some agents take none but UUIDs.
+fn message_id(caller: &Caller, key: &str) -> String {
+    if let Ok(id) = uuid::Uuid::from_str(key) {
+        return id.to_string();
+    }
+    let digest = Sha256::digest(format!("{}/{key}", caller.id()));
+    let bytes = digest.first_chunk().copied().unwrap_or_default();
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ListQuery {
+    limit: Option<usize>,
+    /// The last session of the page before.
+    after: Option<String>,
+    #[serde(default)]
+    live: bool,
+}
+
+/// A page of sessions.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Listed {
+    /// Newest first.
+    sessions: Vec<SessionSummary>,
+    /// The `after` of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<SessionId>,
+}
+
+/// `GET /v1/sessions`
+pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
+    let ListQuery { limit, after, live } = query(&uri)?;
+    let limit = page_size(limit, PAGE, PAGE_LIMIT)?;
+    let before = after.as_deref().map(session_id).transpose()?;
+    if let Some(before) = &before {
+        app.hub().summary(before).await?;
+    }
+    // One more tells whether there is a further page.
+    let filter = Filter { live, before, limit: Some(limit + 1) };
+    let mut sessions = app.hub().sessions(filter).await?;
+    let has_more = sessions.len() > limit;
+    sessions.truncate(limit);
+    let next = sessions.last().filter(|_| has_more).map(|session| session.id.clone());
+    Ok(json(StatusCode::OK, &Listed { sessions, next }))
+}
+
+/// How much of a list is wanted.
+pub(super) fn page_size(
+    wanted: Option<usize>,
+    usual: usize,
+    most: usize,
+) -> Result<usize, Problem> {
+    match wanted.unwrap_or(usual) {
+        size if (1..=most).contains(&size) => Ok(size),
+        size => Err(Problem::invalid(format!("limit is {size}, it must be from 1 to {most}"))),
+    }
+}
+
+/// A session, and what it runs with.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Details {
+    #[serde(flatten)]
+    session: SessionSummary,
+    /// Without secrets.
+    config: SessionConfig,
+}
+
+/// `GET /v1/sessions/{id}`
+pub(super) async fn show(State(app): State<App>, At(id): At<String>) -> Answer {
+    let record = app.hub().record(&session_id(&id)?).await?;
+    let config = record.config.shown();
+    Ok(json(StatusCode::OK, &Details { session: record.summary, config }))
+}
+
+/// `DELETE /v1/sessions/{id}`
+pub(super) async fn forget(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+) -> Answer {
+    power::need(&caller, Scope::Admin)?;
+    let id = session_id(&id)?;
+    app.hub().summary(&id).await?;
+    match app.hub().forget(vec![id.clone()]).await?.is_empty() {
+        false => Ok(json(StatusCode::OK, &Done {})),
+        true => {
+            let message = format!("session {id} runs; stop it first");
+            Err(GatewayError::new(ErrorCode::Conflict, message).into())
+        }
+    }
+}
+
+/// It is done; there is nothing to tell.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Done {}
+
+/// `PATCH /v1/sessions/{id}`
+pub(super) async fn configure(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+    body: Body,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    let change: Configure = object(body, SMALL).await?;
+    power::configure(&caller, &change)?;
+    let id = session_id(&id)?;
+    order(&app, &caller, &id, Command::Configure(change)).await?;
+    Ok(json(StatusCode::OK, &app.hub().summary(&id).await?))
+}
+
+/// `POST /v1/sessions/{id}/prompt`
+pub(super) async fn prompt(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    let mut prompt: Prompt = object(body, LARGE).await?;
+    if let (None, Some(key)) = (&prompt.message_id, key(&headers)?) {
+        prompt.message_id = Some(message_id(&caller, &key));
+    }
+    let reply = order(&app, &caller, &session_id(&id)?, Command::Prompt(prompt)).await?;
+    Ok(json(StatusCode::ACCEPTED, &reply))
+}
+
+/// `POST /v1/sessions/{id}/interrupt`
+pub(super) async fn interrupt(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    let reply =
+        order(&app, &caller, &session_id(&id)?, Command::Interrupt { cancel_queued: false })
+            .await?;
+    Ok(json(StatusCode::OK, &reply))
+}
+
+/// A turn that was stopped.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+#[expect(dead_code, reason = "the session makes it; this is its schema")]
+pub(super) struct Interrupted {
+    /// The prompts that wait all the same, by the ids under which they were taken.
+    still_queued: Vec<String>,
+}
+
+/// `POST /v1/sessions/{id}/stop`
+pub(super) async fn stop(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    let id = session_id(&id)?;
+    match app.hub().session(&id) {
+        Ok(session) => drop(session.send(Command::Stop).await?),
+        // One that is over is stopped.
+        Err(error) => {
+            let summary = app.hub().summary(&id).await?;
+            if summary.state != agentwire_protocol::SessionState::Ended {
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(json(StatusCode::OK, &app.hub().summary(&id).await?))
+}
+
+/// What to ask an agent for.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct QueryBody {
+    /// Such as `supportedModels`.
+    method: String,
+    /// With which arguments.
+    #[serde(default)]
+    args: Vec<Json<'static>>,
+}
+
+/// What the agent says.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Queried {
+    /// As the agent has it.
+    result: Json<'static>,
+}
+
+/// `POST /v1/sessions/{id}/query`
+pub(super) async fn ask(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+    body: Body,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    let QueryBody { method, args } = object(body, SMALL).await?;
+    power::query(&caller, &method, &args)?;
+    let result = order(&app, &caller, &session_id(&id)?, Command::Query { method, args }).await?;
+    Ok(json(StatusCode::OK, &Queried { result }))
+}
+
+/// Wants something of a session that runs here.
+pub(super) async fn order(
+    app: &App,
+    caller: &Caller,
+    id: &SessionId,
+    command: Command,
+) -> Result<Json<'static>, Problem> {
+    match app.hub().session(id) {
+        Ok(session) => Ok(session.of_client(Some(&caller.name)).send(command).await?),
+        // A session that never was is told from one that is over.
+        Err(error) => {
+            let summary = app.hub().summary(id).await?;
+            let is_over = summary.state == agentwire_protocol::SessionState::Ended;
+            let message = match is_over {
+                true => format!("session {id} is over; start a session with its id to go on"),
+                false => format!("session {id} runs in another process; ask there"),
+            };
+            let code = if is_over { ErrorCode::Conflict } else { error.code };
+            Err(GatewayError::new(code, message).into())
+        }
+    }
+}
+
+/// A prompt that was taken.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+#[expect(dead_code, reason = "the session makes it; this is its schema")]
+pub(super) struct Taken {
+    /// Under which it was taken; the turn that works on it names it.
+    message_id: String,
+}
+
+/// A ticket, sent as the WebSocket subprotocol `ticket.T` beside `agentwire`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Ticket {
+    /// Good once.
+    ticket: String,
+    /// For so many seconds.
+    expires_in: u64,
+}
+
+/// `POST /v1/tickets`
+pub(super) async fn ticket(State(app): State<App>, Extension(caller): Extension<Caller>) -> Answer {
+    let ticket = app.tickets.issue(caller, Instant::now()).ok_or_else(|| {
+        GatewayError::new(ErrorCode::Overloaded, "too many tickets are out; try again later")
+    })?;
+    Ok(json(StatusCode::CREATED, &Ticket { ticket, expires_in: 30 }))
+}
+
+/// `GET /v1/agents`
+pub(super) async fn agents(State(app): State<App>) -> Answer {
+    // To look starts programs: once for all who ask, and not again soon.
+    let mut known = app.agents.lock().await;
+    let found = match known.take() {
+        Some((at, found)) if at.elapsed() < AGENTS_KNOWN => (at, found),
+        Some(_) | None => (Instant::now(), (app.setup.agents)().await),
+    };
+    let answer = json(StatusCode::OK, &found.1);
+    *known = Some(found);
+    Ok(answer)
+}
+
+/// How the server stands.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServerStatus {
+    /// Of agentwire.
+    version: &'static str,
+    /// Since it began.
+    uptime_seconds: u64,
+    /// How many run here.
+    sessions: usize,
+    /// How many requests wait for an answer.
+    open_requests: u64,
+    /// What the client may do.
+    scope: &'static str,
+    /// Whose token it came with.
+    name: String,
+}
+
+/// `GET /healthz`
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// `GET /v1/status`
+pub(super) async fn status(State(app): State<App>, Extension(caller): Extension<Caller>) -> Answer {
+    let running = app.hub().running();
+    let open_requests = running.iter().map(|session| session.summary().open_requests).sum();
+    Ok(json(
+        StatusCode::OK,
+        &ServerStatus {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_seconds: app.started.elapsed().as_secs(),
+            sessions: running.len(),
+            open_requests,
+            scope: caller.scope.as_str(),
+            name: caller.name.to_string(),
+        },
+    ))
+}

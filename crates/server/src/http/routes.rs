@@ -1,0 +1,446 @@
+//! What is where: one table, from which the router and the OpenAPI document are made.
+
+use agentwire_protocol::{Configure, Prompt, SessionRequest, SessionSummary};
+use axum::Router;
+use axum::routing::{MethodRouter, get, post};
+use http::Method;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::problem::Problem;
+use super::{App, board, door, events, inbox, metrics, openapi, page, rest, socket};
+use crate::tokens::Scope;
+
+/// What is at a path.
+pub(super) struct Place {
+    pub(super) path: &'static str,
+    pub(super) methods: fn() -> MethodRouter<App>,
+    pub(super) acts: &'static [Act],
+}
+
+/// What a method does there.
+pub(super) struct Act {
+    pub(super) method: &'static str,
+    /// By which programs call it.
+    pub(super) name: &'static str,
+    /// What a client needs; none if anybody may.
+    pub(super) scope: Option<Scope>,
+    pub(super) summary: &'static str,
+    pub(super) query: &'static [Parameter],
+    pub(super) body: Option<Shape>,
+    pub(super) status: u16,
+    pub(super) gives: Gives,
+}
+
+/// What a query may have.
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    /// The type in JSON Schema, and for numbers the bounds.
+    pub(super) kind: &'static str,
+    pub(super) range: Option<(u64, u64)>,
+    pub(super) values: &'static [&'static str],
+}
+
+/// The schema of something.
+pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+
+/// What an answer is.
+pub(super) enum Gives {
+    Json(Shape),
+    /// A page of events, or a stream.
+    Events,
+    Text(&'static str),
+    Socket,
+}
+
+/// The schema of that type.
+pub(super) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+const fn act(
+    method: &'static str,
+    name: &'static str,
+    scope: Option<Scope>,
+    summary: &'static str,
+) -> Act {
+    let gives = Gives::Json(of::<rest::Done>);
+    Act { method, name, scope, summary, query: &[], body: None, status: 200, gives }
+}
+
+const fn number(name: &'static str, about: &'static str, from: u64, to: u64) -> Parameter {
+    Parameter { name, about, kind: "integer", range: Some((from, to)), values: &[] }
+}
+
+const fn word(
+    name: &'static str,
+    about: &'static str,
+    values: &'static [&'static str],
+) -> Parameter {
+    Parameter { name, about, kind: "string", range: None, values }
+}
+
+const MOST: u64 = u64::MAX;
+const PROFILE: Parameter =
+    word("profile", "core has only the specification's twelve types", &["core", "full"]);
+
+/// Everything that is served at the main address.
+pub(super) const PLACES: &[Place] = &[
+    Place {
+        path: "/healthz",
+        methods: || get(rest::healthz),
+        acts: &[Act {
+            gives: Gives::Text("text/plain"),
+            ..act("get", "health", None, "Whether the server lives")
+        }],
+    },
+    Place {
+        path: "/",
+        methods: || get(page::page),
+        acts: &[Act {
+            gives: Gives::Text("text/html"),
+            ..act("get", "getPage", None, "The page, for browsers")
+        }],
+    },
+    Place {
+        path: "/page.js",
+        methods: || get(page::script),
+        acts: &[Act {
+            gives: Gives::Text("text/javascript"),
+            ..act("get", "getPageScript", None, "What the page runs")
+        }],
+    },
+    Place {
+        path: "/page.css",
+        methods: || get(page::style),
+        acts: &[Act {
+            gives: Gives::Text("text/css"),
+            ..act("get", "getPageStyle", None, "How the page looks")
+        }],
+    },
+    Place {
+        path: "/v1/sign-in",
+        methods: || post(page::sign_in),
+        acts: &[Act {
+            body: Some(of::<page::SignIn>),
+            gives: Gives::Json(of::<page::SignedIn>),
+            ..act(
+                "post",
+                "signIn",
+                None,
+                "Trades the ticket of serve --open for the operator's token",
+            )
+        }],
+    },
+    Place {
+        path: "/v1/sessions",
+        methods: || get(rest::list).post(rest::create),
+        acts: &[
+            Act {
+                query: &[
+                    number("limit", "how many", 1, 500),
+                    word("after", "the last session of the page before", &[]),
+                    Parameter {
+                        kind: "boolean",
+                        ..word("live", "only those that have not ended", &[])
+                    },
+                ],
+                gives: Gives::Json(of::<rest::Listed>),
+                ..act("get", "listSessions", Some(Scope::Watch), "Sessions, newest first")
+            },
+            Act {
+                body: Some(of::<SessionRequest>),
+                status: 201,
+                gives: Gives::Json(of::<SessionSummary>),
+                ..act("post", "createSession", Some(Scope::Drive), "Begins or resumes a session")
+            },
+        ],
+    },
+    Place {
+        path: "/v1/sessions/{id}",
+        methods: || get(rest::show).patch(rest::configure).delete(rest::forget),
+        acts: &[
+            Act {
+                gives: Gives::Json(of::<rest::Details>),
+                ..act("get", "getSession", Some(Scope::Watch), "A session")
+            },
+            Act {
+                body: Some(of::<Configure>),
+                gives: Gives::Json(of::<SessionSummary>),
+                ..act(
+                    "patch",
+                    "configureSession",
+                    Some(Scope::Drive),
+                    "Changes the model or the mode of a session",
+                )
+            },
+            act("delete", "forgetSession", Some(Scope::Admin), "Forgets a session that is over"),
+        ],
+    },
+    Place {
+        path: "/v1/sessions/{id}/events",
+        methods: || get(events::events),
+        acts: &[Act {
+            query: &[
+                number("after", "the number of the last event that is known", 0, MOST),
+                number("limit", "how many, on a page", 1, 10_000),
+                number("wait", "for how many seconds a page waits for its first event", 0, 60),
+                PROFILE,
+            ],
+            gives: Gives::Events,
+            ..act(
+                "get",
+                "listEvents",
+                Some(Scope::Watch),
+                "Events: a page, or a stream with Accept: text/event-stream",
+            )
+        }],
+    },
+    Place {
+        path: "/v1/sessions/{id}/ws",
+        methods: || get(socket::unified),
+        acts: &[Act {
+            query: &[
+                number("after", "the number of the last event that is known", 0, MOST),
+                PROFILE,
+            ],
+            status: 101,
+            gives: Gives::Socket,
+            ..act("get", "openSession", Some(Scope::Watch), "WebSocket: events, and commands")
+        }],
+    },
+    Place {
+        path: "/v1/sessions/{id}/prompt",
+        methods: || post(rest::prompt),
+        acts: &[Act {
+            body: Some(of::<Prompt>),
+            status: 202,
+            gives: Gives::Json(of::<rest::Taken>),
+            ..act("post", "promptSession", Some(Scope::Drive), "Gives a session a prompt")
+        }],
+    },
+    Place {
+        path: "/v1/sessions/{id}/interrupt",
+        methods: || post(rest::interrupt),
+        acts: &[Act {
+            gives: Gives::Json(of::<rest::Interrupted>),
+            ..act(
+                "post",
+                "interruptSession",
+                Some(Scope::Drive),
+                "Stops the turn; the session stays",
+            )
+        }],
+    },
+    Place {
+        path: "/v1/sessions/{id}/stop",
+        methods: || post(rest::stop),
+        acts: &[Act {
+            gives: Gives::Json(of::<SessionSummary>),
+            ..act("post", "stopSession", Some(Scope::Drive), "Ends a session")
+        }],
+    },
+    Place {
+        path: "/v1/sessions/{id}/query",
+        methods: || post(rest::ask),
+        acts: &[Act {
+            body: Some(of::<rest::QueryBody>),
+            gives: Gives::Json(of::<rest::Queried>),
+            ..act(
+                "post",
+                "querySession",
+                Some(Scope::Drive),
+                "Asks a session's agent for something",
+            )
+        }],
+    },
+    Place {
+        path: "/v1/sessions/{id}/requests/{request}",
+        methods: || get(inbox::show).post(inbox::settle),
+        acts: &[
+            Act {
+                gives: Gives::Json(of::<inbox::Waiting>),
+                ..act("get", "getRequest", Some(Scope::Watch), "A request that waits for an answer")
+            },
+            Act {
+                body: Some(openapi::settlement),
+                ..act(
+                    "post",
+                    "settleRequest",
+                    Some(Scope::Approve),
+                    "Answers a request; requestId may be left out",
+                )
+            },
+        ],
+    },
+    Place {
+        path: "/v1/requests",
+        methods: || get(inbox::list),
+        acts: &[Act {
+            query: &[word("state", "which", &["open"]), word("sessionId", "of one session", &[])],
+            gives: Gives::Json(of::<inbox::Inbox>),
+            ..act(
+                "get",
+                "listRequests",
+                Some(Scope::Watch),
+                "What agents ask and wait for, over all sessions",
+            )
+        }],
+    },
+    Place {
+        path: "/v1/tickets",
+        methods: || post(rest::ticket),
+        acts: &[Act {
+            status: 201,
+            gives: Gives::Json(of::<rest::Ticket>),
+            ..act(
+                "post",
+                "createTicket",
+                Some(Scope::Watch),
+                "A ticket for one WebSocket of a browser, good for 30 s",
+            )
+        }],
+    },
+    Place {
+        path: "/v1/agents",
+        methods: || get(rest::agents),
+        acts: &[Act {
+            gives: Gives::Json(openapi::agents),
+            ..act("get", "listAgents", Some(Scope::Watch), "Which agents are installed")
+        }],
+    },
+    Place {
+        path: "/v1/status",
+        methods: || get(rest::status),
+        acts: &[Act {
+            gives: Gives::Json(of::<rest::ServerStatus>),
+            ..act("get", "getStatus", Some(Scope::Watch), "How the server stands")
+        }],
+    },
+    Place {
+        path: "/metrics",
+        methods: || get(metrics::metrics),
+        acts: &[Act {
+            gives: Gives::Text("text/plain"),
+            ..act(
+                "get",
+                "getMetrics",
+                Some(Scope::Watch),
+                "What the server counts of itself, for Prometheus",
+            )
+        }],
+    },
+    Place {
+        path: "/openapi.json",
+        methods: || get(openapi::document),
+        acts: &[Act {
+            gives: Gives::Json(openapi::anything),
+            ..act("get", "getOpenapi", Some(Scope::Watch), "This description")
+        }],
+    },
+    Place {
+        path: "/docs",
+        methods: || get(openapi::page),
+        acts: &[Act {
+            gives: Gives::Text("text/html"),
+            ..act("get", "getDocs", Some(Scope::Watch), "This description, to be read")
+        }],
+    },
+    Place {
+        path: "/api/sessions",
+        methods: || post(board::create),
+        acts: &[Act {
+            body: Some(of::<board::Create>),
+            gives: Gives::Json(of::<board::Shown>),
+            ..act("post", "createBoardSession", Some(Scope::Drive), "Board: begins a session")
+        }],
+    },
+    Place {
+        path: "/api/sessions/{id}",
+        methods: || get(board::show),
+        acts: &[Act {
+            gives: Gives::Json(of::<board::Shown>),
+            ..act("get", "getBoardSession", Some(Scope::Watch), "Board: a session")
+        }],
+    },
+    Place {
+        path: "/api/sessions/{id}/events",
+        methods: || get(board::events),
+        acts: &[Act {
+            query: &[
+                number("offset", "how many to pass over", 0, MOST),
+                number("limit", "how many", 1, 1000),
+            ],
+            gives: Gives::Json(of::<board::EventPage>),
+            ..act("get", "listBoardEvents", Some(Scope::Watch), "Board: events")
+        }],
+    },
+    Place {
+        path: "/api/sessions/{id}/cancel",
+        methods: || post(board::cancel),
+        acts: &[Act {
+            gives: Gives::Json(of::<board::Shown>),
+            ..act("post", "cancelBoardSession", Some(Scope::Drive), "Board: stops a session")
+        }],
+    },
+    Place {
+        path: "/ws/sessions/{id}",
+        methods: || get(board::watch),
+        acts: &[Act {
+            status: 101,
+            gives: Gives::Socket,
+            ..act("get", "openBoardSession", Some(Scope::Watch), "Board: WebSocket of events")
+        }],
+    },
+    Place {
+        path: "/insights",
+        methods: || get(socket::insights),
+        acts: &[Act {
+            status: 101,
+            gives: Gives::Socket,
+            ..act("get", "openInsights", Some(Scope::Watch), "WebSocket: insights")
+        }],
+    },
+    Place {
+        path: "/rpc",
+        methods: || get(socket::rpc),
+        acts: &[Act {
+            status: 101,
+            gives: Gives::Socket,
+            ..act("get", "openRpc", Some(Scope::Watch), "WebSocket: JSON-RPC 2.0")
+        }],
+    },
+];
+
+/// Whether anybody may ask that, without a token.
+pub(super) fn is_open(method: &Method, path: &str) -> bool {
+    let place = PLACES.iter().find(|place| place.path == path);
+    let acts = place.map(|place| place.acts).unwrap_or_default();
+    let is_same = |act: &Act| method.as_str().eq_ignore_ascii_case(act.method);
+    // Of the API nothing is open but what is named; elsewhere a wrong method may hear that it is one.
+    !acts.is_empty()
+        && acts.iter().all(|act| act.scope.is_none())
+        && (!path.starts_with("/v1/") || acts.iter().any(is_same))
+}
+
+/// All routes of the main address.
+pub(super) fn main(app: App) -> Router {
+    let router = PLACES
+        .iter()
+        .fold(Router::new(), |router, place| router.route(place.path, (place.methods)()));
+    guarded(router, app)
+}
+
+/// The insights address: that one wire.
+pub(super) fn insights(app: App) -> Router {
+    guarded(Router::new().route("/", get(socket::insights)), app)
+}
+
+fn guarded(router: Router<App>, app: App) -> Router {
+    router
+        .fallback(|| async { Problem::no_route() })
+        .method_not_allowed_fallback(|| async { Problem::no_method() })
+        .layer(axum::middleware::from_fn_with_state(app.clone(), door::door))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), metrics::observe))
+        .with_state(app)
+}

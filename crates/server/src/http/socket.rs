@@ -1,0 +1,245 @@
+//! WebSockets: a front of any dialect, served by the pump; each message is one text frame.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use agentwire_dialects::front::{Ask, Front};
+use agentwire_dialects::insights::Insights;
+use agentwire_dialects::jsonrpc::JsonRpc;
+use agentwire_dialects::unified::{Resume, Unified};
+use agentwire_protocol::{ErrorCode, GatewayError, Profile};
+use axum::body::Bytes;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{Extension, State};
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http::Uri;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::body::{At, query};
+use super::events::note;
+use super::metrics::Wire;
+use super::problem::Problem;
+use super::rest::{Answer, session_id};
+use super::{App, door, power};
+use crate::connection::{Connection, Incoming, LINE_LIMIT, Outgoing};
+use crate::serve::{Closing, Terms, serve};
+use crate::tokens::{Caller, Scope};
+
+/// How often a client is asked whether it is there.
+const PING: Duration = Duration::from_secs(20);
+
+/// The longest message of a client that may only watch.
+pub(super) const WATCHER_LIMIT: usize = 64 << 10;
+
+/// What a socket reads at once: clients say little, and each has such a buffer.
+const READ_BUFFER: usize = 8 << 10;
+
+/// How much gathers before it is written, if more is there.
+const WRITE_BUFFER: usize = 64 << 10;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WatchQuery {
+    #[serde(default)]
+    after: u64,
+    #[serde(default)]
+    profile: Profile,
+}
+
+/// `GET /v1/sessions/{id}/ws`
+pub(super) async fn unified(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+    uri: Uri,
+    upgrade: Upgrade,
+) -> Answer {
+    let WatchQuery { after, profile } = query(&uri)?;
+    let id = session_id(&id)?;
+    let last = app.hub().summary(&id).await?.last_seq;
+    let front = Unified::watching(id, after, last, profile);
+    let mut response = speak(app, caller, Wire::Unified, front, upgraded(upgrade)?);
+    note(&mut response, Resume::of(after, last).0);
+    Ok(response)
+}
+
+/// `GET /rpc`
+pub(super) async fn rpc(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    upgrade: Upgrade,
+) -> Answer {
+    let front = JsonRpc::new(app.setup.agent);
+    Ok(speak(app, caller, Wire::Rpc, front, upgraded(upgrade)?))
+}
+
+/// `GET /insights`
+pub(super) async fn insights(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    upgrade: Upgrade,
+) -> Answer {
+    let front = Insights::new(app.setup.agent, app.setup.prices.clone());
+    Ok(speak(app, caller, Wire::Insights, front, upgraded(upgrade)?))
+}
+
+/// A request that may be none for a WebSocket.
+pub(super) type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+
+/// Refuses what is no request for a WebSocket.
+pub(super) fn upgraded(upgrade: Upgrade) -> Result<WebSocketUpgrade, Problem> {
+    upgrade.map_err(|why| Problem::invalid(format!("this is a WebSocket: {}", why.body_text())))
+}
+
+/// Bounds what a socket may take.
+pub(super) fn bounded(upgrade: WebSocketUpgrade, longest: usize) -> WebSocketUpgrade {
+    upgrade
+        .protocols([door::SUBPROTOCOL])
+        .max_message_size(longest)
+        .max_frame_size(longest)
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_write_buffer_size(2 * LINE_LIMIT)
+}
+
+fn speak(
+    app: App,
+    caller: Caller,
+    spoken: Wire,
+    mut front: impl Front + 'static,
+    upgrade: WebSocketUpgrade,
+) -> axum::response::Response {
+    // Who may only watch has little to say.
+    let longest = match caller.scope {
+        Scope::Watch => WATCHER_LIMIT,
+        Scope::Drive | Scope::Approve | Scope::Admin => LINE_LIMIT,
+    };
+    bounded(upgrade, longest).on_upgrade(move |socket| async move {
+        let may = |ask: &Ask| match app.keeps(&caller) {
+            true => power::check(&caller, ask),
+            false => Err(GatewayError::new(ErrorCode::Unauthorized, REVOKED.1)),
+        };
+        let client = Some(caller.name.clone());
+        let terms = Terms { closing: Closing::Leave, client, may: &may };
+        let connection = wire(socket, app.clone(), caller.clone());
+        let _open = app.traffic.stream(spoken, Some(&connection.outgoing));
+        serve(app.hub(), connection, &mut front, terms, app.stopping.cancelled()).await;
+    })
+}
+
+/// How long a client that was told to go may take to read it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A socket as a wire of messages.
+fn wire(socket: WebSocket, app: App, caller: Caller) -> Connection {
+    let (mut sink, mut stream) = socket.split();
+    let (said, incoming) = mpsc::channel(1);
+    let outgoing = Outgoing::default();
+    let fault = Arc::new(OnceLock::new());
+    let reader = tokio::spawn({
+        let fault = Arc::clone(&fault);
+        async move {
+            while let Some(message) = stream.next().await {
+                let line = match message {
+                    Ok(Message::Text(text)) => text.as_bytes().to_vec(),
+                    Ok(Message::Binary(bytes)) => bytes.to_vec(),
+                    Ok(Message::Ping(_) | Message::Pong(_)) => continue,
+                    // It is answered by reading on.
+                    Ok(Message::Close(_)) => continue,
+                    Err(error) => {
+                        let _ = fault.set(fault_of(&error));
+                        break;
+                    }
+                };
+                if said.send(Incoming::Line(line)).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    let lines = outgoing.clone();
+    let writer = tokio::spawn(async move {
+        let mut beat = beat();
+        loop {
+            let bytes = tokio::select! {
+                bytes = lines.take() => bytes,
+                _ = beat.tick() => {
+                    if !app.keeps(&caller) {
+                        let _ = sink.send(closing(REVOKED)).await;
+                        break;
+                    }
+                    match sink.send(Message::Ping(axum::body::Bytes::new())).await {
+                        Ok(()) => continue,
+                        Err(_) => break,
+                    }
+                }
+            };
+            let Some(bytes) = bytes else {
+                let fault = fault.get().copied();
+                let reason = match fault {
+                    Some(fault) => fault,
+                    None if app.stopping.is_cancelled() => STOPS,
+                    None => (close_code::NORMAL, ""),
+                };
+                let is_told = sink.send(closing(reason)).await.is_ok();
+                if is_told && fault.is_some() {
+                    // What it still sends would cut the wire before it has read why.
+                    tokio::time::sleep(LAST_WORDS).await;
+                }
+                return;
+            };
+            let mut is_taken = true;
+            for piece in bytes {
+                is_taken = is_taken && feed(&mut sink, &piece).await.is_ok();
+                lines.written(piece.len());
+            }
+            if !is_taken || sink.flush().await.is_err() {
+                break;
+            }
+        }
+        lines.fail();
+    });
+    Connection::of(incoming, outgoing, reader, writer)
+}
+
+/// Gives these lines to a socket, each as a message. They are slices of what is there: none is copied.
+async fn feed(sink: &mut SplitSink<WebSocket, Message>, lines: &Bytes) -> Result<(), axum::Error> {
+    let mut from = 0;
+    for end in memchr::memchr_iter(b'\n', lines) {
+        if let Ok(text) = Utf8Bytes::try_from(lines.slice(from..end)) {
+            sink.feed(Message::Text(text)).await?;
+        }
+        from = end + 1;
+    }
+    Ok(())
+}
+
+/// Why a socket is closed, as the client is told.
+pub(super) type Reason = (u16, &'static str);
+
+pub(super) const STOPS: Reason = (close_code::AWAY, "the server stops");
+pub(super) const REVOKED: Reason = (close_code::POLICY, "the token is no longer valid");
+
+pub(super) fn closing((code, reason): Reason) -> Message {
+    Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }))
+}
+
+/// When clients are asked whether they are there, and it is looked whether they may be.
+pub(super) fn beat() -> tokio::time::Interval {
+    let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + PING, PING);
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    beat
+}
+
+/// What a client did wrong, as it is told.
+pub(super) fn fault_of(error: &axum::Error) -> Reason {
+    let error = std::error::Error::source(error);
+    match error.and_then(|error| error.downcast_ref::<tungstenite::Error>()) {
+        Some(tungstenite::Error::Capacity(_)) => (close_code::SIZE, "the message is too long"),
+        Some(tungstenite::Error::Utf8(_)) => (close_code::INVALID, "the text is not UTF-8"),
+        Some(_) | None => (close_code::PROTOCOL, "this is not the WebSocket protocol"),
+    }
+}

@@ -1,0 +1,143 @@
+//! A connection that is closed when nothing goes in or out of it for long, and whose place is taken as
+//! long as it is there, whatever is spoken on it.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::metrics::Connected;
+
+/// How long a connection may neither take nor give a byte.
+pub(super) const IDLE: Duration = Duration::from_secs(75);
+
+/// How long a client may go on to talk after its last answer, and how much.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_BYTES: usize = 1 << 20;
+
+/// What a connection holds: a place among the clients, and the end of the server.
+pub(super) struct Hold {
+    _place: OwnedSemaphorePermit,
+    _token: TaskTrackerToken,
+    _connected: Connected,
+}
+
+impl Hold {
+    pub(super) fn new(
+        place: OwnedSemaphorePermit,
+        token: TaskTrackerToken,
+        connected: Connected,
+    ) -> Self {
+        Self { _place: place, _token: token, _connected: connected }
+    }
+}
+
+/// A connection with a time limit.
+pub(super) struct Timed<S> {
+    inner: S,
+    until: Pin<Box<Sleep>>,
+    /// How much is still read and forgotten once all is said.
+    last: Option<usize>,
+    _hold: Hold,
+}
+
+impl<S> Timed<S> {
+    pub(super) fn new(inner: S, hold: Hold) -> Self {
+        let until = Box::pin(tokio::time::sleep(IDLE));
+        Self { inner, until, last: None, _hold: hold }
+    }
+
+    /// Notes progress, or tells that there was none for too long.
+    fn watch<T>(
+        &mut self,
+        poll: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if poll.is_ready() {
+            self.until.as_mut().reset(Instant::now() + IDLE);
+            return poll;
+        }
+        self.wait(context).map(Err)
+    }
+
+    /// Waits for the end of its time.
+    fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        self.until.as_mut().poll(context).map(|()| io::ErrorKind::TimedOut.into())
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let poll = Pin::new(&mut this.inner).poll_read(context, buffer);
+        this.watch(poll, context)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let poll = Pin::new(&mut this.inner).poll_write(context, bytes);
+        this.watch(poll, context)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        match Pin::new(&mut this.inner).poll_flush(context) {
+            // A wire that is always flushed shows no progress by it.
+            Poll::Ready(done) => Poll::Ready(done),
+            Poll::Pending => this.wait(context).map(Err),
+        }
+    }
+
+    /// A wire that is cut while the client still talks takes the answer with it: what it says after
+    /// that is read and forgotten, for a little while.
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.last.is_none() {
+            std::task::ready!(Pin::new(&mut this.inner).poll_shutdown(context))?;
+            this.until.as_mut().reset(Instant::now() + LAST_WORDS);
+        }
+        let mut left = this.last.unwrap_or(LAST_BYTES);
+        let mut bytes = [0; 4096];
+        while left > 0 {
+            this.last = Some(left);
+            let mut rest = ReadBuf::new(&mut bytes);
+            match Pin::new(&mut this.inner).poll_read(context, &mut rest) {
+                Poll::Ready(Ok(())) if !rest.filled().is_empty() => {
+                    left = left.saturating_sub(rest.filled().len());
+                }
+                Poll::Ready(_) => break,
+                Poll::Pending => return this.wait(context).map(|_| Ok(())),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let poll = Pin::new(&mut this.inner).poll_write_vectored(context, slices);
+        this.watch(poll, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}

@@ -1,0 +1,382 @@
+//! Who may come in: tokens with scopes in a file of their own, and tickets for browsers.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+/// How long a ticket is good.
+const TICKET_LIFE: Duration = Duration::from_secs(30);
+
+/// How many tickets of one token may be out at once.
+const TICKET_LIMIT: usize = 64;
+
+/// How much of a token's digest names it.
+const ID: usize = 8;
+
+/// The name of whoever has the operator's own token.
+const OPERATOR: &str = "operator";
+
+/// What a client may do. Everyone may watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Scope {
+    /// Read sessions and events.
+    Watch,
+    /// Start, prompt and stop sessions, too.
+    Drive,
+    /// Answer requests, too.
+    Approve,
+    /// Everything, also what widens an agent's power.
+    Admin,
+}
+
+impl Scope {
+    /// Every scope, by its name.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("watch", Self::Watch),
+        ("drive", Self::Drive),
+        ("approve", Self::Approve),
+        ("admin", Self::Admin),
+    ];
+
+    /// Whether who has this may do what needs that.
+    pub fn allows(self, needed: Self) -> bool {
+        match needed {
+            Self::Watch => true,
+            Self::Drive => matches!(self, Self::Drive | Self::Admin),
+            Self::Approve => matches!(self, Self::Approve | Self::Admin),
+            Self::Admin => self == Self::Admin,
+        }
+    }
+
+    /// The name as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Watch => "watch",
+            Self::Drive => "drive",
+            Self::Approve => "approve",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// Who a client is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The name of the token it came with; what it answers is kept under it.
+    pub name: Arc<str>,
+    /// What it may do.
+    pub scope: Scope,
+    /// The digest of its token; of nobody's, if none is asked for.
+    pub(crate) token: Arc<str>,
+}
+
+impl Caller {
+    /// One who needs no token.
+    pub(crate) fn without_token(name: &str, scope: Scope) -> Self {
+        Self { name: name.into(), scope, token: "".into() }
+    }
+
+    /// What tells its token from every other, and is no secret.
+    pub(crate) fn id(&self) -> &str {
+        self.token.get(..ID).unwrap_or_default()
+    }
+}
+
+/// A token as it is kept: never itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// By which it is revoked.
+    pub id: String,
+    /// Whose it is.
+    pub name: String,
+    /// What it allows.
+    pub scope: Scope,
+    /// When it was made, RFC 3339 in UTC.
+    pub created_at: String,
+    /// SHA-256 of the token, in hex.
+    digest: String,
+}
+
+/// The tokens of a data directory. Any process may change the file; it is read again when it has
+/// changed.
+#[derive(Debug)]
+pub struct Tokens {
+    /// The operator's own token, in plain text.
+    main: PathBuf,
+    list: PathBuf,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    stamps: [Stamp; 2],
+    callers: Vec<Caller>,
+}
+
+/// What tells that a file is another.
+type Stamp = Option<(u64, i64, i64, u64)>;
+
+impl Tokens {
+    /// The tokens of that directory. The operator's own is made if there is none.
+    pub fn open(data_dir: &Path) -> io::Result<Self> {
+        let tokens = Self {
+            main: data_dir.join("token"),
+            list: data_dir.join("tokens.json"),
+            known: Mutex::default(),
+        };
+        if !tokens.main.exists() {
+            write_private(&tokens.main, &format!("{}\n", new_secret()))?;
+        }
+        drop(tokens.read()?);
+        Ok(tokens)
+    }
+
+    /// Where the operator's own token stands.
+    pub fn main_file(&self) -> &Path {
+        &self.main
+    }
+
+    /// The operator's own token.
+    pub fn main(&self) -> io::Result<String> {
+        Ok(fs::read_to_string(&self.main)?.trim().to_owned())
+    }
+
+    /// Makes a token; it is shown this once.
+    pub fn create(&self, name: &str, scope: Scope, now: String) -> io::Result<(Entry, String)> {
+        let secret = new_secret();
+        let digest = digest(&secret);
+        let id = digest.get(..ID).unwrap_or_default().to_owned();
+        let entry = Entry { id, name: name.to_owned(), scope, created_at: now, digest };
+        let _alone = self.alone()?;
+        let mut entries = read_list(&self.list)?;
+        entries.push(entry.clone());
+        self.write_list(&entries)?;
+        Ok((entry, secret))
+    }
+
+    /// The tokens there are, beside the operator's own.
+    pub fn list(&self) -> io::Result<Vec<Entry>> {
+        read_list(&self.list)
+    }
+
+    /// Revokes a token; false if there is none of that id.
+    pub fn revoke(&self, id: &str) -> io::Result<bool> {
+        let _alone = self.alone()?;
+        let mut entries = read_list(&self.list)?;
+        let before = entries.len();
+        entries.retain(|entry| entry.id != id);
+        let is_gone = entries.len() < before;
+        if is_gone {
+            self.write_list(&entries)?;
+        }
+        Ok(is_gone)
+    }
+
+    /// Whose token that is. Every token is compared, and each in constant time.
+    pub fn caller(&self, token: &str) -> Option<Caller> {
+        let known = self.read().ok()?;
+        let given = digest(token);
+        let mut found = None;
+        for caller in &known.callers {
+            if bool::from(caller.token.as_bytes().ct_eq(given.as_bytes())) {
+                found = Some(caller);
+            }
+        }
+        found.cloned()
+    }
+
+    /// Whether a client that came in might still: its token may have been revoked since.
+    pub fn knows(&self, caller: &Caller) -> bool {
+        self.read().is_ok_and(|known| known.callers.iter().any(|it| it.token == caller.token))
+    }
+
+    /// Keeps other processes from changing the list meanwhile.
+    fn alone(&self) -> io::Result<fs::File> {
+        let directory = fs::File::open(self.list.parent().unwrap_or(Path::new(".")))?;
+        directory.lock()?;
+        Ok(directory)
+    }
+
+    /// What is known, as the files have it now.
+    fn read(&self) -> io::Result<MutexGuard<'_, Known>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = [stamp(&self.main), stamp(&self.list)];
+        if known.stamps != stamps || known.callers.is_empty() {
+            let token = digest(&self.main()?).into();
+            let mut callers = vec![Caller { name: OPERATOR.into(), scope: Scope::Admin, token }];
+            let entries = read_list(&self.list)?;
+            for entry in &entries {
+                let is_alone = entries.iter().filter(|other| other.name == entry.name).count() == 1;
+                // Whoever reads who answered must know which of them it was.
+                let name = match is_alone && entry.name != OPERATOR {
+                    true => entry.name.as_str().into(),
+                    false => format!("{} ({})", entry.name, entry.id).into(),
+                };
+                let token = entry.digest.as_str().into();
+                callers.push(Caller { name, scope: entry.scope, token });
+            }
+            *known = Known { stamps, callers };
+        }
+        Ok(known)
+    }
+
+    fn write_list(&self, entries: &[Entry]) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(entries)?;
+        write_private(&self.list, &format!("{text}\n"))
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let data = fs::metadata(path).ok()?;
+    Some((data.ino(), data.mtime(), data.mtime_nsec(), data.len()))
+}
+
+fn read_list(path: &Path) -> io::Result<Vec<Entry>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(serde_json::from_str(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
+}
+
+/// 32 random bytes, as text.
+fn new_secret() -> String {
+    let halves = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
+    // A UUID has six bits that are not random: the digest of three has 256 that are.
+    let mut hash = Sha256::new();
+    halves.iter().for_each(|half| hash.update(half.as_bytes()));
+    URL_SAFE_NO_PAD.encode(hash.finalize())
+}
+
+fn digest(token: &str) -> String {
+    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Tickets: each lets one WebSocket in, once and soon.
+#[derive(Debug, Default)]
+pub struct Tickets {
+    open: Mutex<Vec<(String, Caller, Instant)>>,
+}
+
+impl Tickets {
+    /// A ticket for that client; none if too many are out.
+    pub fn issue(&self, caller: Caller, now: Instant) -> Option<String> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|(_, _, until)| *until > now);
+        if open.iter().filter(|(_, of, _)| of.token == caller.token).count() >= TICKET_LIMIT {
+            return None;
+        }
+        let ticket = new_secret();
+        open.push((digest(&ticket), caller, now + TICKET_LIFE));
+        Some(ticket)
+    }
+
+    /// Whose ticket that is. It is good no more.
+    pub fn redeem(&self, ticket: &str, now: Instant) -> Option<Caller> {
+        let given = digest(ticket);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|(_, _, until)| *until > now);
+        let at = open
+            .iter()
+            .position(|(known, _, _)| bool::from(known.as_bytes().ct_eq(given.as_bytes())))?;
+        Some(open.swap_remove(at).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_known_until_it_is_revoked_by_anybody() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (ours, theirs) =
+            (Tokens::open(dir.path()).expect("tokens"), Tokens::open(dir.path()).expect("tokens"));
+        let main = ours.main().expect("a token");
+        assert_eq!(URL_SAFE_NO_PAD.decode(&main).expect("base64").len(), 32);
+        assert_eq!(theirs.caller(&main).map(|caller| caller.scope), Some(Scope::Admin));
+        let (entry, secret) =
+            theirs.create("phone", Scope::Approve, "now".to_owned()).expect("a token");
+        let caller = ours.caller(&secret).expect("it is known");
+        assert_eq!((&*caller.name, caller.scope), ("phone", Scope::Approve));
+        assert!(ours.knows(&caller));
+        let (other, twin) =
+            theirs.create("phone", Scope::Watch, "now".to_owned()).expect("a token");
+        let named = |secret| ours.caller(secret).map(|caller| caller.name.to_string());
+        assert_eq!(named(&twin), Some(format!("phone ({})", other.id)));
+        assert_eq!(named(&secret), Some(format!("phone ({})", entry.id)));
+        assert!(theirs.revoke(&other.id).expect("it is revoked"));
+        assert!(theirs.revoke(&entry.id).expect("it is revoked"));
+        assert!(!theirs.revoke(&entry.id).expect("once"));
+        assert_eq!(ours.caller(&secret), None);
+        assert!(!ours.knows(&caller));
+        assert_eq!(ours.caller(""), None);
+        assert!(ours.caller(&main).is_some());
+    }
+
+    #[test]
+    fn the_files_are_the_owners_alone_and_hold_no_token_but_the_operators() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let tokens = Tokens::open(dir.path()).expect("tokens");
+        let (_, secret) = tokens.create("x", Scope::Watch, String::new()).expect("a token");
+        let files: Vec<_> = fs::read_dir(dir.path()).expect("files").flatten().collect();
+        assert_eq!(files.len(), 2);
+        for file in files {
+            assert_eq!(file.metadata().expect("data").mode() & 0o777, 0o600);
+            let text = fs::read_to_string(file.path()).expect("text");
+            assert!(!text.contains(&secret), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_good_once_and_not_for_long() {
+        let tickets = Tickets::default();
+        let caller = Caller::without_token("page", Scope::Drive);
+        let now = Instant::now();
+        let ticket = tickets.issue(caller.clone(), now).expect("a ticket");
+        assert_eq!(tickets.redeem("no", now), None);
+        assert_eq!(tickets.redeem(&ticket, now), Some(caller.clone()));
+        assert_eq!(tickets.redeem(&ticket, now), None);
+        let ticket = tickets.issue(caller.clone(), now).expect("a ticket");
+        assert_eq!(tickets.redeem(&ticket, now + TICKET_LIFE), None);
+        for _ in 0..TICKET_LIMIT {
+            assert!(tickets.issue(caller.clone(), now).is_some());
+        }
+        assert!(tickets.issue(caller.clone(), now).is_none());
+        assert!(tickets.issue(caller, now + TICKET_LIFE).is_some());
+    }
+
+    #[test]
+    fn scopes_allow_what_they_say() {
+        let allowed: Vec<Vec<&str>> = Scope::ALL
+            .iter()
+            .map(|(_, has)| {
+                let may = Scope::ALL.iter().filter(|(_, needs)| has.allows(*needs));
+                may.map(|(name, _)| *name).collect()
+            })
+            .collect();
+        let all = vec!["watch", "drive", "approve", "admin"];
+        assert_eq!(allowed, [vec!["watch"], vec!["watch", "drive"], vec!["watch", "approve"], all]);
+    }
+}

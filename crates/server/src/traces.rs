@@ -1,0 +1,162 @@
+//! OpenTelemetry traces: one for each turn, made from the log by a reader of its own.
+//!
+//! A session knows nothing of it. Its events are read with a cursor, as any client reads them; the
+//! spans wait in a queue that is bounded in number and in bytes; and a receiver that is down, slow or
+//! silent costs that queue and one line of the log.
+
+mod export;
+mod otlp;
+pub mod settings;
+pub mod spans;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agentwire_protocol::{Event, SessionId};
+use agentwire_sessions::Hub;
+use agentwire_sessions::figures::Counter;
+use agentwire_sessions::hub::Started;
+use agentwire_sessions::store::StoreError;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::TaskTracker;
+
+pub use self::settings::Settings;
+use self::spans::{Span, Translator};
+
+/// How many bytes of spans may wait.
+const QUEUE_BYTES: usize = 8 << 20;
+
+/// How long to wait before a store that is busy is read again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What became of spans.
+#[derive(Debug, Default)]
+pub struct Spans {
+    /// The receiver took them.
+    pub exported: Counter,
+    /// They were given up.
+    pub dropped: Counter,
+    /// Bytes that wait.
+    waiting: AtomicUsize,
+}
+
+/// Traces that are being made.
+pub struct Traces {
+    spans: Arc<Spans>,
+    follower: JoinHandle<()>,
+    readers: TaskTracker,
+    exporter: JoinHandle<()>,
+    queue: Queue,
+}
+
+/// Where spans wait for the exporter.
+#[derive(Clone)]
+struct Queue {
+    sender: mpsc::Sender<Span>,
+    spans: Arc<Spans>,
+}
+
+impl Traces {
+    /// Makes traces of every session that starts here from now on.
+    pub fn start(hub: &Hub, settings: Settings) -> Self {
+        let settings = Arc::new(settings);
+        let spans = Arc::new(Spans::default());
+        let (sender, receiver) = mpsc::channel(settings.queue);
+        let queue = Queue { sender, spans: Arc::clone(&spans) };
+        let exporter = export::Exporter::new(Arc::clone(&settings), Arc::clone(&spans));
+        let exporter = tokio::spawn(exporter.run(receiver));
+        let readers = TaskTracker::new();
+        let follower = follow(hub.clone(), hub.starts(), settings, queue.clone(), readers.clone());
+        let follower = tokio::spawn(follower);
+        Self { spans, follower, readers, exporter, queue }
+    }
+
+    /// What becomes of its spans.
+    pub fn spans(&self) -> &Arc<Spans> {
+        &self.spans
+    }
+
+    /// All sessions are over: sends what is left, for so long at most.
+    pub async fn finish(self, limit: Duration) {
+        let Self { follower, readers, exporter, queue, .. } = self;
+        follower.abort();
+        readers.close();
+        let stop = exporter.abort_handle();
+        let left = timeout(limit, async {
+            readers.wait().await;
+            // The last one: the exporter sends what there is, and ends.
+            drop(queue);
+            let _ = exporter.await;
+        });
+        if left.await.is_err() {
+            tracing::debug!("some spans are left behind");
+            stop.abort();
+        }
+    }
+}
+
+impl Queue {
+    /// Never waits: what there is no room for is given up.
+    fn push(&self, span: Span) {
+        let cost = span.cost();
+        let before = self.spans.waiting.fetch_add(cost, Ordering::Relaxed);
+        if before + cost > QUEUE_BYTES || self.sender.try_send(span).is_err() {
+            self.spans.waiting.fetch_sub(cost, Ordering::Relaxed);
+            self.spans.dropped.add(1);
+        }
+    }
+}
+
+async fn follow(
+    hub: Hub,
+    mut starts: broadcast::Receiver<Started>,
+    settings: Arc<Settings>,
+    queue: Queue,
+    readers: TaskTracker,
+) {
+    loop {
+        match starts.recv().await {
+            Ok(Started { session, after }) => {
+                let translator = Translator::new(&settings.traced);
+                readers.spawn(read(hub.clone(), session, after, translator, queue.clone()));
+            }
+            Err(RecvError::Lagged(count)) => {
+                tracing::warn!(count, "some sessions have no traces: too many started at once");
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+async fn read(hub: Hub, session: SessionId, after: u64, mut translator: Translator, queue: Queue) {
+    let mut cursor = hub.log().cursor(&session, after);
+    // Whoever reads must not keep the engine open.
+    drop(hub);
+    loop {
+        let batch = match cursor.next().await {
+            Ok(Some(batch)) => batch,
+            Ok(None) => return,
+            Err(StoreError::Busy(_) | StoreError::Full(_)) => {
+                sleep(AGAIN).await;
+                continue;
+            }
+            Err(error @ (StoreError::Conflict(_) | StoreError::Failed(_))) => {
+                tracing::warn!(session = session.as_str(), %error, "the trace is cut short");
+                return;
+            }
+        };
+        for (_, line) in batch.events() {
+            if !translator.wants(line) {
+                continue;
+            }
+            let event = std::str::from_utf8(line).ok().and_then(|text| Event::from_json(text).ok());
+            if let Some(event) = event {
+                translator.event(&event, &mut |span| queue.push(span));
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Sends spans to their receiver, as many at a time as have gathered. One that does not answer is tried
+//! again; what has no room meanwhile is given up.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderValue, Request, StatusCode};
+use http_body_util::Full;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::spans::Span;
+use super::{Settings, Spans, otlp};
+
+/// How long to wait before what failed is tried again: at first, and at most.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+pub(super) struct Exporter {
+    settings: Arc<Settings>,
+    spans: Arc<Spans>,
+    /// That it fails has been told.
+    is_failing: bool,
+}
+
+enum Failure {
+    /// It may be tried again.
+    Passing(String),
+    Final(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passing(why) | Self::Final(why) => f.write_str(why),
+        }
+    }
+}
+
+impl Exporter {
+    pub(super) fn new(settings: Arc<Settings>, spans: Arc<Spans>) -> Self {
+        Self { settings, spans, is_failing: false }
+    }
+
+    /// Sends what comes until nothing more can.
+    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Span>) {
+        while let Some(batch) = self.gather(&mut queue).await {
+            let mut delay = AGAIN.0;
+            loop {
+                let sent = self.send(&batch).await;
+                self.tell(&sent);
+                match sent {
+                    Ok(()) => self.spans.exported.add(batch.len() as u64),
+                    // There is no time for another try.
+                    Err(Failure::Passing(_)) if !queue.is_closed() => {
+                        sleep(delay).await;
+                        delay = (delay * 2).min(AGAIN.1);
+                        continue;
+                    }
+                    Err(_) => self.spans.dropped.add(batch.len() as u64),
+                }
+                break;
+            }
+        }
+    }
+
+    /// The next spans; none at the end.
+    async fn gather(&self, queue: &mut mpsc::Receiver<Span>) -> Option<Vec<Span>> {
+        let mut batch = vec![queue.recv().await?];
+        let until = Instant::now() + self.settings.delay;
+        while batch.len() < self.settings.batch {
+            let room = self.settings.batch - batch.len();
+            match timeout_at(until, queue.recv_many(&mut batch, room)).await {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        let cost = batch.iter().map(Span::cost).sum();
+        self.spans.waiting.fetch_sub(cost, Ordering::Relaxed);
+        Some(batch)
+    }
+
+    /// Says once that it fails, and once that it works again.
+    fn tell(&mut self, sent: &Result<(), Failure>) {
+        match sent {
+            Err(error) if !self.is_failing => {
+                self.is_failing = true;
+                tracing::warn!(%error, "traces cannot be sent; sessions go on without");
+            }
+            Ok(()) if self.is_failing => {
+                self.is_failing = false;
+                tracing::info!("traces are sent again");
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    async fn send(&self, batch: &[Span]) -> Result<(), Failure> {
+        let (kind, body) = otlp::request(&self.settings, batch);
+        match timeout(self.settings.timeout, self.post(kind, body)).await {
+            Ok(Ok(status)) if status.is_success() => Ok(()),
+            Ok(Ok(
+                status @ (StatusCode::TOO_MANY_REQUESTS
+                | StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT),
+            )) => Err(Failure::Passing(format!("the receiver answers {status}"))),
+            Ok(Ok(status)) => Err(Failure::Final(format!("the receiver answers {status}"))),
+            Ok(Err(error)) => Err(Failure::Passing(format!("failed to send: {error}"))),
+            Err(_) => {
+                let seconds = self.settings.timeout.as_secs_f64();
+                Err(Failure::Passing(format!("no answer within {seconds} s")))
+            }
+        }
+    }
+
+    /// A connection for each batch: there is one every few seconds at most.
+    async fn post(
+        &self,
+        kind: &'static str,
+        body: Vec<u8>,
+    ) -> Result<StatusCode, Box<dyn std::error::Error + Send + Sync>> {
+        let endpoint = &self.settings.endpoint;
+        let host = endpoint.host().unwrap_or_default();
+        let port = endpoint.port_u16().unwrap_or(80);
+        let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let path = endpoint.path_and_query().map_or("/", |path| path.as_str());
+        let mut request = Request::post(path).body(Full::new(Bytes::from(body)))?;
+        let headers = request.headers_mut();
+        headers.insert(HOST, HeaderValue::from_str(&format!("{host}:{port}"))?);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        let agent = concat!("agentwire/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        for (name, value) in &self.settings.headers {
+            headers.insert(name, value.clone());
+        }
+        // Both end together: who stops to wait leaves no connection behind.
+        let mut connection = std::pin::pin!(connection);
+        let mut answer = std::pin::pin!(sender.send_request(request));
+        tokio::select! {
+            answer = &mut answer => Ok(answer?.status()),
+            ended = &mut connection => match ended {
+                Ok(()) => Ok(answer.await?.status()),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What the conventions for generative AI call things.
+
+use agentwire_protocol::{AgentType, TokenUsage};
+use serde_json::json;
+
+use super::span::{Attribute, CONTENT, Value, bounded, number_of};
+
+/// Whose models an agent uses. Of an agent that may use anybody's, its own name.
+pub(super) fn provider(agent: Option<AgentType>) -> &'static str {
+    match agent {
+        Some(AgentType::Claude) => "anthropic",
+        Some(AgentType::Codex) => "openai",
+        Some(AgentType::Gemini) => "gcp.gen_ai",
+        Some(AgentType::Acp) => "acp",
+        Some(AgentType::Demo) => "agentwire",
+        None => "_OTHER",
+    }
+}
+
+/// Tokens. By the conventions the input has everything that was read, from a cache or not.
+pub(super) fn usage(usage: &TokenUsage, attributes: &mut Vec<Attribute>) {
+    // Of some subagents only the sum is known.
+    if usage.input_tokens == 0 && usage.output_tokens == 0 && usage.total_tokens > 0 {
+        return;
+    }
+    let input = usage.total_tokens.saturating_sub(usage.output_tokens).max(usage.input_tokens);
+    attributes.push(("gen_ai.usage.input_tokens", number_of(input)));
+    attributes.push(("gen_ai.usage.output_tokens", number_of(usage.output_tokens)));
+    for (key, count) in [
+        ("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens),
+        ("gen_ai.usage.cache_creation.input_tokens", usage.cache_creation_tokens),
+        ("gen_ai.usage.reasoning.output_tokens", usage.reasoning_tokens),
+    ] {
+        attributes.extend(count.map(|count| (key, number_of(count))));
+    }
+}
+
+/// One message, in the JSON that the conventions prescribe.
+pub(super) fn message(role: &str, text: &str) -> Value {
+    let part = json!({ "type": "text", "content": bounded(text, CONTENT) });
+    Value::Text(json!([{ "role": role, "parts": [part] }]).to_string())
+}

@@ -1,0 +1,47 @@
+//! The committed description of the server is that of its routes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use agentwire_server::http::openapi;
+use serde_json::Value;
+
+/// Run with `AGENTWIRE_UPDATE=1` to write it anew.
+#[test]
+fn the_committed_description_is_current() {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/schema/openapi.json"));
+    let current = openapi();
+    if std::env::var_os("AGENTWIRE_UPDATE").is_some() {
+        std::fs::write(path, format!("{current:#}\n")).expect("it can be written");
+    }
+    let text = std::fs::read_to_string(path).expect("it is committed");
+    let committed: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(committed, current, "openapi.json is stale: AGENTWIRE_UPDATE=1");
+}
+
+/// What refers to something refers to what is there, and no two operations have one name.
+#[test]
+fn the_description_holds_together() {
+    let document = openapi();
+    let mut names = BTreeSet::new();
+    for (path, acts) in document["paths"].as_object().expect("paths") {
+        for (method, act) in acts.as_object().expect("methods") {
+            let name = act["operationId"].as_str().expect("a name");
+            assert!(names.insert(name.to_owned()), "{method} {path}: {name} is there twice");
+        }
+    }
+    let mut open = vec![&document];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(fields) => {
+                if let Some(Value::String(place)) = fields.get("$ref") {
+                    let pointer = place.strip_prefix('#').expect("a place in this document");
+                    assert!(document.pointer(pointer).is_some(), "{place} is nowhere");
+                }
+                open.extend(fields.values());
+            }
+            Value::Array(items) => open.extend(items),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}

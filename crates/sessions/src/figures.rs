@@ -1,0 +1,319 @@
+//! What the engine counts of itself, for whoever watches it.
+//!
+//! Where events pass, counting is an addition to an atomic number: no lock, no memory. What happens
+//! once a turn or once a request is kept by its labels in a map.
+
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agentwire_protocol::AgentType;
+use agentwire_protocol::event::{RequestKind, RequestOutcome, SettledBy};
+
+pub(crate) use self::tally::Tally;
+
+/// How many pairs of an agent and a model are told apart; the rest is `other`.
+const MODELS: usize = 64;
+
+/// How much of a model's name is kept.
+const MODEL_NAME: usize = 100;
+
+/// What the engine of this process has done, and has in hand.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Sessions begun or resumed.
+    pub sessions_started: ByAgent<Counter>,
+    /// Events that became durable.
+    pub events: ByAgent<Counter>,
+    /// Bytes of them.
+    pub bytes: ByAgent<Counter>,
+    /// Nanoseconds of a transaction, from handing it to the store to its being durable.
+    pub commit_time: Histogram<TIMES>,
+    /// Events of a transaction.
+    pub commit_events: Histogram<SIZES>,
+    /// Transactions that the store did not take.
+    pub commit_failures: Counter,
+    /// Nanoseconds from a batch's being durable to a reader's taking it.
+    pub delivery: Histogram<TIMES>,
+    /// How often a reader that kept up fell behind and was served from the store.
+    pub fell_behind: Counter,
+    /// Bytes handed to the log that are not durable yet.
+    pub queue_bytes: Gauge,
+    /// Appends handed to the log that are not durable yet.
+    pub queue_appends: Gauge,
+    /// Requests that wait for an answer.
+    pub open_requests: ByKind<Gauge>,
+    /// Agents' processes that run.
+    pub processes: ByAgent<Gauge>,
+    /// Agents' processes that were started.
+    pub processes_started: ByAgent<Counter>,
+    rare: Mutex<Rare>,
+}
+
+/// What is counted seldom, by its labels.
+#[derive(Clone, Debug, Default)]
+pub struct Rare {
+    /// Sessions that ended: agent, reason.
+    pub ended: BTreeMap<(&'static str, &'static str), u64>,
+    /// Turns that ended: agent, outcome.
+    pub turns: BTreeMap<(&'static str, &'static str), u64>,
+    /// Requests that were settled: kind, outcome, by whom.
+    pub settled: BTreeMap<(&'static str, &'static str, &'static str), u64>,
+    /// What turns used: agent, model.
+    pub spent: BTreeMap<(&'static str, String), Spent>,
+}
+
+/// What was used. The tokens do not overlap: what a cache gave is not in `input`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Read, and in no cache.
+    pub input: u64,
+    /// Written.
+    pub output: u64,
+    /// Read from a cache.
+    pub cache_read: u64,
+    /// Written to a cache.
+    pub cache_creation: u64,
+    /// What it cost, as far as that is known.
+    pub dollars: f64,
+}
+
+impl Figures {
+    /// What is counted seldom, as it stands.
+    pub fn rare(&self) -> Rare {
+        self.rare.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Rare)) {
+        change(&mut self.rare.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn settled(&self, kind: RequestKind, outcome: RequestOutcome, by: SettledBy) {
+        self.count(|rare| {
+            *rare.settled.entry((kind.as_str(), outcome.as_str(), by.as_str())).or_default() += 1;
+        });
+    }
+
+    fn spent(&self, agent: AgentType, model: &str, spent: Spent) {
+        let name: String = model.chars().take(MODEL_NAME).collect();
+        self.count(|rare| {
+            let key = (agent.as_str(), name);
+            let is_known = rare.spent.contains_key(&key);
+            let key = match is_known || rare.spent.len() < MODELS {
+                true => key,
+                false => (agent.as_str(), "other".to_owned()),
+            };
+            let sum = rare.spent.entry(key).or_default();
+            sum.input = sum.input.saturating_add(spent.input);
+            sum.output = sum.output.saturating_add(spent.output);
+            sum.cache_read = sum.cache_read.saturating_add(spent.cache_read);
+            sum.cache_creation = sum.cache_creation.saturating_add(spent.cache_creation);
+            sum.dollars += spent.dollars;
+        });
+    }
+
+    /// A process of that agent runs until what this gives is dropped.
+    pub(crate) fn process(self: &Arc<Self>, agent: AgentType) -> Counted {
+        self.processes_started.of(agent).add(1);
+        self.processes.of(agent).add(1);
+        Counted { figures: Arc::clone(self), agent }
+    }
+}
+
+/// A process that is counted as running.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    figures: Arc<Figures>,
+    agent: AgentType,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.figures.processes.of(self.agent).add(-1);
+    }
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// So many more.
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How many so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A number that goes up and down.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicI64);
+
+impl Gauge {
+    /// So many more, or fewer.
+    pub fn add(&self, count: i64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How many now.
+    pub fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How many buckets a histogram of times has, beside the last.
+pub const TIMES: usize = 16;
+
+/// How many buckets a histogram of sizes has, beside the last.
+pub const SIZES: usize = 10;
+
+/// From 50 µs to 10 s, in nanoseconds.
+const TIME_BOUNDS: [u64; TIMES] = [
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    10_000_000_000,
+];
+
+const SIZE_BOUNDS: [u64; SIZES] = [1, 2, 5, 10, 25, 50, 100, 500, 1_000, 10_000];
+
+/// How often which values came.
+#[derive(Debug)]
+pub struct Histogram<const N: usize> {
+    bounds: [u64; N],
+    counts: [AtomicU64; N],
+    beyond: AtomicU64,
+    sum: AtomicU64,
+}
+
+impl<const N: usize> Histogram<N> {
+    fn new(bounds: [u64; N]) -> Self {
+        let counts = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { bounds, counts, beyond: AtomicU64::new(0), sum: AtomicU64::new(0) }
+    }
+
+    /// A value came.
+    pub fn observe(&self, value: u64) {
+        let place = self.bounds.partition_point(|bound| *bound < value);
+        let count = self.counts.get(place).unwrap_or(&self.beyond);
+        count.fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(value, Ordering::Relaxed);
+    }
+
+    /// A time came.
+    pub fn observe_time(&self, time: Duration) {
+        self.observe(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// For each bound, how many values were not above it; then how many there were, and their sum.
+    pub fn read(&self) -> (Vec<(u64, u64)>, u64, u64) {
+        let mut so_far = 0;
+        let counted = self.bounds.iter().zip(&self.counts).map(|(bound, count)| {
+            so_far += count.load(Ordering::Relaxed);
+            (*bound, so_far)
+        });
+        let buckets: Vec<_> = counted.collect();
+        (buckets, so_far + self.beyond.load(Ordering::Relaxed), self.sum.load(Ordering::Relaxed))
+    }
+}
+
+impl Default for Histogram<TIMES> {
+    fn default() -> Self {
+        Self::new(TIME_BOUNDS)
+    }
+}
+
+impl Default for Histogram<SIZES> {
+    fn default() -> Self {
+        Self::new(SIZE_BOUNDS)
+    }
+}
+
+/// One for each agent.
+#[derive(Debug, Default)]
+pub struct ByAgent<T> {
+    claude: T,
+    codex: T,
+    gemini: T,
+    acp: T,
+    demo: T,
+}
+
+impl<T> ByAgent<T> {
+    /// That agent's.
+    pub fn of(&self, agent: AgentType) -> &T {
+        match agent {
+            AgentType::Claude => &self.claude,
+            AgentType::Codex => &self.codex,
+            AgentType::Gemini => &self.gemini,
+            AgentType::Acp => &self.acp,
+            AgentType::Demo => &self.demo,
+        }
+    }
+
+    /// Each, by the agent's name.
+    pub fn each(&self) -> [(&'static str, &T); 5] {
+        AGENTS.map(|agent| (agent.as_str(), self.of(agent)))
+    }
+}
+
+/// Every agent.
+pub const AGENTS: [AgentType; 5] =
+    [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp, AgentType::Demo];
+
+/// One for each kind of request.
+#[derive(Debug, Default)]
+pub struct ByKind<T> {
+    permission: T,
+    question: T,
+    hook: T,
+    mcp: T,
+    other: T,
+}
+
+const KINDS: [RequestKind; 5] = [
+    RequestKind::Permission,
+    RequestKind::Question,
+    RequestKind::Hook,
+    RequestKind::Mcp,
+    RequestKind::Other,
+];
+
+impl<T> ByKind<T> {
+    /// That kind's.
+    pub fn of(&self, kind: RequestKind) -> &T {
+        match kind {
+            RequestKind::Permission => &self.permission,
+            RequestKind::Question => &self.question,
+            RequestKind::Hook => &self.hook,
+            RequestKind::Mcp => &self.mcp,
+            RequestKind::Other => &self.other,
+        }
+    }
+
+    /// Each, by the kind's name.
+    pub fn each(&self) -> [(&'static str, &T); 5] {
+        KINDS.map(|kind| (kind.as_str(), self.of(kind)))
+    }
+}

@@ -1,0 +1,146 @@
+//! What one session adds to the figures.
+
+use std::sync::Arc;
+
+use agentwire_protocol::event::{RequestKind, TurnFailure};
+use agentwire_protocol::usage::ModelUsage;
+use agentwire_protocol::{AgentType, EventKind, TokenUsage};
+
+use super::{Figures, KINDS, Spent};
+use crate::settings::Settings;
+
+/// What one session adds to the figures. What it has open is taken back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    figures: Arc<Figures>,
+    settings: Arc<Settings>,
+    agent: AgentType,
+    open: Vec<RequestKind>,
+}
+
+impl Tally {
+    pub(crate) fn new(figures: Arc<Figures>, settings: Arc<Settings>, agent: AgentType) -> Self {
+        Self { figures, settings, agent, open: Vec::new() }
+    }
+
+    /// An event of which something is counted. `asked` is the kind of the request that it settles.
+    pub(crate) fn note(
+        &mut self,
+        kind: &EventKind<'_>,
+        asked: Option<RequestKind>,
+        model: Option<&str>,
+    ) {
+        match kind {
+            EventKind::TurnCompleted(turn) => {
+                self.turn("completed");
+                self.spent(Some(turn.usage), turn.cost_usd, &turn.models, model);
+            }
+            EventKind::TurnFailed(turn) => {
+                self.turn(failure(turn.reason));
+                self.spent(turn.usage, turn.cost_usd, &turn.models, model);
+            }
+            EventKind::RequestRaised(request) => {
+                self.open.push(request.kind);
+                self.figures.open_requests.of(request.kind).add(1);
+            }
+            EventKind::RequestSettled(request) => {
+                if let Some(asked) = asked {
+                    self.figures.settled(asked, request.outcome, request.by);
+                    self.closed(asked);
+                }
+            }
+            EventKind::SessionEnded(ended) => {
+                let labels = (self.agent.as_str(), ended.reason.as_str());
+                self.figures.count(|rare| *rare.ended.entry(labels).or_default() += 1);
+                KINDS.into_iter().for_each(|kind| while self.closed(kind) {});
+            }
+            EventKind::SessionStarted(_)
+            | EventKind::TurnStarted(_)
+            | EventKind::TextChunk(_)
+            | EventKind::ToolStarted(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::ToolCompleted(_)
+            | EventKind::ToolFailed(_)
+            | EventKind::FileChanged(_)
+            | EventKind::Error(_)
+            | EventKind::ThinkingChunk(_)
+            | EventKind::PlanUpdated(_)
+            | EventKind::AgentSpawned(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::StatusChanged(_)
+            | EventKind::UsageReported(_)
+            | EventKind::Other(_)
+            | EventKind::Unknown(_) => {}
+        }
+    }
+
+    fn closed(&mut self, kind: RequestKind) -> bool {
+        let place = self.open.iter().position(|open| *open == kind);
+        if let Some(place) = place {
+            self.open.swap_remove(place);
+            self.figures.open_requests.of(kind).add(-1);
+        }
+        place.is_some()
+    }
+
+    fn turn(&self, outcome: &'static str) {
+        let labels = (self.agent.as_str(), outcome);
+        self.figures.count(|rare| *rare.turns.entry(labels).or_default() += 1);
+    }
+
+    /// The agent's own figure of what it cost, else that of the prices set.
+    fn spent(
+        &self,
+        usage: Option<TokenUsage>,
+        cost: Option<f64>,
+        models: &[ModelUsage],
+        model: Option<&str>,
+    ) {
+        let whole = |usage, cost| ModelUsage {
+            model: model.unwrap_or("unknown").to_owned(),
+            usage,
+            cost_usd: cost,
+        };
+        let has_costs = models.iter().any(|part| part.cost_usd.is_some());
+        let mut parts = models.to_vec();
+        match (models, cost) {
+            ([], _) => parts.push(whole(usage.unwrap_or_default(), cost)),
+            // A sum that no model has is of the one that the session names.
+            ([_, ..], Some(cost)) if !has_costs => {
+                parts.push(whole(TokenUsage::default(), Some(cost)));
+            }
+            ([_, ..], _) => {}
+        }
+        for part in parts {
+            let price = self.settings.prices.get(&part.model).filter(|_| cost.is_none());
+            let priced = || price.map(|price| price.of(&part.usage));
+            let spent = Spent {
+                input: part.usage.fresh_tokens(),
+                output: part.usage.output_tokens,
+                cache_read: part.usage.cached_tokens.unwrap_or(0),
+                cache_creation: part.usage.cache_creation_tokens.unwrap_or(0),
+                dollars: part.cost_usd.or_else(priced).unwrap_or(0.0).max(0.0),
+            };
+            if spent != Spent::default() {
+                self.figures.spent(self.agent, &part.model, spent);
+            }
+        }
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        self.open.iter().for_each(|kind| self.figures.open_requests.of(*kind).add(-1));
+    }
+}
+
+fn failure(reason: TurnFailure) -> &'static str {
+    match reason {
+        TurnFailure::Error => "error",
+        TurnFailure::Interrupted => "interrupted",
+        TurnFailure::MaxTurns => "maxTurns",
+        TurnFailure::Budget => "budget",
+        TurnFailure::Refused => "refused",
+        TurnFailure::Died => "died",
+    }
+}

@@ -1,0 +1,52 @@
+//! How many descriptors this process may have: as many as it can get. Agents get what we were given, for
+//! a program that uses `select` fails with more.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+use agentwire_protocol::{ErrorCode, GatewayError};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+
+/// More than this nobody needs.
+const MOST: u64 = 1 << 18;
+
+/// What must be left to start an agent: its pipes, its keeper, and what the store needs meanwhile.
+const FOR_ONE: usize = 32;
+
+/// What this process was given; the limit is the process's, and so is this.
+static GIVEN: OnceLock<Rlimit> = OnceLock::new();
+
+/// Raises the limit on descriptors as far as the system lets us. For a program, not for a library.
+pub fn raise_descriptors() {
+    let given = getrlimit(Resource::Nofile);
+    let _ = GIVEN.set(given);
+    let wanted = given.maximum.unwrap_or(MOST).min(MOST);
+    if given.current.is_some_and(|current| current < wanted) {
+        let raised = Rlimit { current: Some(wanted), maximum: given.maximum };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::debug!(%error, "the limit on descriptors stays as it is");
+        }
+    }
+}
+
+/// Gives a process that we started the limit that we were given.
+pub(super) fn give_back(process: Option<u32>) {
+    let process = process.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    if let (Some(process), Some(given)) = (process, GIVEN.get()) {
+        let _ = prlimit(Some(process), Resource::Nofile, *given);
+    }
+}
+
+/// Refuses to start an agent for which there are not enough descriptors: what runs needs some, too.
+pub(crate) fn check_descriptors() -> Result<(), GatewayError> {
+    let tried: io::Result<Vec<OwnedFd>> =
+        (0..FOR_ONE).map(|_| Ok(rustix::io::dup(rustix::stdio::stderr())?)).collect();
+    tried.map(drop).map_err(|error| {
+        let message = format!(
+            "there are not enough file descriptors for one more agent ({error}); stop a session, or \
+             start agentwire with a higher `ulimit -n`"
+        );
+        GatewayError::new(ErrorCode::Overloaded, message)
+    })
+}
