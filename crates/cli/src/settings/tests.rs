@@ -164,7 +164,7 @@ fn mistakes_are_named_with_their_place_and_what_was_meant() {
         ),
         (
             "zebra = 1",
-            "line 1, column 1: unknown key `zebra`; known here: agent, agents, limits, policy, store, prices, projects",
+            "line 1, column 1: unknown key `zebra`; known here: agent, agents, limits, policy, store, server, prices, projects",
         ),
         ("agent = 'claud'", "line 1, column 9: unknown value `claud`; did you mean `claude`?"),
         (
