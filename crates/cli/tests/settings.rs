@@ -171,7 +171,7 @@ fn collect_keys(schema: &Value, keys: &mut BTreeSet<String>) {
 
 /// Names of variables in strings of the settings and of the command line.
 fn collect_variables(folder: &Path, found: &mut BTreeSet<String>) {
-    for file in ["settings.rs", "args.rs", "args/client.rs", "remote.rs"] {
+    for file in ["settings.rs", "args.rs", "args/client.rs", "args/server.rs", "remote.rs"] {
         let text = fs::read_to_string(folder.join(file)).expect("source");
         let quoted = text.split('"').filter(|part| part.starts_with("AGENTWIRE_"));
         found.extend(quoted.map(str::to_owned));

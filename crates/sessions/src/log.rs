@@ -26,7 +26,7 @@ use crate::store::{Append, Store, StoreError};
 /// in one transaction and only then shows it to cursors. Nothing here grows without bound: a
 /// session hands over one append at a time and waits for it, so that the queue holds at most one
 /// for each session; a transaction takes 64 MiB of them; and of what is durable 256 KiB for each
-/// session and 32 MiB in all stay in memory for readers that keep up.
+/// session (or its last batch) and 32 MiB in all stay in memory for readers that keep up.
 #[derive(Clone)]
 pub struct EventLog {
     shared: Arc<Shared>,

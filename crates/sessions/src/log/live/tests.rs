@@ -26,10 +26,19 @@ fn a_tail_has_the_last_events_and_no_more_than_its_share() {
     }
     assert!(live.after(50).is_none(), "only in the store");
     assert_eq!(live.after(90).unwrap().0.first, 91);
+    // The newest stays, however large, until there is a newer one.
     tails.publish(&live, batch(101, OF_ONE + 1));
+    assert!(live.after(99).is_none(), "only in the store");
+    assert_eq!(live.after(100).unwrap().0.first, 101);
+    tails.publish(&live, batch(102, 10_000));
     assert!(live.after(100).is_none(), "too large to keep");
+    assert_eq!(live.after(101).unwrap().0.first, 102);
+    assert!(tails.bytes <= OF_ONE);
+    // None stays that is larger than all together may be.
+    tails.publish(&live, batch(103, OF_ALL + 1));
+    assert!(live.after(102).is_none(), "too large to keep");
     assert_eq!(tails.bytes, 0);
-    assert_eq!(live.progress.borrow().last, 101);
+    assert_eq!(live.progress.borrow().last, 103);
 }
 
 #[test]
