@@ -68,13 +68,18 @@ impl Reader {
                 self.next = number + 1;
                 seen.ages.push(now.saturating_sub(written) as f64 / 1000.0);
                 done = at + agent::WHOLE;
+                if self.next >= lines {
+                    break;
+                }
+            }
+            if self.next >= lines {
+                // What is left is of the next order.
+                self.buffer.drain(..done);
+                return seen;
             }
             // A mark that is cut is seen whole the next time.
             let kept = done.max(self.buffer.len().saturating_sub(agent::WHOLE));
             self.buffer.drain(..kept);
-            if self.next >= lines {
-                return seen;
-            }
             let read = tokio::time::timeout(PATIENCE, self.stream.read_buf(&mut self.buffer)).await;
             match read {
                 Ok(Ok(count)) if count > 0 => self.bytes += count as u64,
