@@ -30,47 +30,22 @@ impl Tally {
         asked: Option<RequestKind>,
         model: Option<&str>,
     ) {
-        match kind {
-            EventKind::TurnCompleted(turn) => {
-                self.turn("completed");
-                self.spent(Some(turn.usage), turn.cost_usd, &turn.models, model);
-            }
-            EventKind::TurnFailed(turn) => {
-                self.turn(failure(turn.reason));
-                self.spent(turn.usage, turn.cost_usd, &turn.models, model);
-            }
-            EventKind::RequestRaised(request) => {
-                self.open.push(request.kind);
-                self.figures.open_requests.of(request.kind).add(1);
-            }
-            EventKind::RequestSettled(request) => {
-                if let Some(asked) = asked {
-                    self.figures.settled(asked, request.outcome, request.by);
-                    self.closed(asked);
-                }
-            }
-            EventKind::SessionEnded(ended) => {
-                let labels = (self.agent.as_str(), ended.reason.as_str());
-                self.figures.count(|rare| *rare.ended.entry(labels).or_default() += 1);
-                KINDS.into_iter().for_each(|kind| while self.closed(kind) {});
-            }
-            EventKind::SessionStarted(_)
-            | EventKind::TurnStarted(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::AgentSpawned(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::StatusChanged(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+        if let EventKind::TurnCompleted(turn) = kind {
+            self.turn("completed");
+            self.spent(Some(turn.usage), turn.cost_usd, &turn.models, model);
+        } else if let EventKind::TurnFailed(turn) = kind {
+            self.turn(failure(turn.reason));
+            self.spent(turn.usage, turn.cost_usd, &turn.models, model);
+        } else if let EventKind::RequestRaised(request) = kind {
+            self.open.push(request.kind);
+            self.figures.open_requests.of(request.kind).add(1);
+        } else if let (EventKind::RequestSettled(request), Some(asked)) = (kind, asked) {
+            self.figures.settled(asked, request.outcome, request.by);
+            self.closed(asked);
+        } else if let EventKind::SessionEnded(ended) = kind {
+            let labels = (self.agent.as_str(), ended.reason.as_str());
+            self.figures.count(|rare| *rare.ended.entry(labels).or_default() += 1);
+            KINDS.into_iter().for_each(|kind| while self.closed(kind) {});
         }
     }
 
