@@ -251,3 +251,51 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
 fn forbidden(message: String) -> GatewayError {
     GatewayError::new(ErrorCode::Forbidden, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn who(scope: Scope) -> Caller {
+        Caller::without_token("a test", scope)
+    }
+
+    #[test]
+    fn a_resume_keeps_what_the_session_was_confined_to() {
+        let mut new = NewSession::of(agentwire_protocol::AgentType::Demo);
+        new.config.working_directory = Some("/elsewhere".to_owned());
+        assert!(start(&who(Scope::Drive), &new).is_ok(), "one that begins works where it likes");
+        new.resume = Some("s".into());
+        assert!(start(&who(Scope::Drive), &new).is_err());
+        assert!(start(&who(Scope::Admin), &new).is_ok());
+        new.config = SessionConfig { model: Some("m".to_owned()), ..SessionConfig::default() };
+        assert!(start(&who(Scope::Drive), &new).is_ok());
+    }
+
+    #[test]
+    fn an_answer_gives_no_more_than_the_session_may_have() {
+        let of = |more: serde_json::Value| {
+            let mut fields = json!({ "requestId": "r", "behavior": "allow" });
+            if let (Some(fields), Some(more)) = (fields.as_object_mut(), more.as_object()) {
+                fields.extend(more.clone());
+            }
+            serde_json::from_value::<Settlement>(fields).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let rules = |to: &str| json!([{ "type": "addRules", "destination": to, "rules": [] }]);
+        let may = |scope, settlement: &Settlement| settle(&who(scope), settlement).is_ok();
+        assert!(!may(Scope::Drive, &of(json!({}))));
+        assert!(may(Scope::Approve, &of(json!({}))));
+        assert!(may(Scope::Approve, &of(json!({ "updatedPermissions": rules("session") }))));
+        for wide in [
+            json!({ "updatedPermissions": rules("userSettings") }),
+            json!({ "updatedPermissions": [{ "type": "setMode", "mode": "plan", "destination": "session" }] }),
+            json!({ "updatedPermissions": "all" }),
+            json!({ "hookOutput": { "hookSpecificOutput": { "decision": { "updatedPermissions": [] } } } }),
+        ] {
+            assert!(!may(Scope::Approve, &of(wide.clone())), "{wide}");
+            assert!(may(Scope::Admin, &of(wide.clone())), "{wide}");
+        }
+    }
+}
