@@ -12,9 +12,10 @@ use crate::failure::Failure;
 use crate::print;
 use crate::settings::{self, Loaded};
 
-/// Where sessions run.
+/// Where sessions run. One thread more than there are cores: of all of them, one may wait for the disk.
 pub(crate) fn runtime() -> io::Result<Runtime> {
-    Builder::new_multi_thread().enable_all().build()
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Builder::new_multi_thread().worker_threads(cores + 1).enable_all().build()
 }
 
 /// The first agent that is installed. If there is none, there is always the demo agent.

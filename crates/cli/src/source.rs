@@ -5,7 +5,7 @@ mod events;
 mod reach;
 
 use agentwire_client::{AgentClient, Details, Error, OpenRequest};
-use agentwire_protocol::{Event, EventKind, Json, SessionId, SessionSummary};
+use agentwire_protocol::{Json, SessionId, SessionSummary};
 use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::store::Filter;
@@ -63,6 +63,18 @@ impl Source {
         }
     }
 
+    /// The same; nothing while the server cannot be asked.
+    pub(crate) async fn present(&self, id: &SessionId) -> Result<Option<SessionSummary>, Failure> {
+        match self {
+            Self::Here { hub, .. } => Ok(Some(hub.summary(id).await?)),
+            Self::There(client) => match client.session(id.clone()).summary().await {
+                Ok(summary) => Ok(Some(summary)),
+                Err(error) if error.is_retryable() => Ok(None),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
     /// The session, and what it runs with.
     pub(crate) async fn details(&self, id: &SessionId) -> Result<Details, Failure> {
         match self {
@@ -97,22 +109,15 @@ impl Source {
             Self::Here { hub, .. } => hub,
             Self::There(client) => return Ok(client.requests(of).await?),
         };
-        let sessions = match of {
-            Some(id) => vec![hub.summary(id).await?],
-            None => self.sessions(true, None).await?,
-        };
-        let mut requests = Vec::new();
-        for session in sessions.iter().filter(|session| session.open_requests > 0) {
-            let open = hub.record(&session.id).await?.open.requests;
-            for seq in open.values().filter_map(|by| by.seq) {
-                let event = self.event(&session.id, seq).await?;
-                requests.extend(event.and_then(|event| raised(&session.id, event.get())));
-            }
-        }
-        requests.sort_by(|a, b| {
-            (&a.raised_at, &a.session_id, a.seq).cmp(&(&b.raised_at, &b.session_id, b.seq))
+        let requests = hub.open_requests(of).await?.into_iter();
+        let requests = requests.map(|open| OpenRequest {
+            session_id: open.session_id,
+            agent_id: open.agent_id,
+            raised_at: open.raised_at,
+            seq: open.seq,
+            request: open.request,
         });
-        Ok(requests)
+        Ok(requests.collect())
     }
 
     /// One event of a session.
@@ -151,16 +156,4 @@ impl Source {
             }
         }
     }
-}
-
-fn raised(session: &SessionId, event: &str) -> Option<OpenRequest> {
-    let event = Event::from_json(event).ok()?;
-    let EventKind::RequestRaised(request) = event.kind else { return None };
-    Some(OpenRequest {
-        session_id: session.clone(),
-        agent_id: event.agent_id.to_string(),
-        raised_at: event.timestamp.into_owned(),
-        seq: event.seq,
-        request: request.into_owned(),
-    })
 }

@@ -1,6 +1,6 @@
 //! One server: its sessions, and what they ask.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use http::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::discovery::Server;
+use crate::discovery::{Place, Server};
 use crate::error::Error;
 use crate::session::Session;
 use crate::transport::{Call, Caller, encode};
@@ -39,12 +39,6 @@ pub struct AgentClient {
 struct Shared {
     place: Place,
     caller: Caller,
-}
-
-enum Place {
-    Named(Server),
-    /// Wherever the server of this data directory is now.
-    Found(PathBuf),
 }
 
 /// What an agent asks and waits for.
@@ -85,24 +79,24 @@ struct Waiting {
 impl AgentClient {
     /// A client of that server.
     pub fn new(server: Server) -> Self {
-        let caller = Caller::new(server.trust().clone());
-        Self { shared: Arc::new(Shared { place: Place::Named(server), caller }) }
+        Self::at(Place::Named(server))
     }
 
     /// A client of the server that says in a data directory where it is. If it starts anew at another
     /// address, it is found there.
     pub fn discover(data_dir: &Path) -> Result<Self, Error> {
-        let caller = Caller::new(Server::find(data_dir)?.trust().clone());
-        let place = Place::Found(data_dir.to_owned());
-        Ok(Self { shared: Arc::new(Shared { place, caller }) })
+        Server::find(data_dir)?;
+        Ok(Self::at(Place::Found(data_dir.to_owned())))
+    }
+
+    fn at(place: Place) -> Self {
+        let caller = Caller::new(place.clone());
+        Self { shared: Arc::new(Shared { place, caller }) }
     }
 
     /// The server, as it is known now.
     pub fn server(&self) -> Result<Server, Error> {
-        match &self.shared.place {
-            Place::Named(server) => Ok(server.clone()),
-            Place::Found(data_dir) => Server::find(data_dir),
-        }
+        self.shared.place.server()
     }
 
     /// Begins a session, or goes on with one that is over. With a `key`, sent twice it counts once.

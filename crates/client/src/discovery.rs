@@ -1,16 +1,18 @@
 //! Where a server is, and how a client says who it is.
 
 use std::fmt;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Uri};
-use rustix::process::{Pid, test_kill_process};
 use serde::Deserialize;
 
 use crate::error::Error;
+#[cfg(feature = "tls")]
+use crate::transport::Prepared;
 
 /// A server: its address, and what a client comes with.
 #[derive(Clone)]
@@ -30,11 +32,33 @@ pub struct Server {
 pub(crate) struct Trust {
     /// A file of certificates to trust, beside those that the system trusts.
     pub(crate) authorities: Option<PathBuf>,
-    /// The file that has the server's own certificate: that one, whatever name it is for.
-    pub(crate) own: Option<PathBuf>,
+    /// The server's own certificate, in base64: that one, whatever name it is for.
+    pub(crate) own: Option<String>,
+    /// What follows from these, made once for all connections.
+    #[cfg(feature = "tls")]
+    pub(crate) prepared: Prepared,
 }
 
-/// What `agentwire serve` writes in its data directory.
+/// Where a client finds its server.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Named(Server),
+    /// Wherever the server of this data directory is now.
+    Found(PathBuf),
+}
+
+impl Place {
+    /// The server, as it is known now.
+    pub(crate) fn server(&self) -> Result<Server, Error> {
+        match self {
+            Self::Named(server) => Ok(server.clone()),
+            Self::Found(data_dir) => Server::find(data_dir),
+        }
+    }
+}
+
+/// What `agentwire serve` writes in its data directory. For as long as it lives it holds a lock on it: a
+/// pid would not tell, it may belong to another program by now.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
@@ -42,9 +66,9 @@ struct Written {
     http: String,
     #[serde(default)]
     token_file: Option<PathBuf>,
-    /// The file that has what it shows over TLS.
+    /// What it shows over TLS, in base64.
     #[serde(default)]
-    certificate: Option<PathBuf>,
+    certificate: Option<String>,
 }
 
 impl Server {
@@ -91,12 +115,8 @@ impl Server {
 
     /// Trusting the certificates in a PEM file, beside those that the system trusts.
     pub fn trusting(mut self, certificates: &Path) -> Self {
-        self.trust.authorities = Some(certificates.to_owned());
-        self
-    }
-
-    pub(crate) fn with_trust(mut self, trust: Trust) -> Self {
-        self.trust = trust;
+        let authorities = Some(certificates.to_owned());
+        self.trust = Trust { authorities, own: self.trust.own, ..Trust::default() };
         self
     }
 
@@ -104,8 +124,12 @@ impl Server {
     /// told from none.
     pub fn find(data_dir: &Path) -> Result<Self, Error> {
         let place = data_dir.join("server.json");
-        let text = match std::fs::read_to_string(&place) {
-            Ok(text) => text,
+        let opened = File::open(&place).and_then(|mut file| {
+            let text = io::read_to_string(&mut file)?;
+            Ok((file, text))
+        });
+        let (file, text) = match opened {
+            Ok(opened) => opened,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(Error::NoServer { place });
             }
@@ -122,7 +146,7 @@ impl Server {
             Error::Invalid(message)
         })?;
         // Before the token is sent anywhere: somebody else may listen at that address by now.
-        if !is_ours(written.pid) {
+        if file.try_lock_shared().is_ok() {
             return Err(Error::Gone { place, pid: written.pid });
         }
         let mut server = Self::new(&written.http)?;
@@ -148,6 +172,11 @@ impl Server {
     /// Whether what is said can be read by others on the way.
     pub fn is_exposed(&self) -> bool {
         !self.is_tls && !self.is_loopback()
+    }
+
+    /// Whether it is at that address.
+    pub(crate) fn is_at(&self, address: &Uri) -> bool {
+        address.authority() == Some(&self.authority)
     }
 
     pub(crate) fn is_tls(&self) -> bool {
@@ -205,12 +234,6 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Whether a process of that number runs, and is the user's own.
-fn is_ours(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid).is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,19 +282,24 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("server.json");
         assert!(matches!(Server::find(place.path()), Err(Error::NoServer { .. })));
-        let mut ended = std::process::Command::new("true").spawn().unwrap();
-        ended.wait().unwrap();
-        let write = |pid: u32, token: &str| {
+        // A pid that somebody else has by now.
+        let pid = std::process::id();
+        let write = |token: &str| {
             let text = format!(
                 r#"{{"pid":{pid},"http":"http://127.0.0.1:1","insights":"","tokenFile":{token}}}"#
             );
             std::fs::write(&file, text).unwrap();
+            File::open(&file).unwrap()
         };
-        write(ended.id(), "null");
-        assert!(matches!(Server::find(place.path()), Err(Error::Gone { .. })));
-        write(std::process::id(), "null");
-        assert_eq!(Server::find(place.path()).unwrap().pid(), Some(std::process::id()));
-        write(std::process::id(), "\"/nowhere/at/all\"");
+        let lock = write("null");
+        for _ in 0..2 {
+            assert!(matches!(Server::find(place.path()), Err(Error::Gone { .. })));
+        }
+        lock.lock().unwrap();
+        for _ in 0..2 {
+            assert_eq!(Server::find(place.path()).unwrap().pid(), Some(pid));
+        }
+        let _lock = write("\"/nowhere/at/all\"");
         assert!(matches!(Server::find(place.path()), Err(Error::Invalid(_))));
         std::fs::write(&file, "{").unwrap();
         assert!(matches!(Server::find(place.path()), Err(Error::Invalid(_))));

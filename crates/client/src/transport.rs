@@ -14,6 +14,8 @@ use tokio::net::TcpStream;
 
 pub(crate) use self::http::{Call, Caller, encode};
 pub(crate) use self::socket::{Order, follow};
+#[cfg(feature = "tls")]
+pub(crate) use self::tls::Prepared;
 use crate::discovery::Server;
 use crate::error::Error;
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentwire_client::{AgentClient, Error, Server};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertifiedKey, KeyPair};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,7 +18,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 /// A server that has no sessions, with a certificate for that name.
-async fn serve(place: &Path, name: &str) -> (SocketAddr, PathBuf) {
+async fn serve(place: &Path, name: &str) -> (SocketAddr, PathBuf, String) {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
     let file = place.join(format!("{name}.pem"));
@@ -46,7 +48,7 @@ async fn serve(place: &Path, name: &str) -> (SocketAddr, PathBuf) {
             let _ = stream.shutdown().await;
         }
     });
-    (address, file)
+    (address, file, STANDARD.encode(cert.der()))
 }
 
 async fn sessions(server: Server) -> Result<usize, Error> {
@@ -60,7 +62,7 @@ fn at(host: &str, address: SocketAddr) -> Server {
 #[tokio::test]
 async fn a_server_is_known_by_its_name_and_who_vouches_for_it() {
     let place = TempDir::new().expect("a directory");
-    let (address, certificate) = serve(place.path(), "localhost").await;
+    let (address, certificate, _) = serve(place.path(), "localhost").await;
     let server = at("localhost", address);
     assert!(matches!(sessions(server.clone()).await, Err(Error::Unreachable { .. })));
     assert_eq!(sessions(server.clone().trusting(&certificate)).await, Ok(0));
@@ -70,24 +72,32 @@ async fn a_server_is_known_by_its_name_and_who_vouches_for_it() {
     assert!(missing.is_err_and(|error| error.to_string().contains("failed to read")));
 }
 
-/// The server on this machine is known by the certificate that it wrote down, whatever it is for.
+/// The server on this machine is known by the certificate that it wrote down, whatever it is for. One that
+/// starts anew may have another.
 #[tokio::test]
 async fn a_server_that_is_found_is_known_by_its_own_certificate() {
     let place = TempDir::new().expect("a directory");
-    let (address, certificate) = serve(place.path(), "agents.example").await;
-    let (other, _) = serve(place.path(), "other.example").await;
-    let write = |address: SocketAddr| {
+    let (address, _, certificate) = serve(place.path(), "agents.example").await;
+    let (other, _, renewed) = serve(place.path(), "other.example").await;
+    let write = |address: SocketAddr, certificate: &str| {
         let text = format!(
-            r#"{{"pid":{},"http":"https://0.0.0.0:{}","certificate":{:?}}}"#,
+            r#"{{"pid":{},"http":"https://0.0.0.0:{}","certificate":{certificate:?}}}"#,
             std::process::id(),
             address.port(),
-            certificate
         );
-        std::fs::write(place.path().join("server.json"), text).expect("a file");
+        let file = place.path().join("server.json");
+        std::fs::write(&file, text).expect("a file");
+        let lock = std::fs::File::open(&file).expect("a file");
+        lock.lock().expect("a lock");
+        lock
     };
-    write(address);
+    let lock = write(address, &certificate);
     let client = AgentClient::discover(place.path()).expect("a server");
     assert_eq!(client.sessions(false, None).await.map(|sessions| sessions.len()), Ok(0));
-    write(other);
+    drop(lock);
+    let lock = write(other, &certificate);
     assert!(matches!(client.sessions(false, None).await, Err(Error::Unreachable { .. })));
+    drop(lock);
+    let _lock = write(other, &renewed);
+    assert_eq!(client.sessions(false, None).await.map(|sessions| sessions.len()), Ok(0));
 }

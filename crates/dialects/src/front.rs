@@ -7,6 +7,11 @@ use agentwire_protocol::{
     Call, Command, GatewayError, Json, NewSession, SessionId, SessionSummary,
 };
 
+use crate::unified::Resume;
+
+/// How many sessions one client may watch.
+pub const WATCHED: usize = 256;
+
 /// One client, in its words. Never fails: what it does not understand it answers, as its wire answers.
 pub trait Front: Send {
     /// The connection is open.
@@ -99,6 +104,8 @@ pub enum Reply {
         events: Vec<String>,
         /// The last.
         next: u64,
+        /// Whether the client can go on with them without a gap.
+        resume: Resume,
     },
     /// What the command gives.
     Done(Json<'static>),

@@ -14,6 +14,7 @@ use agentwire_dialects::agent::Exit;
 use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::front::{Ask, Effect, Front as _, Outbox, Reply};
 use agentwire_dialects::jsonrpc::JsonRpc;
+use agentwire_dialects::unified::Resume;
 use agentwire_protocol::{
     AgentType, Call, Command, Configure, ErrorCode, Event, GatewayError, Json, SessionId,
     SessionSummary,
@@ -660,7 +661,7 @@ fn pages_that_make_a_batch_too_long_are_refused() {
     for _ in 0..3 {
         let (call, _) = wire.ask();
         let events = vec![format!("\"{}\"", "x".repeat(8 << 20))];
-        wire.reply(call, Ok(Reply::Events { events, next: 1 }));
+        wire.reply(call, Ok(Reply::Events { events, next: 1, resume: Resume::Exact }));
     }
     let said = wire.next();
     let codes: Vec<&Value> =
@@ -669,7 +670,7 @@ fn pages_that_make_a_batch_too_long_are_refused() {
     // The next batch has room again.
     wire.line(&json!([page(4)]).to_string());
     let (call, _) = wire.ask();
-    wire.reply(call, Ok(Reply::Events { events: Vec::new(), next: 0 }));
+    wire.reply(call, Ok(Reply::Events { events: Vec::new(), next: 0, resume: Resume::Exact }));
     assert!(wire.next()[0]["result"].is_object());
     wire.is_quiet();
 }
@@ -747,6 +748,22 @@ fn requests_are_shown_and_settled() {
         })
     );
     wire.is_quiet();
+}
+
+#[test]
+fn whoever_knows_more_than_there_is_hears_what_comes() {
+    let mut wire = Wire::new();
+    let params = json!({ "sessionId": SESSION, "after": 99, "events": true });
+    wire.line(&call(1, "session/attach", &params));
+    let (found, _) = wire.ask();
+    wire.reply(found, Ok(Reply::Session(summary("idle", 1))));
+    let missing = json!({ "missing": { "from": 2, "to": 99 } });
+    assert_eq!(wire.answer()["result"]["resume"], missing);
+    wire.turn("anything", "done");
+    let said: Vec<Value> =
+        std::iter::from_fn(|| (!wire.said.is_empty()).then(|| wire.next())).collect();
+    let events = said.iter().filter(|said| said["method"] == "event");
+    assert_eq!(events.map(|said| &said["params"]["event"]["seq"]).collect::<Vec<_>>(), [2]);
 }
 
 #[test]
@@ -853,10 +870,10 @@ fn a_page_of_events_is_embedded_as_it_is() {
     let (call, ask) = wire.ask();
     assert_eq!(ask, Ask::Events { session: SessionId::from(SESSION), after: 4, limit: 2 });
     let events = vec![r#"{"seq": 5, "n":1e400}"#.to_owned(), "{}".to_owned()];
-    wire.reply(call, Ok(Reply::Events { events, next: 6 }));
+    wire.reply(call, Ok(Reply::Events { events, next: 6, resume: Resume::Exact }));
     assert_eq!(
         wire.said.pop_front().expect("a reply"),
-        r#"{"jsonrpc":"2.0","id":1,"result":{"events":[{"seq": 5, "n":1e400},{}],"next":6}}"#
+        r#"{"jsonrpc":"2.0","id":1,"result":{"events":[{"seq": 5, "n":1e400},{}],"next":6,"resume":"exact"}}"#
     );
 }
 

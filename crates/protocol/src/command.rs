@@ -11,6 +11,7 @@ use crate::error::{ErrorCode, GatewayError};
 use crate::id::RequestId;
 use crate::json::Json;
 use crate::session::{ApprovalMode, SessionRequest};
+use crate::strict::{Fields, once};
 
 /// Marks one call, so that its reply finds the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -188,7 +189,7 @@ pub struct Settlement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Answers to questions, by question or by its id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "once", skip_serializing_if = "Option::is_none")]
     pub answers: Option<BTreeMap<String, Json<'static>>>,
     /// What a hook returns, or any other answer in the agent's own form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -343,8 +344,6 @@ pub struct FrameError {
     /// Why it was refused.
     pub error: GatewayError,
 }
-
-type Fields = BTreeMap<String, Json<'static>>;
 
 impl CommandFrame {
     /// Reads a frame: first its name, then the fields of that command. A field that the command does

@@ -3,16 +3,16 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The `agentId` of the agent that the session started; subagents carry the id of the tool call
 /// that spawned them.
 pub const MAIN_AGENT: &str = "main";
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $read:expr) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
         #[serde(transparent)]
         pub struct $name(String);
 
@@ -25,13 +25,19 @@ macro_rules! id {
 
         impl From<String> for $name {
             fn from(id: String) -> Self {
-                Self(id)
+                Self($read(id))
             }
         }
 
         impl From<&str> for $name {
             fn from(id: &str) -> Self {
-                Self(id.to_owned())
+                Self::from(id.to_owned())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer).map(Self::from)
             }
         }
 
@@ -45,9 +51,22 @@ macro_rules! id {
 
 id! {
     /// One session of agentwire; a UUID. Not the agent's own session id, which may change.
-    SessionId
+    SessionId, plain
 }
 id! {
     /// One request that an agent raised; unique within its session.
-    RequestId
+    RequestId, std::convert::identity
+}
+
+/// A UUID has one spelling here, in whichever letters it was said.
+fn plain(mut id: String) -> String {
+    let is_uuid = id.len() == 36
+        && id.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        });
+    if is_uuid {
+        id.make_ascii_lowercase();
+    }
+    id
 }

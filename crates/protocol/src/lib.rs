@@ -28,5 +28,6 @@ pub use profile::Profile;
 pub use session::{
     AgentType, ApprovalMode, NewSession, SandboxMode, SessionConfig, SessionRequest,
 };
+pub use strict::Fields;
 pub use summary::{SessionState, SessionSummary, TurnEnd};
 pub use usage::{Price, TokenUsage};

@@ -2,8 +2,6 @@
 
 mod config;
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -111,7 +109,7 @@ impl From<SessionRequest> for NewSession {
 #[derive(Deserialize)]
 struct GivenConfig {
     #[serde(default)]
-    config: Option<BTreeMap<String, Json<'static>>>,
+    config: Option<strict::Fields>,
 }
 
 /// The specification's request for a session.
@@ -142,7 +140,7 @@ impl SessionRequest {
         let request: Self = strict::whole(&json).map_err(invalid)?;
         // What is nothing is kept by no field, whatever its name.
         let given = json.read::<GivenConfig>();
-        let given = given.map_err(|_| invalid("config must be an object".to_owned()))?;
+        let given = given.map_err(|error| invalid(strict::words(&error)))?;
         let given = given.config.unwrap_or_default();
         let is_unknown = |name: &&String| !SessionConfig::FIELDS.contains(&name.as_str());
         if let Some(name) = given.keys().find(is_unknown) {

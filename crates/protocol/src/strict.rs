@@ -1,25 +1,99 @@
 //! Reads what clients say, and refuses by its name what would be dropped: a setting that is misspelt
 //! must not count as one that was never given.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::json::Json;
 
+/// The fields of an object that a client said, each of them once: of a doubled name one value would be
+/// dropped, and readers do not agree which.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Fields(BTreeMap<String, Json<'static>>);
+
+impl Deref for Fields {
+    type Target = BTreeMap<String, Json<'static>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Fields {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl IntoIterator for Fields {
+    type Item = (String, Json<'static>);
+    type IntoIter = std::collections::btree_map::IntoIter<String, Json<'static>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl FromIterator<(String, Json<'static>)> for Fields {
+    fn from_iter<T: IntoIterator<Item = (String, Json<'static>)>>(fields: T) -> Self {
+        Self(fields.into_iter().collect())
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Once;
+        impl<'de> Visitor<'de> for Once {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    if fields.contains_key(&name) {
+                        return Err(A::Error::custom(format!("the field {name} is given twice")));
+                    }
+                    let value = map.next_value()?;
+                    fields.insert(name, value);
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Once)
+    }
+}
+
+/// Reads an object that may be left out, each of its fields once.
+pub fn once<'de, D: Deserializer<'de>>(
+    field: D,
+) -> Result<Option<BTreeMap<String, Json<'static>>>, D::Error> {
+    Ok(Option::<Fields>::deserialize(field)?.map(|fields| fields.0))
+}
+
 /// Reads a value, and refuses what of it would be dropped.
 pub fn whole<T: DeserializeOwned + Serialize>(value: &Json<'_>) -> Result<T, String> {
-    let words = |error: serde_json::Error| {
-        // Where it stands in a text that the client never saw is of no use to it.
-        let error = error.to_string();
-        error.split(" at line ").next().unwrap_or_default().to_owned()
-    };
+    let words = |error: serde_json::Error| words(&error);
     let taken: T = value.read().map_err(words)?;
     let kept = serde_json::to_value(&taken).unwrap_or_default();
     match dropped(&value.read().map_err(words)?, &kept) {
         Some(name) => Err(format!("there is no field {name}")),
         None => Ok(taken),
     }
+}
+
+/// What is wrong, without where: the client never saw the text that it stands in.
+pub(crate) fn words(error: &serde_json::Error) -> String {
+    let error = error.to_string();
+    error.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 /// The first field that was given and not kept, by its path.
@@ -46,5 +120,28 @@ fn is_nothing(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::command::CommandFrame;
+
+    #[test]
+    fn of_a_doubled_name_nothing_is_taken() {
+        let frame = |fields: &str| {
+            let text = format!(r#"{{"command":"settle","requestId":"r",{fields}}}"#);
+            CommandFrame::from_json(&text).map_err(|refused| refused.error.message)
+        };
+        assert!(frame(r#""behavior":"deny""#).is_ok());
+        for doubled in [
+            r#""behavior":"deny","behavior":"allow""#,
+            r#""behavior":"deny","behavior":"deny""#,
+            r#""behavior":"deny","b\u0065havior":"allow""#,
+            r#""answers":{"q":"no","q":"yes"}"#,
+        ] {
+            let refused = frame(doubled);
+            assert!(refused.as_ref().is_err_and(|why| why.contains("twice")), "{refused:?}");
+        }
     }
 }

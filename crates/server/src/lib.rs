@@ -2,6 +2,7 @@
 
 pub mod connection;
 pub mod http;
+mod reading;
 pub mod serve;
 pub mod tokens;
 pub mod traces;

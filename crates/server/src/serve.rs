@@ -149,7 +149,7 @@ impl Pump<'_> {
         tokio::pin!(stop);
         let outgoing = connection.outgoing.clone();
         loop {
-            self.carry_out(connection).await;
+            self.carry_out(connection);
             if let Some(code) = self.code {
                 // Who is told to end ends well, whatever was cut off by it.
                 return if self.is_stopping { 0 } else { code };
@@ -189,7 +189,7 @@ impl Pump<'_> {
                         None => self.close(),
                     }
                 }
-                seen = self.follows.next(), if may_show => self.seen(seen, connection).await,
+                seen = self.follows.next(), if may_show => self.seen(seen, connection),
                 () = outgoing.below(EVENTS_WAIT), if !may_show => {}
             }
         }
@@ -237,7 +237,7 @@ impl Pump<'_> {
         self.open() == 0 && self.own.keys().all(|id| !self.follows.has(id))
     }
 
-    async fn carry_out(&mut self, connection: &Connection) {
+    fn carry_out(&mut self, connection: &Connection) {
         // What is carried out may ask for more.
         loop {
             let effects = self.out.take();
@@ -268,8 +268,14 @@ impl Pump<'_> {
     }
 
     fn follow(&mut self, session: &SessionId, after: u64, waits: bool) {
-        if self.follows.has_room() || self.follows.has(session) {
-            return self.follows.add(self.hub.log(), session, after, waits);
+        if self.follows.has_room(waits) || self.follows.has(session) {
+            self.follows.add(self.hub.log(), session, after, waits);
+            // What comes from here on is after the events that these wait for.
+            return self.release(session, after);
+        }
+        // One that is over is looked for again when the client wants something of it.
+        if waits {
+            return;
         }
         let message = "too many sessions are watched on one connection; open another";
         let error = GatewayError::new(ErrorCode::Overloaded, message);
@@ -410,7 +416,7 @@ impl Pump<'_> {
         }
     }
 
-    async fn seen(&mut self, seen: Seen, connection: &Connection) {
+    fn seen(&mut self, seen: Seen, connection: &Connection) {
         match seen {
             Seen::Events(session, batch) if self.passes(&session) => {
                 if self.follows.show(&session, batch.last()) {
@@ -427,7 +433,7 @@ impl Pump<'_> {
                     }
                     self.front.on_event(&session, event, &mut self.out);
                     self.release(&session, seq);
-                    self.carry_out(connection).await;
+                    self.carry_out(connection);
                     if self.code.is_some() {
                         return;
                     }

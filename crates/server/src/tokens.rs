@@ -135,9 +135,11 @@ impl Tokens {
             list: data_dir.join("tokens.json"),
             known: Mutex::default(),
         };
+        let alone = tokens.alone()?;
         if !tokens.main.exists() {
             write_private(&tokens.main, &format!("{}\n", new_secret()))?;
         }
+        drop(alone);
         drop(tokens.read()?);
         Ok(tokens)
     }
@@ -201,7 +203,7 @@ impl Tokens {
         self.read().is_ok_and(|known| known.callers.iter().any(|it| it.token == caller.token))
     }
 
-    /// Keeps other processes from changing the list meanwhile.
+    /// Keeps other processes from changing the files meanwhile.
     fn alone(&self) -> io::Result<fs::File> {
         let directory = fs::File::open(self.list.parent().unwrap_or(Path::new(".")))?;
         directory.lock()?;
@@ -333,6 +335,23 @@ mod tests {
         assert!(!ours.knows(&caller));
         assert_eq!(ours.caller(""), None);
         assert!(ours.caller(&main).is_some());
+    }
+
+    #[test]
+    fn many_who_open_a_new_directory_at_once_have_one_token() {
+        for _ in 0..20 {
+            let dir = tempfile::tempdir().expect("a directory");
+            let start = std::sync::Barrier::new(8);
+            let open = || {
+                start.wait();
+                Tokens::open(dir.path()).and_then(|tokens| tokens.main()).expect("a token")
+            };
+            let found: std::collections::HashSet<String> = std::thread::scope(|scope| {
+                let opening: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+                opening.into_iter().map(|it| it.join().expect("it opens")).collect()
+            });
+            assert_eq!(found.len(), 1);
+        }
     }
 
     #[test]

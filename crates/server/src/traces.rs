@@ -17,21 +17,18 @@ use agentwire_protocol::{Event, SessionId};
 use agentwire_sessions::Hub;
 use agentwire_sessions::figures::Counter;
 use agentwire_sessions::hub::Started;
-use agentwire_sessions::store::StoreError;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 pub use self::settings::Settings;
 use self::spans::{Span, Translator};
+use crate::reading;
 
-/// How many bytes of spans may wait.
+/// How many bytes of spans may wait, those that are being sent among them.
 const QUEUE_BYTES: usize = 8 << 20;
-
-/// How long to wait before a store that is busy is read again.
-const AGAIN: Duration = Duration::from_millis(200);
 
 /// What became of spans.
 #[derive(Debug, Default)]
@@ -137,14 +134,10 @@ async fn read(hub: Hub, session: SessionId, after: u64, mut translator: Translat
     // Whoever reads must not keep the engine open.
     drop(hub);
     loop {
-        let batch = match cursor.next().await {
+        let batch = match reading::next(&mut cursor).await {
             Ok(Some(batch)) => batch,
             Ok(None) => return,
-            Err(StoreError::Busy(_) | StoreError::Full(_)) => {
-                sleep(AGAIN).await;
-                continue;
-            }
-            Err(error @ (StoreError::Conflict(_) | StoreError::Failed(_))) => {
+            Err(error) => {
                 tracing::warn!(session = session.as_str(), %error, "the trace is cut short");
                 return;
             }

@@ -19,6 +19,30 @@ fn the_committed_description_is_current() {
     assert_eq!(committed, current, "openapi.json is stale: AGENTWIRE_UPDATE=1");
 }
 
+/// What clients say and hear in heads, and answers without a body.
+#[test]
+fn heads_are_described() {
+    let document = openapi();
+    let at = |path: &str, method: &str| document["paths"][path][method].clone();
+    let headers = |act: &Value| -> Vec<String> {
+        let parameters = act["parameters"].as_array().expect("parameters").iter();
+        let headers = parameters.filter(|it| it["in"] == "header");
+        headers.map(|it| it["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    for path in ["/v1/sessions", "/v1/sessions/{id}/prompt", "/api/sessions"] {
+        assert_eq!(headers(&at(path, "post")), ["Idempotency-Key"], "{path}");
+    }
+    let created = &at("/v1/sessions", "post")["responses"]["201"];
+    assert!(created["headers"]["Location"].is_object(), "{created}");
+    let events = at("/v1/sessions/{id}/events", "get");
+    assert_eq!(headers(&events), ["Last-Event-ID"]);
+    for status in ["200", "204"] {
+        let answer = &events["responses"][status];
+        assert!(answer["headers"]["Agentwire-Resume"].is_object(), "{answer}");
+    }
+    assert_eq!(events["responses"]["204"]["content"], Value::Null);
+}
+
 /// What refers to something refers to what is there, and no two operations have one name.
 #[test]
 fn the_description_holds_together() {

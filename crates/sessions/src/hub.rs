@@ -1,36 +1,33 @@
 //! All sessions of this process: starts them, finds them, lists them, ends them.
 
+mod asked;
 mod beginning;
+mod starting;
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agentwire_dialects::agent::{AgentDialect, Setup};
-use agentwire_dialects::driver;
-use agentwire_dialects::tape::Tape;
 use agentwire_protocol::{
-    AgentType, Command, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId,
-    SessionState, SessionSummary,
+    AgentType, Command, ErrorCode, GatewayError, NewSession, SessionId, SessionState,
+    SessionSummary,
 };
-use tokio::sync::{Semaphore, broadcast, oneshot, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
 
-use self::beginning::{Beginning, taken};
-use crate::figures::{Figures, Tally};
+pub use self::asked::OpenRequest;
+use self::starting::Keys;
+use crate::figures::Figures;
 use crate::log::{Cursor, EventLog};
 use crate::owner::Owner;
-use crate::process::{Contain, check_descriptors};
-use crate::session::policy::Policy;
-use crate::session::{
-    Actor, Book, Core, Hooks, Journal, Origin, Parts, Plan, SessionHandle, check_prompt, storage,
-};
+use crate::process::Contain;
+use crate::session::{Mark, SessionHandle, prompt_key, storage};
 use crate::settings::{Settings, StoreKind};
 use crate::store::memory::Memory;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Filter, Record, Store};
+use crate::store::{Filter, Record, Store, StoreError};
 use crate::sweep;
 
 /// How long sessions may take to end when the hub does.
@@ -42,6 +39,9 @@ const LARGE_LINES: usize = 4;
 
 /// How many starts wait for whoever wants to hear of them; who is slower misses some.
 const STARTS: usize = 256;
+
+/// Why a session is over whose actor is gone.
+const FAILED: &str = "agentwire failed in this session";
 
 /// All sessions of this process.
 #[derive(Clone)]
@@ -58,6 +58,9 @@ struct Shared {
     /// How many more sessions may run.
     places: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, SessionHandle>>,
+    keys: Arc<watch::Sender<Keys>>,
+    /// No session starts any more.
+    is_closing: AtomicBool,
     starts: broadcast::Sender<Started>,
 }
 
@@ -85,10 +88,7 @@ impl Hub {
                 })?),
                 StoreKind::Memory => None,
             };
-            if let Some(owner) = &owner {
-                sweep::sweep(&*store, &settings.data_dir, owner.name())
-                    .map_err(|error| storage(&error))?;
-            }
+            sweep::sweep(&*store).map_err(|error| storage(&error))?;
             Ok::<_, GatewayError>((settings, store, owner))
         });
         let (settings, store, owner) = opened.await.map_err(lost)??;
@@ -102,6 +102,8 @@ impl Hub {
                 contain: Arc::new(contain),
                 room: Arc::new(Semaphore::new(LARGE_LINES)),
                 live: Mutex::default(),
+                keys: Arc::default(),
+                is_closing: AtomicBool::new(false),
                 starts: broadcast::Sender::new(STARTS),
             }),
         })
@@ -129,127 +131,35 @@ impl Hub {
         tokio::spawn(async move { hub.begin(new).await }).await.map_err(lost)?
     }
 
-    async fn begin(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
-        if let Some(error) = self.shared.log.stuck() {
-            tracing::warn!(%error, "the store takes no events");
-            return Err(storage(&error));
-        }
-        let key = new.key.as_deref().map(create_key);
-        if let Some(key) = &key
-            && let Some(id) = self.remembered(key.clone()).await?
-        {
-            return self.session(&SessionId::from(id));
-        }
-        let wanted = key.clone();
-        beginning::check(&new)?;
-        let place = Arc::clone(&self.shared.places).try_acquire_owned().map_err(|_| {
-            let limit = self.shared.settings.sessions();
-            let message =
-                format!("{limit} sessions run already; stop one, or raise `sessions` in [limits]");
-            GatewayError::new(ErrorCode::Overloaded, message)
-        })?;
-        check_descriptors()?;
-        let Beginning { record, config, origin, forked_from } = self.beginning(&new).await?;
-        let (id, after) = (record.summary.id.clone(), record.summary.last_seq);
-        let (told, summary) = watch::channel(record.summary.clone());
-        let (handle, inbox) = SessionHandle::new(id.clone(), summary);
-        let agent = record.summary.agent_type;
-        let dialect = driver(agent, config.driver.as_deref())?;
-        if let Some(prompt) = &new.prompt {
-            check_prompt(prompt, agent, dialect)?;
-        }
-        let (bridge, offers) = self.bridge(dialect, &config).await?;
-        let plan = Plan {
-            offers,
-            agent,
-            dialect,
-            command: self.command(agent),
-            contain: Arc::clone(&self.shared.contain),
-            settings: Arc::clone(&self.shared.settings),
-            room: Arc::clone(&self.shared.room),
-        };
-        let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?;
-        let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
-        // What cannot be started is refused before anything is kept.
-        let launch = plan.launch(&config, &origin, Some(id.as_str()), Some(""))?;
-        plan.program(&launch)?;
-        if new.goes_on() {
-            self.claim(&id).await?;
-        }
-        match self.live().entry(id.clone()) {
-            // Another start with this id came first, and is not yet in the log.
-            Entry::Occupied(_) if !new.goes_on() => return Err(taken(&id)),
-            Entry::Occupied(mut ended) => drop(ended.insert(handle.clone())),
-            Entry::Vacant(free) => drop(free.insert(handle.clone())),
-        }
-        let parts = Parts {
-            tape: tape(dialect, plan.reachable(&config), &origin, &id),
-            core: Core::new(
-                Journal::new(id.clone(), record.summary.last_seq),
-                Book::new(record.clone(), dialect.capabilities().folds_prompts),
-                hooks,
-                Some(Tally::new(
-                    Arc::clone(self.shared.log.figures()),
-                    Arc::clone(&self.shared.settings),
-                    agent,
-                )),
-            ),
-            plan,
-            config,
-            policy,
-            log: self.shared.log.clone(),
-            writer: self.shared.log.open(id.clone(), record.summary.last_seq),
-            commands: inbox,
-            summary: told,
-            origin,
-            forked_from,
-            bridge,
-            keys: key.into_iter().map(|key| (key, id.as_str().to_owned())).collect(),
-        };
-        // Nobody need listen.
-        let _ = self.shared.starts.send(Started { session: id.clone(), after });
-        let (started, start) = oneshot::channel();
-        let actor = Actor::new(parts).run(new.prompt, started);
-        let shared = Arc::downgrade(&self.shared);
-        let own = handle.clone();
-        tokio::spawn(async move {
-            // A session that panics takes nobody with it; its end is told like that of a crash.
-            let ended = tokio::spawn(actor).await;
-            drop(place);
-            let Some(shared) = shared.upgrade() else { return };
-            if !ended.unwrap_or(false) {
-                shared.abandon(&id).await;
+    /// Refuses what comes when the hub ends.
+    fn check_open(&self) -> Result<(), GatewayError> {
+        match self.shared.is_closing.load(Ordering::SeqCst) {
+            true => {
+                let message = "agentwire is being stopped; try again once it runs";
+                Err(GatewayError::new(ErrorCode::Overloaded, message))
             }
-            let mut live = shared.live.lock().unwrap_or_else(PoisonError::into_inner);
-            // It may run again already.
-            if live.get(&id).is_some_and(|handle| handle.is_same(&own)) {
-                live.remove(&id);
-            }
-        });
-        match (start.await.map_err(lost)?, wanted) {
-            (Ok(()), _) => {
-                let session = handle.id().as_str();
-                tracing::info!(session, agent = agent.as_str(), "session started");
-                self.figures().sessions_started.of(agent).add(1);
-                Ok(handle)
-            }
-            (Err(error), None) => Err(error),
-            // Somebody else was first with that key.
-            (Err(error), Some(key)) => match self.remembered(key).await? {
-                Some(id) if error.code == ErrorCode::Conflict => self.session(&SessionId::from(id)),
-                Some(_) | None => Err(error),
-            },
+            false => Ok(()),
         }
+    }
+
+    /// Whether a session has taken the prompt of that id, whether it runs or not.
+    pub async fn has_taken(&self, id: &SessionId, message: &str) -> Result<bool, GatewayError> {
+        Ok(self.remembered(prompt_key(id, message)).await?.is_some())
     }
 
     /// The session that was started with that key, if one was, whether it runs or not.
     pub async fn started_with(&self, key: &str) -> Result<Option<SessionId>, GatewayError> {
-        Ok(self.remembered(create_key(key)).await?.map(SessionId::from))
+        let key = create_key(key);
+        // One that was refused for want of room is no start, though the log may still hold it.
+        if self.shared.keys.borrow().get(&key) == Some(&true) {
+            return Ok(None);
+        }
+        Ok(self.remembered(key).await?.map(SessionId::from))
     }
 
     /// A session that runs here.
     pub fn session(&self, id: &SessionId) -> Result<SessionHandle, GatewayError> {
-        self.live().get(id).cloned().ok_or_else(|| {
+        self.shared.live().get(id).cloned().ok_or_else(|| {
             let message = format!("session {id} does not run here; it may be resumed");
             GatewayError::new(ErrorCode::SessionNotFound, message)
         })
@@ -257,7 +167,7 @@ impl Hub {
 
     /// The sessions that run here.
     pub fn running(&self) -> Vec<SessionHandle> {
-        self.live().values().cloned().collect()
+        self.shared.live().values().cloned().collect()
     }
 
     /// Tells of every session that starts here from now on.
@@ -277,7 +187,7 @@ impl Hub {
 
     /// Sessions, newest first.
     pub async fn sessions(&self, filter: Filter) -> Result<Vec<SessionSummary>, GatewayError> {
-        let found = self.ask(move |store| store.sessions(&filter)).await?;
+        let found = self.records(filter).await?;
         Ok(found.into_iter().map(|record| record.summary).collect())
     }
 
@@ -332,7 +242,7 @@ impl Hub {
         &self,
         mut sessions: Vec<SessionId>,
     ) -> Result<Vec<SessionId>, GatewayError> {
-        sessions.retain(|id| !self.live().contains_key(id));
+        sessions.retain(|id| !self.shared.live().contains_key(id));
         let own = self.owner_name().unwrap_or_default();
         self.ask(move |store| {
             let mut gone = Vec::new();
@@ -354,6 +264,7 @@ impl Hub {
 
     /// Ends all sessions, and comes back when they are over and durable, or after a while.
     pub async fn shutdown(&self) {
+        self.shared.is_closing.store(true, Ordering::SeqCst);
         let mut stops = JoinSet::new();
         for session in self.running() {
             stops.spawn(async move {
@@ -363,26 +274,6 @@ impl Hub {
         }
         let _ = tokio::time::timeout(FAREWELL, stops.join_all()).await;
         self.shared.log.shutdown().await;
-    }
-
-    /// Makes this process the owner of a session that is over.
-    async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
-        let Some(owner) = self.owner_name() else { return Ok(()) };
-        let session = id.clone();
-        let claimed = self.ask(move |store| {
-            let record = store.session(&session)?;
-            let before = record.as_ref().and_then(|record| record.owner.as_deref());
-            // One that died before it had begun left its name.
-            let is_free = !before.is_some_and(|before| store.is_alive(before));
-            Ok(is_free && store.claim(&session, before, &owner)?)
-        });
-        match claimed.await? {
-            true => Ok(()),
-            false => {
-                let message = format!("session {id} was just taken by another process");
-                Err(GatewayError::new(ErrorCode::Conflict, message))
-            }
-        }
     }
 
     fn command(&self, agent: AgentType) -> crate::settings::AgentCommand {
@@ -399,18 +290,33 @@ impl Hub {
     }
 
     /// What a client is told of a store that cannot be read.
-    pub fn storage_error(error: &crate::store::StoreError) -> GatewayError {
+    pub fn storage_error(error: &StoreError) -> GatewayError {
         storage(error)
     }
 
     /// All that is kept of a session beside its events.
     pub async fn record(&self, id: &SessionId) -> Result<Record, GatewayError> {
-        let wanted = id.clone();
-        let found = self.ask(move |store| store.session(&wanted)).await?;
-        found.ok_or_else(|| {
+        let (wanted, shared) = (id.clone(), Arc::clone(&self.shared));
+        let found = self.ask(move |store| {
+            let record = store.session(&wanted)?;
+            record.map(|record| shared.looked_after(store, record)).transpose()
+        });
+        found.await?.ok_or_else(|| {
             let message = format!("there is no session {id}; `agentwire ls` lists those there are");
             GatewayError::new(ErrorCode::SessionNotFound, message)
         })
+    }
+
+    async fn records(&self, filter: Filter) -> Result<Vec<Record>, GatewayError> {
+        let shared = Arc::clone(&self.shared);
+        let found = self.ask(move |store| {
+            let records = store.sessions(&filter)?.into_iter();
+            let records = records.map(|record| shared.looked_after(store, record));
+            let is_wanted =
+                |record: &Record| !filter.live || record.summary.state != SessionState::Ended;
+            Ok(records.collect::<Result<Vec<_>, _>>()?.into_iter().filter(is_wanted).collect())
+        });
+        found.await
     }
 
     async fn remembered(&self, key: String) -> Result<Option<String>, GatewayError> {
@@ -419,7 +325,7 @@ impl Hub {
 
     async fn ask<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, crate::store::StoreError> + Send + 'static,
+        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
         self.shared.ask(ask).await
     }
@@ -427,16 +333,37 @@ impl Hub {
     fn owner_name(&self) -> Option<String> {
         self.shared.owner.as_ref().map(|owner| owner.name().to_owned())
     }
-
-    fn live(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, SessionHandle>> {
-        self.shared.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Shared {
+    fn live(&self) -> MutexGuard<'_, HashMap<SessionId, SessionHandle>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session does not run here any more, unless it runs again already.
+    fn leave(&self, id: &SessionId, mark: &Mark) {
+        let mut live = self.live();
+        if live.get(id).is_some_and(|now| now.has(mark)) {
+            live.remove(id);
+        }
+    }
+
+    /// The session as it is, closed if nobody runs it any more: its process may have died while this
+    /// one runs, or its end could not be written when it came.
+    fn looked_after(&self, store: &dyn Store, record: Record) -> Result<Record, StoreError> {
+        let own = self.owner.as_ref().map(Owner::name);
+        let runs_here = self.live().contains_key(&record.summary.id);
+        if runs_here || !sweep::is_left(store, &record, own) {
+            return Ok(record);
+        }
+        let is_own = own.is_some() && record.owner.as_deref() == own;
+        sweep::tidy(store, record.clone(), if is_own { FAILED } else { sweep::DIED });
+        Ok(store.session(&record.summary.id)?.unwrap_or(record))
+    }
+
     async fn ask<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, crate::store::StoreError> + Send + 'static,
+        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
         let store = Arc::clone(self.log.store());
         let asked = tokio::task::spawn_blocking(move || ask(&*store));
@@ -449,12 +376,12 @@ impl Shared {
         let own = self.owner.as_ref().map(|owner| owner.name().to_owned());
         let closed = self.ask(move |store| match store.session(&id)? {
             // Another process may own it by now.
-            Some(record) if record.owner == own => {
-                sweep::close(store, &id, "agentwire failed in this session")
-            }
+            Some(record) if record.owner == own => sweep::close(store, record, FAILED),
             Some(_) | None => Ok(()),
         });
-        let _ = closed.await;
+        if let Err(error) = closed.await {
+            tracing::warn!(%error, "a session that failed stays open until it is looked at");
+        }
     }
 }
 
@@ -475,22 +402,6 @@ fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, GatewayError> {
             Ok(Arc::new(store))
         }
     }
-}
-
-fn tape(
-    dialect: &'static dyn AgentDialect,
-    config: SessionConfig,
-    origin: &Origin,
-    id: &SessionId,
-) -> Tape {
-    let setup = Setup {
-        config,
-        resume: origin.resume.clone(),
-        fork: origin.fork,
-        native_session_id: Some(id.as_str().to_owned()),
-        recording: false,
-    };
-    Tape::new(dialect, &setup)
 }
 
 fn lost(error: impl std::fmt::Display) -> GatewayError {

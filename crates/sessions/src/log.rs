@@ -2,6 +2,7 @@
 
 mod cursor;
 mod live;
+mod resumes;
 mod writer;
 
 use std::fmt;
@@ -16,14 +17,15 @@ use tokio::sync::oneshot;
 
 pub use self::cursor::Cursor;
 use self::live::Live;
-use self::writer::{Job, Pending, Shared};
+use self::writer::{Pending, Shared};
 use crate::figures::Figures;
 use crate::store::{Append, Store, StoreError};
 
 /// The log of all sessions of this process; clones are the same log.
 ///
-/// One thread writes. It takes what all sessions have handed over since its last commit, keeps it
-/// in one transaction and only then shows it to cursors. Nothing here grows without bound: a
+/// One writes at a time. Little that comes alone is written by whoever hands it over; everything else
+/// by a thread, which takes what all sessions have handed over since the last commit and keeps it in
+/// one transaction. Only then it is shown to cursors. Nothing here grows without bound: a
 /// session hands over one append at a time and waits for it, so that the queue holds at most one
 /// for each session; a transaction takes 64 MiB of them; and of what is durable 256 KiB for each
 /// session (or its last batch) and 32 MiB in all stay in memory for readers that keep up.
@@ -94,9 +96,13 @@ impl EventLog {
         Cursor::new(self.clone(), session.clone(), after)
     }
 
-    /// Waits until a session is live here: it is already, or somebody resumes it.
-    pub async fn opened(&self, session: &SessionId) {
-        self.shared.opened(session).await;
+    /// Waits until a session runs again: it is live here, or has events after that one, which may be
+    /// another process's.
+    pub async fn opened(&self, session: &SessionId, after: u64) {
+        tokio::select! {
+            () = self.shared.opened(session) => {}
+            () = resumes::gone_on(&self.shared, session, after) => {}
+        }
     }
 
     /// Takes no more appends, and returns when those handed over are durable and the thread has
@@ -127,11 +133,8 @@ impl LogWriter {
             let _ = done.send(Err(refused("its last append is not durable yet")));
         } else {
             // A job that is refused is dropped, and its future with it.
-            self.log.shared.hand_over(Job::Append(Box::new(Pending {
-                live: Arc::clone(&self.live),
-                append,
-                done,
-            })));
+            let live = Arc::clone(&self.live);
+            self.log.shared.append(Box::new(Pending { live, append, done }));
         }
         Committed(committed)
     }
@@ -139,7 +142,7 @@ impl LogWriter {
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        self.log.shared.hand_over(Job::Close(Arc::clone(&self.live)));
+        self.log.shared.close_session(&self.live);
     }
 }
 

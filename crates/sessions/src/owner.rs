@@ -24,16 +24,23 @@ impl Owner {
         let directory = data_dir.join("owners");
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         remove_stale(&directory);
-        let name = Uuid::new_v4().to_string();
-        // It gets its name when it is locked: no one may find it unlocked and think us dead.
-        let unlocked = directory.join(format!("{name}.new"));
-        let path = path(data_dir, &name);
-        let mut lock =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked)?;
-        lock.lock()?;
-        writeln!(lock, "{}", process::id())?;
-        fs::rename(&unlocked, &path)?;
-        Ok(Self { name, path, _lock: lock })
+        loop {
+            let name = Uuid::new_v4().to_string();
+            // It gets its name when it is locked: no one may find it unlocked and think us dead.
+            let unlocked = directory.join(format!("{name}.new"));
+            let path = path(data_dir, &name);
+            let mut lock =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked)?;
+            lock.lock()?;
+            // On a full disk there is no room for it. The lock is what counts.
+            let _ = writeln!(lock, "{}", process::id());
+            match fs::rename(&unlocked, &path) {
+                Ok(()) => return Ok(Self { name, path, _lock: lock }),
+                // Somebody else removed it before it was locked.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// The name, as it stands in the records of its sessions.
@@ -87,7 +94,7 @@ fn remove_stale(directory: &Path) {
     };
     for entry in entries.flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "lock") {
+        if path.extension().is_some_and(|extension| extension == "lock" || extension == "new") {
             is_locked(&path);
         }
     }

@@ -25,10 +25,10 @@ use agentwire_protocol::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub(crate) use actor::{Actor, Parts};
+pub(crate) use actor::{Actor, Parts, Refusal};
 pub(crate) use agent::{Origin, Plan};
 pub(crate) use book::Book;
-pub(crate) use commands::check_prompt;
+pub(crate) use commands::{check_prompt, prompt_key};
 pub(crate) use commit::storage;
 pub(crate) use core::Core;
 pub(crate) use hooks::Hooks;
@@ -48,6 +48,9 @@ pub struct SessionHandle {
     /// Who sends by this handle.
     client: Option<Arc<str>>,
 }
+
+/// Tells one run of a session from another.
+pub(crate) struct Mark(mpsc::WeakSender<Message>);
 
 /// The session's end of it.
 #[derive(Debug)]
@@ -178,8 +181,13 @@ impl SessionHandle {
         self.until(|_| false).await
     }
 
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.commands.same_channel(&other.commands)
+    /// By what this session is known again, without being a way to it.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.commands.downgrade())
+    }
+
+    pub(crate) fn has(&self, mark: &Mark) -> bool {
+        mark.0.upgrade().is_some_and(|commands| commands.same_channel(&self.commands))
     }
 
     fn over(&self) -> GatewayError {

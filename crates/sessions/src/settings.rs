@@ -1,6 +1,9 @@
 //! What the engine is told by whoever starts it.
 
 use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -113,6 +116,19 @@ impl Default for Timing {
 }
 
 impl Settings {
+    /// Makes the data directory if there is none yet: it is its user's alone.
+    pub fn make_data_dir(&self) -> io::Result<()> {
+        if self.data_dir.exists() {
+            return Ok(());
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.data_dir)?;
+        // A power cut must not take it, with all that is durable in it.
+        match self.data_dir.canonicalize()?.parent() {
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+
     /// How many sessions may run at once.
     pub fn sessions(&self) -> usize {
         self.sessions.unwrap_or(SESSIONS).min(tokio::sync::Semaphore::MAX_PERMITS)

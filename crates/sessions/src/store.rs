@@ -21,6 +21,13 @@ pub trait Store: Send + Sync {
     /// deleted, or if a key was kept before.
     fn append(&self, appends: &[&Append]) -> Result<(), StoreError>;
 
+    /// Keeps one as [`Store::append`] does, if that takes no longer than the disk itself: called
+    /// where little may block. `None` if it would wait for somebody, and nothing was kept.
+    fn append_at_once(&self, append: &Append) -> Option<Result<(), StoreError>> {
+        let _ = append;
+        None
+    }
+
     /// The batches that hold the events after `after`, oldest first: at least one if there is one,
     /// and no more once `bytes` are reached. The first may begin at or before `after`. None if
     /// the session is not known.
@@ -35,6 +42,9 @@ pub trait Store: Send + Sync {
 
     /// What a call with that key was answered, if there was one.
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Forgets a key: a call with it counts again.
+    fn forget_key(&self, key: &str) -> Result<(), StoreError>;
 
     /// Makes `owner` the owner of a session if it is `expected`'s now, and says whether it did: of
     /// several that try at once exactly one takes over.

@@ -1,42 +1,52 @@
 //! Closes sessions that nobody runs any more: their requests are denied, what was open has failed, and
 //! their end is an event. A prompt is never sent again.
 
-use std::path::Path;
-
 use agentwire_dialects::tape::Agent;
 use agentwire_protocol::event::{
     AgentFinished, AgentOutcome, RequestOutcome, RequestSettled, SessionEndReason, SessionEnded,
     SettledBy, ToolFailed, ToolFailure, TurnFailed, TurnFailure,
 };
-use agentwire_protocol::{SessionId, SessionState, Text};
+use agentwire_protocol::{SessionState, Text};
 
-use crate::owner;
 use crate::session::{Book, Core, Hooks, Journal};
 use crate::store::{Append, Filter, OpenBy, Record, Store, StoreError};
 
+/// Why a session is over whose process died.
+pub(crate) const DIED: &str = "agentwire ended while the session ran";
+
 /// Closes every session whose owner is dead.
-pub(crate) fn sweep(store: &dyn Store, data_dir: &Path, owner: &str) -> Result<(), StoreError> {
+pub(crate) fn sweep(store: &dyn Store) -> Result<(), StoreError> {
     for record in store.sessions(&Filter { live: true, ..Filter::default() })? {
-        let is_alive = record.owner.as_deref().is_some_and(|name| owner::is_alive(data_dir, name));
-        let id = &record.summary.id;
-        if is_alive {
-            continue;
-        }
-        // What cannot be closed now, such as on a full disk, is closed later; reading goes on.
-        let closed = store.claim(id, record.owner.as_deref(), owner).and_then(|ours| match ours {
-            true => close(store, id, "agentwire ended while the session ran"),
-            false => Ok(()),
-        });
-        if let Err(error) = closed {
-            tracing::warn!(session = id.as_str(), %error, "a session without its owner stays open");
+        if is_left(store, &record, None) {
+            tidy(store, record, DIED);
         }
     }
     Ok(())
 }
 
-/// Closes that session.
-pub(crate) fn close(store: &dyn Store, id: &SessionId, reason: &str) -> Result<(), StoreError> {
-    let Some(record) = store.session(id)? else { return Ok(()) };
+/// Whether a session is not over although its owner is dead, or is `own`, who must know that it does
+/// not run it.
+pub(crate) fn is_left(store: &dyn Store, record: &Record, own: Option<&str>) -> bool {
+    let runs = |owner: &str| Some(owner) != own && store.is_alive(owner);
+    record.summary.state != SessionState::Ended && !record.owner.as_deref().is_some_and(runs)
+}
+
+/// Closes that session if that can be done. What cannot be closed now, such as on a full disk, is closed
+/// later; reading goes on.
+pub(crate) fn tidy(store: &dyn Store, record: Record, reason: &str) {
+    let id = record.summary.id.clone();
+    match close(store, record, reason) {
+        // Of several who close it at once, one does.
+        Ok(()) | Err(StoreError::Conflict(_)) => {}
+        Err(error) => {
+            tracing::warn!(session = id.as_str(), %error, "a session without its owner stays open");
+        }
+    }
+}
+
+/// Closes that session, which nobody runs. Its end follows the last event of the record: if there is more
+/// by now, it is a conflict, and nothing is done.
+pub(crate) fn close(store: &dyn Store, record: Record, reason: &str) -> Result<(), StoreError> {
     if record.summary.state == SessionState::Ended {
         return Ok(());
     }

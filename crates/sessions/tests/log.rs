@@ -14,6 +14,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use agentwire_protocol::SessionState;
@@ -104,10 +105,9 @@ async fn ends_when_told(store: Arc<dyn Store>, owner: &str) {
     assert_eq!(next(&mut cursor).await, None);
 }
 
-async fn churn(store: Arc<dyn Store>) {
+async fn churn(gate: Arc<Gate>) {
     const SESSIONS: [&str; 4] = ["a", "b", "c", "d"];
     const EVENTS: u64 = 3_000;
-    let gate = Gate::new(store);
     let log = EventLog::new(gate.clone());
     let mut tasks = JoinSet::new();
     for (seed, session) in (1..).zip(SESSIONS) {
@@ -158,12 +158,21 @@ async fn churn(store: Arc<dyn Store>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_come_and_go_see_every_event_once_in_order_sqlite() {
     let (store, _directory) = sqlite();
-    churn(store).await;
+    churn(Gate::new(store)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_that_come_and_go_see_every_event_once_in_order_at_once() {
+    let (store, _directory) = sqlite();
+    let gate = Gate::at_once(store);
+    churn(gate.clone()).await;
+    let taken = gate.taken_at_once.load(Ordering::Relaxed);
+    assert!(taken > 0 && taken < gate.groups.lock().unwrap().len(), "{taken} at once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_come_and_go_see_every_event_once_in_order_memory() {
-    churn(Arc::new(Memory::new())).await;
+    churn(Gate::new(Arc::new(Memory::new()))).await;
 }
 
 #[tokio::test]
@@ -191,6 +200,53 @@ async fn nothing_is_visible_before_the_append_has_returned() {
         let batch = next(&mut early).await.unwrap();
         check("a", &batch, first - 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_at_once_is_visible_when_it_is_durable() {
+    let (store, _directory) = sqlite();
+    let gate = Gate::at_once(store);
+    let log = EventLog::new(gate.clone());
+    let (first, second) = (log.open(id("a"), 0), log.open(id("b"), 0));
+    let mut of_first = log.cursor(&id("a"), 0);
+    let mut of_second = log.cursor(&id("b"), 0);
+    gate.stop_at(&[Stop::After]);
+    // Whoever hands it over writes it, and is held up here.
+    let writing = thread::spawn(move || (first.submit(append("a", 1, 1)), first));
+    gate.stopped(Stop::After).await;
+    let mut waiting = pin!(second.submit(append("b", 1, 1)));
+    for _ in 0..10 {
+        assert_eq!(glance(&mut of_first).await, None);
+        assert_eq!(glance(&mut of_second).await, None);
+        assert!(poll_once(&mut waiting).await.is_none());
+        yield_now().await;
+    }
+    gate.stop_at(&[]);
+    let (committed, _first) = writing.join().unwrap();
+    committed.await.unwrap();
+    waiting.await.unwrap();
+    check("a", &next(&mut of_first).await.unwrap(), 0);
+    check("b", &next(&mut of_second).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_at_once_is_left_to_the_thread() {
+    let (store, _directory) = sqlite();
+    let gate = Gate::at_once(store);
+    let log = EventLog::new(gate.clone());
+    let writer = log.open(id("a"), 0);
+    gate.refuse(Some(StoreError::Full("no room".to_owned())));
+    let mut committed = pin!(writer.submit(append("a", 1, 1)));
+    gate.refused(3).await;
+    assert!(poll_once(&mut committed).await.is_none());
+    gate.refuse(None);
+    committed.await.unwrap();
+    // What is long is never written at once.
+    let taken = gate.taken_at_once.load(Ordering::Relaxed);
+    assert_eq!(taken, 1);
+    let long = Append { batch: Some(bytes_batch(2, vec![b'x'; 100 << 10])), ..append("a", 2, 1) };
+    writer.submit(long).await.unwrap();
+    assert_eq!(gate.taken_at_once.load(Ordering::Relaxed), taken);
 }
 
 #[tokio::test]
@@ -508,13 +564,16 @@ async fn a_session_whose_process_died_ends_and_can_be_taken_over() {
     let mut cursor = ours.cursor(&id("a"), 0);
     check("a", &next(&mut cursor).await.unwrap(), 0);
     assert_eq!(glance(&mut cursor).await, None);
-    let dead = owner.name().to_owned();
     drop(owner);
+    // Whoever reads it tells its end.
+    let end = next(&mut cursor).await.unwrap();
+    assert_eq!((end.first, end.count), (4, 1));
+    assert!(String::from_utf8_lossy(&end.lines).contains(r#""type":"sessionEnded""#), "{end:?}");
     assert_eq!(next(&mut cursor).await, None);
 
     let owner = Owner::claim(directory.path()).unwrap();
-    assert!(ours.store().claim(&id("a"), Some(&dead), owner.name()).unwrap());
-    let writer = ours.open(id("a"), 3);
-    writer.submit(owned(&owner, append("a", 4, 1))).await.unwrap();
-    check("a", &next(&mut cursor).await.unwrap(), 3);
+    assert!(ours.store().claim(&id("a"), None, owner.name()).unwrap());
+    let writer = ours.open(id("a"), 4);
+    writer.submit(owned(&owner, append("a", 5, 1))).await.unwrap();
+    check("a", &next(&mut cursor).await.unwrap(), 4);
 }

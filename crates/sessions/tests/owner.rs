@@ -47,9 +47,12 @@ fn all_who_ask_at_once_agree_that_the_dead_are_dead() {
         });
         assert!(!file.exists());
     }
-    fs::write(&file, "1\n").unwrap();
+    let half_made = file.with_extension("new");
+    for left in [&file, &half_made] {
+        fs::write(left, "1\n").unwrap();
+    }
     let owner = Owner::claim(directory.path()).unwrap();
-    assert!(!file.exists(), "a new owner sweeps");
+    assert!(!file.exists() && !half_made.exists(), "a new owner sweeps");
     assert!(is_alive(directory.path(), owner.name()));
 }
 
@@ -63,4 +66,22 @@ fn a_name_leads_nowhere_else() {
         assert!(!is_alive(directory.path(), name), "{name:?}");
     }
     assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+}
+
+#[test]
+fn all_who_come_at_once_become_owners() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = Barrier::new(8);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                start.wait();
+                for _ in 0..50 {
+                    let owner = Owner::claim(directory.path()).unwrap();
+                    assert!(is_alive(directory.path(), owner.name()));
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(directory.path().join("owners")).unwrap().count(), 0);
 }

@@ -42,8 +42,9 @@ pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
                 let events = source.events(&id, 0, true).await?;
                 Drive::new(events, summary.last_seq, screen, signals)
             }
+            // As a stream, too: pages would be asked for anew whenever something else happens.
             None => {
-                let events = source.events(&id, 0, false).await?;
+                let events = source.events(&id, 0, true).await?;
                 Drive::new(events, summary.last_seq, screen, signals)
             }
         };

@@ -1,12 +1,14 @@
 //! `agentwire send`: a prompt for a session that a server runs, or could go on with.
 
 use std::io::{self, IsTerminal as _};
+use std::time::Duration;
 
-use agentwire_client::Session;
+use agentwire_client::{Error, Session};
 use agentwire_protocol::{
     ErrorCode, GatewayError, Prompt, SessionRequest, SessionState, SessionSummary,
 };
 use serde_json::json;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::run::prompt::from_stdin;
@@ -17,6 +19,13 @@ use crate::screen::{Screen, Shape};
 use crate::source::{self, Events};
 use crate::terminal::Terminal;
 use crate::{print, shown};
+
+/// How long to wait before a prompt is sent again, each time.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
+
+/// After this it is not sent again.
+const INSISTENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
     let text = prompt(args)?;
@@ -77,11 +86,25 @@ async fn give(
             session_id: Some(summary.id.to_string()),
             config: None,
         };
-        session.client().create(&request, Some(&key)).await?;
+        insist(async || session.client().create(&request, Some(&key)).await).await?;
         return Ok(None);
     }
     let prompt = Prompt { message_id: Some(key), ..Prompt::text(text) };
-    Ok(Some(session.prompt(&prompt).await?))
+    Ok(Some(insist(async || session.prompt(&prompt).await).await?))
+}
+
+/// Calls again, a few times, if the same may succeed then.
+async fn insist<T>(call: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+    let begun = Instant::now();
+    for pause in PAUSES {
+        match call().await {
+            Err(error) if error.is_retryable() && begun.elapsed() < INSISTENCE => {
+                tokio::time::sleep(pause).await;
+            }
+            done => return done,
+        }
+    }
+    call().await
 }
 
 /// Gives it the prompt, and shows the turn that comes of it.

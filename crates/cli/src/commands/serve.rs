@@ -2,18 +2,21 @@
 
 mod notify;
 mod open;
+mod sign;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json};
 use agentwire_server::http::{CONNECTIONS, Entrance, Listener, Setup, Tls};
-use agentwire_server::tokens::{Tokens, write_private};
+use agentwire_server::tokens::Tokens;
 use agentwire_server::traces::{self, Traces};
 use agentwire_sessions::{Hub, process};
 use serde::Serialize;
 use serde_json::json;
 
+use self::sign::Sign;
 use crate::args::{Auth, Global, Serve};
 use crate::drive::Signals;
 use crate::failure::Failure;
@@ -33,9 +36,9 @@ struct Found<'f> {
     /// Where a proxy offers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_url: Option<&'f str>,
-    /// What the server shows whoever connects over TLS.
+    /// What the server shows whoever connects over TLS, in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
-    certificate: Option<&'f Path>,
+    certificate: Option<&'f str>,
     version: &'static str,
 }
 
@@ -59,7 +62,7 @@ pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
     let public_url = public_url
         .map_err(|(url, why): (_, String)| wrong(format!("--public-url is {url}: {why}")))?;
     let data_dir = loaded.engine.data_dir.clone();
-    std::fs::create_dir_all(&data_dir)?;
+    loaded.engine.make_data_dir()?;
     let tokens = match args.auth {
         Auth::Token => Some(Tokens::open(&data_dir)?),
         Auth::Off => None,
@@ -90,14 +93,15 @@ async fn serve(
     let mut signals = Signals::new()?;
     let server = loaded.server.clone();
     let token_file = entrance.tokens.as_ref().map(|tokens| tokens.main_file().to_owned());
-    let certificate = entrance.tls.as_ref().map(|tls| tls.certificate().to_owned());
+    let certificate = entrance.tls.as_ref().map(|tls| tls.shown().to_owned());
     let public_url = entrance.public_url.as_ref().map(ToString::to_string);
     let (web, socket) = match certificate {
         Some(_) => ("https", "wss"),
         None => ("http", "ws"),
     };
     let listener = Listener::bind(server.http, Some(server.insights), entrance).await?;
-    let http = format!("{web}://{}", listener.http()?);
+    let at = listener.http()?;
+    let http = format!("{web}://{at}");
     let insights = listener.insights()?.map(|at| format!("{socket}://{at}")).unwrap_or_default();
     let (named, projects) = (loaded.agent, loaded.projects.clone());
     let hub = engine::hub(loaded).await?;
@@ -127,9 +131,7 @@ async fn serve(
         certificate: certificate.as_deref(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let place = data_dir.join("server.json");
-    let told = format!("{}\n", Json::of(&found).get());
-    write_private(&place, &told)?;
+    let sign = Sign::put_up(data_dir, format!("{}\n", Json::of(&found).get()))?;
     print::note(
         &json!({ "ready": true, "http": http, "insights": insights, "tokenFile": token_file })
             .to_string(),
@@ -137,7 +139,10 @@ async fn serve(
     tracing::info!(http, insights, version = env!("CARGO_PKG_VERSION"), "ready");
     notify::notify(notify::READY);
     let page = match server.open {
-        true => Some(open::Page::open(&http, listening.sign_in(), data_dir).await),
+        true => {
+            let page = format!("{web}://{}", near(at));
+            Some(open::Page::open(&page, listening.sign_in(), data_dir).await)
+        }
         false => None,
     };
     signals.end().await;
@@ -149,11 +154,18 @@ async fn serve(
     if let Some(traces) = traces {
         traces.finish(LAST_SPANS).await;
     }
-    // Another server may have come since.
-    if std::fs::read_to_string(&place).is_ok_and(|now| now == told) {
-        let _ = std::fs::remove_file(&place);
-    }
+    drop(sign);
     Ok(())
+}
+
+/// Where a server that listens at every address of this machine is reached from it.
+fn near(at: SocketAddr) -> SocketAddr {
+    let ip = match at.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, at.port())
 }
 
 /// Traces, if the variables of OpenTelemetry want them. A mistake there stops no server.

@@ -12,9 +12,9 @@ use crate::shown::{self, Paint};
 use crate::{print, settings};
 
 pub(crate) fn run(global: &Global, args: &Token) -> Result<(), Failure> {
-    let data_dir = settings::load(global)?.engine.data_dir;
-    std::fs::create_dir_all(&data_dir)?;
-    let tokens = Tokens::open(&data_dir)?;
+    let engine = settings::load(global)?.engine;
+    engine.make_data_dir()?;
+    let tokens = Tokens::open(&engine.data_dir)?;
     let mut out = print::stdout();
     match &args.verb {
         TokenVerb::Show => writeln!(out, "{}", tokens.main()?)?,

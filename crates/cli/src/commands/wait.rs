@@ -1,6 +1,7 @@
 //! `agentwire wait`: until sessions are idle, are over or ask something, whoever runs them.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::{SessionId, SessionState, SessionSummary};
@@ -14,6 +15,9 @@ use crate::failure::Failure;
 use crate::print;
 use crate::shown;
 use crate::source::{self, Seen, Source};
+
+/// When a server that could not be asked is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// How the waiting for one session ended.
 enum Outcome {
@@ -75,10 +79,16 @@ async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, 
     let mut over = false;
     let mut session = source.summary(id).await?;
     loop {
-        if events.position() >= session.last_seq || over {
+        let mut is_known = true;
+        if over {
             session = source.summary(id).await?;
+        } else if events.position() >= session.last_seq {
+            // The server may be away; the events tell whether it comes back.
+            let present = source.present(id).await?;
+            is_known = present.is_some();
+            session = present.unwrap_or(session);
         }
-        if events.position() >= session.last_seq || over {
+        if over || (is_known && events.position() >= session.last_seq) {
             if let Some(outcome) = judge(&session, what, turn_failed) {
                 return Ok(outcome);
             }
@@ -87,7 +97,11 @@ async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, 
                 return Ok(Outcome::Failed(session, why.to_owned()));
             }
         }
-        match events.next().await? {
+        let seen = tokio::select! {
+            seen = events.next() => seen?,
+            () = tokio::time::sleep(AGAIN), if !is_known => continue,
+        };
+        match seen {
             Some(Seen::Events(batch)) => {
                 turn_failed = last_turn_failed(&batch).unwrap_or(turn_failed);
             }

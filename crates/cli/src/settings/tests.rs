@@ -28,6 +28,17 @@ fn an_empty_file_says_nothing() {
     assert!(agents.values().all(|command| *command == AgentCommand::default()));
 }
 
+/// The page shows the times as they are where nothing is set.
+#[test]
+fn the_page_shows_the_usual_times() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let start = page.find("[limits]").expect("the limits");
+    let limits = page[start..].split("\n\n").next().expect("their lines");
+    assert!(limits.contains("stop_grace"), "{limits}");
+    assert_eq!(loaded(limits, nothing).engine.timing, Timing::default());
+}
+
 #[test]
 fn the_file_is_taken_whole() {
     let loaded = loaded(

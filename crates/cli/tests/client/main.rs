@@ -4,6 +4,7 @@
 
 mod attach;
 mod commands;
+mod lines;
 mod permit;
 mod place;
 #[path = "../run/pty.rs"]

@@ -207,7 +207,20 @@ impl Drop for Place {
             let _ = server.child.kill();
             let _ = server.child.wait();
         }
+        // An agent that is just being killed could still write where nothing is to be left.
+        let begun = Instant::now();
+        while agents_in(self.root.path()) > 0 && begun.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
     }
+}
+
+/// How many processes have their state there.
+fn agents_in(place: &Path) -> usize {
+    let place = place.display().to_string();
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    let words = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    words.filter(|words| String::from_utf8_lossy(words).contains(&place)).count()
 }
 
 pub(crate) fn short(session: &Session) -> &str {

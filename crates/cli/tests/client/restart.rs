@@ -9,20 +9,20 @@ use crate::place::{From, Place, numbers, short};
 use crate::pty::Pty;
 
 /// A program whose output is read while it runs.
-struct Watcher {
+pub(crate) struct Watcher {
     child: Child,
     lines: BufReader<ChildStdout>,
     printed: String,
 }
 
 impl Watcher {
-    fn start(place: &Place, from: From, args: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, from: From, args: &[&str]) -> Self {
         let mut child = place.verb(from, args).spawn().expect("it starts");
         let lines = BufReader::new(child.stdout.take().expect("stdout"));
         Self { child, lines, printed: String::new() }
     }
 
-    fn until(&mut self, text: &str) {
+    pub(crate) fn until(&mut self, text: &str) {
         loop {
             let before = self.printed.len();
             let read = self.lines.read_line(&mut self.printed).expect("UTF-8");
@@ -34,9 +34,17 @@ impl Watcher {
     }
 
     /// All that it printed, and how it ended.
-    fn end(mut self) -> (String, Option<i32>) {
+    pub(crate) fn end(mut self) -> (String, Option<i32>) {
         self.lines.read_to_string(&mut self.printed).expect("UTF-8");
-        (self.printed, self.child.wait().expect("it ends").code())
+        let code = self.child.wait().expect("it ends").code();
+        (std::mem::take(&mut self.printed), code)
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -10,6 +10,7 @@ use agentwire_protocol::{AgentType, NewSession, SessionId};
 use agentwire_sessions::{Hub, Settings};
 
 use crate::place::{EVERYWHERE, From, Place, error, text};
+use crate::restart::Watcher;
 
 const COMMANDS: [&[&str]; 4] =
     [&["send", "ID", "hello"], &["interrupt", "ID"], &["stop", "ID"], &["permit", "allow", "RID"]];
@@ -66,6 +67,42 @@ fn a_session_of_another_process_is_commanded_there() {
     }
 }
 
+/// A server that runs tells the end of a session whose process was killed.
+#[test]
+fn a_session_whose_process_was_killed_is_over_for_the_server_too() {
+    let place = Place::new();
+    let (mut run, id) = Run::start(&place, "/hang");
+    let session = place.client().session(SessionId::from(id.as_str()));
+    place.until(&session, "turnStarted", 0);
+    let mut watcher =
+        Watcher::start(&place, From::There, &["logs", "-f", "--format", "jsonl", &id]);
+    watcher.until("turnStarted");
+    run.0.kill().expect("it is killed");
+    run.0.wait().expect("it ends");
+    let (printed, code) = watcher.end();
+    assert!(printed.contains("sessionEnded"), "{printed}");
+    assert_eq!((printed, code), (place.told(From::There, &["export", &id]), Some(0)));
+    assert_eq!(place.json(From::There, &["show", &id, "--json"])["state"], "ended");
+    place.told(From::There, &["stop", &id]);
+}
+
+/// What is made where nothing was is its user's alone.
+#[test]
+fn a_data_directory_is_made_for_its_user_alone() {
+    let place = Place::without_server();
+    let mode = |name: &str| {
+        let found = std::fs::metadata(place.path(name)).expect("it is there");
+        found.permissions().mode() & 0o777
+    };
+    for args in [&["token", "show"][..], &["run", "-a", "demo", "/say hi"]] {
+        let mut verb = place.verb(From::Here, args);
+        let output = verb.env("AGENTWIRE_DATA_DIR", place.path("fresh/data")).output();
+        assert!(output.expect("it runs").status.success());
+        assert_eq!((mode("fresh"), mode("fresh/data")), (0o700, 0o700), "{args:?}");
+    }
+    assert_eq!(mode("fresh/data/demo"), 0o700);
+}
+
 #[test]
 fn without_a_server_it_is_said_how_to_get_one() {
     let mut place = Place::new();
@@ -93,12 +130,17 @@ fn a_server_that_does_not_answer_is_named() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("an address");
     drop(free);
-    // Its process lives, as far as anyone can tell.
+    // A process has its pid; what tells that it lives is the lock.
     let written = format!(
         r#"{{"pid":{},"http":"http://{address}","insights":"","tokenFile":null,"version":"0"}}"#,
         std::process::id()
     );
-    std::fs::write(place.path("data/server.json"), written).expect("a file");
+    let file = place.path("data/server.json");
+    std::fs::write(&file, written).expect("a file");
+    let told = place.refused(From::Here, &["send", &id, "hello"], 1);
+    assert!(told.contains("which is gone"), "{told}");
+    let lock = std::fs::File::open(&file).expect("a file");
+    lock.lock().expect("a lock");
     let told = place.refused(From::Here, &["send", &id, "hello"], 1);
     assert!(told.contains(&format!("failed to reach the server at http://{address}")), "{told}");
     for verb in [["ls"].as_slice(), &["logs", "-f", "aaaa"], &["permit", "ls"]] {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentwire_protocol::event::EventKind;
 use agentwire_protocol::{Command, ErrorCode, Prompt};
+use agentwire_sessions::NewSession;
 
 use crate::gateway::{Gateway, PATIENCE, prompt, stop};
 use crate::rounds;
@@ -142,6 +143,43 @@ async fn l7_create_and_prompt_count_once() {
     assert_eq!(turns.count(), 3);
 }
 
+/// Of those who resume a session at once one does, and with one key all have the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l7_a_session_is_resumed_once() {
+    for gateway in [Gateway::new().await, Gateway::memory().await] {
+        let session = gateway.start("/say one").await;
+        gateway.reader(&session).await.turn_end().await;
+        for key in [None, Some("once".to_owned())] {
+            stop(&session).await;
+            if let Ok(now) = gateway.hub.session(session.id()) {
+                stop(&now).await;
+            }
+            let mut starts = tokio::task::JoinSet::new();
+            for _ in 0..8 {
+                let new = gateway.session(agentwire_protocol::AgentType::Demo, "");
+                let resume = Some(session.id().clone());
+                let new = NewSession { resume, key: key.clone(), ..new };
+                let hub = gateway.hub.clone();
+                starts.spawn(async move { hub.start(new).await });
+            }
+            let (taken, refused): (Vec<_>, Vec<_>) =
+                starts.join_all().await.into_iter().partition(Result::is_ok);
+            assert_eq!(taken.len(), if key.is_some() { 8 } else { 1 }, "{refused:?}");
+            for refused in refused {
+                assert_eq!(refused.expect_err("refused").code, ErrorCode::Conflict);
+            }
+            let resumed = gateway.hub.session(session.id()).expect("it runs");
+            let before = resumed.summary().turns;
+            prompt(&resumed, "/say two").await;
+            let idle = agentwire_protocol::SessionState::Idle;
+            let done = resumed.until(|now| now.turns > before && now.state == idle);
+            let done = tokio::time::timeout(PATIENCE, done).await.expect("a turn in time");
+            assert_eq!((done.turns, done.state), (before + 1, idle));
+        }
+        gateway.hub.shutdown().await;
+    }
+}
+
 /// The disk is full: work stops and says so, reading goes on, and it recovers by itself.
 ///
 /// Runs itself again in a mount namespace of its own, with a small file system.
@@ -164,6 +202,38 @@ fn l5_a_full_disk_loses_nothing() {
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
+/// Its key is good again, and meanwhile all else that needs no room goes on.
+async fn l5_a_start_without_room_counts_for_nothing(gateway: &Gateway, data: &std::path::Path) {
+    let fill = data.join("fill");
+    let mut file = std::fs::File::create(&fill).expect("a file");
+    while std::io::Write::write(&mut file, &[b'x'; 4096]).is_ok() {}
+    drop(file);
+    let start = || {
+        let new = gateway.session(agentwire_protocol::AgentType::Demo, "/say x");
+        gateway.hub.start(NewSession { key: Some("once".to_owned()), ..new })
+    };
+    assert_eq!(start().await.expect_err("no room").code, ErrorCode::StorageFull);
+    assert_eq!(gateway.hub.running().len(), 1);
+    assert!(gateway.hub.open_requests(None).await.expect("an inbox").is_empty());
+    assert_eq!(gateway.hub.started_with("once").await.expect("an answer"), None);
+    // Other processes read.
+    let other = agentwire_sessions::Hub::open(crate::gateway::settings(gateway.dir.path())).await;
+    let other = other.expect("a hub");
+    assert!(other.sessions(Default::default()).await.expect("a list").is_empty());
+    other.shutdown().await;
+    std::fs::remove_file(&fill).expect("it is there");
+    let session = loop {
+        match start().await {
+            Ok(session) => break session,
+            Err(error) => assert_eq!(error.code, ErrorCode::StorageFull),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    gateway.reader(&session).await.turn_end().await;
+    assert_eq!(start().await.expect("the same").id(), session.id());
+    stop(&session).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by l5_a_full_disk_loses_nothing in a mount namespace of its own"]
 async fn l5_inside_of_the_namespace() {
@@ -181,6 +251,7 @@ async fn l5_inside_of_the_namespace() {
     let settings = crate::gateway::settings(dir.path());
     let hub = agentwire_sessions::Hub::open(settings).await.expect("a hub");
     let gateway = Gateway { hub, dir };
+    l5_a_start_without_room_counts_for_nothing(&gateway, &data).await;
     let session = gateway.start_free("").await;
     let mut reader = gateway.reader(&session).await;
     let mut seen = Vec::new();

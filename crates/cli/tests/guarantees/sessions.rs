@@ -312,3 +312,39 @@ async fn p7_neighbours_go_on() {
     }
     gateway.hub.shutdown().await;
 }
+
+/// Who has a session and could not write its end closes it later, without another to look after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_its_process_left_open_is_closed_by_whoever_looks() {
+    let gateway = Gateway::new().await;
+    let (one, two) = (gateway.start("/hang").await, gateway.start("").await);
+    stop(&two).await;
+    while gateway.hub.session(two.id()).is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let owner = gateway.hub.record(one.id()).await.expect("a record").owner;
+    let mut record = gateway.hub.record(two.id()).await.expect("a record");
+    record.owner = owner;
+    record.summary.state = SessionState::Idle;
+    let left = agentwire_sessions::store::Append { batch: None, record, keys: Vec::new() };
+    gateway.hub.log().store().append(&[&left]).expect("it is kept");
+    let live = agentwire_sessions::store::Filter { live: true, ..Default::default() };
+    let live = gateway.hub.sessions(live).await.expect("a list");
+    assert_eq!(live.iter().map(|session| &session.id).collect::<Vec<_>>(), [one.id()]);
+    let summary = gateway.hub.summary(two.id()).await.expect("a session");
+    assert_eq!(summary.state, SessionState::Ended);
+    assert_eq!(gateway.hub.summary(one.id()).await.expect("a session").reason, None);
+    stop(&one).await;
+}
+
+/// A session whose gateway is dropped ends, though nobody told it to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_does_not_outlive_its_hub() {
+    let gateway = Gateway::new().await;
+    let session = gateway.start("/hang").await;
+    let mut reader = gateway.reader(&session).await;
+    reader.until(|kind| matches!(kind, EventKind::TurnStarted(_))).await;
+    let Gateway { hub, dir: _dir } = gateway;
+    drop((session, hub));
+    reader.until(|kind| matches!(kind, EventKind::SessionEnded(_))).await;
+}

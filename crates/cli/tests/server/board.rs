@@ -440,27 +440,66 @@ sed -n 14,21p "$recorded"
 cat > /dev/null
 "#;
 
-#[test]
-fn what_works_in_the_background_is_not_cut_off() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let server = Server::with_settings("[agents.claude]\ncommand = \"WORK/../home/claude\"\n");
-    let fixture = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../dialects/fixtures/claude/real-i3-subagent-background-default/agent.jsonl"
-    );
-    let program = server.work().join("../home/claude");
-    std::fs::write(&program, BACKGROUND.replace("FIXTURE", fixture)).expect("a file");
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("a program");
+/// A session whose turn is over, and the request of its subagent.
+fn in_background(server: &Server) -> (String, String) {
     let created = server.post("/api/sessions", &json!({ "agentId": "claude", "prompt": "go" }));
     let session = created["id"].as_str().expect("an id").to_owned();
     server.until(&session, "turnCompleted");
     server.until_open(&session);
-    assert_eq!(state(&server, &session), "running");
+    assert_eq!(state(server, &session), "running");
     let inbox = server.get("/v1/requests?state=open");
     let id = inbox["requests"][0]["requestId"].as_str().expect("an id").to_owned();
+    (session, id)
+}
+
+fn background() -> Server {
+    let fixture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../dialects/fixtures/claude/real-i3-subagent-background-default/agent.jsonl"
+    );
+    Server::with_script(&BACKGROUND.replace("FIXTURE", fixture))
+}
+
+#[test]
+fn what_works_in_the_background_is_not_cut_off() {
+    let server = background();
+    let (session, id) = in_background(&server);
     server.post(&format!("/v1/sessions/{session}/requests/{id}"), &json!({ "behavior": "allow" }));
     let told = watched(&server, &session);
     let last = told.last().expect("an event");
     assert_eq!(last["payload"]["line"], "The subagent said 4.", "{told:?}");
     assert_eq!(final_state(&server, &session), "done");
+}
+
+#[test]
+fn what_works_in_the_background_can_be_cancelled() {
+    let server = background();
+    let (session, _) = in_background(&server);
+    let refused =
+        server.ask("POST", &format!("/api/sessions/{session}/cancel"), Some(&json!({ "x": 1 })));
+    assert_eq!(refused.code(), "invalidMessage");
+    assert_eq!(cancel(&server, &session).json()["state"], "cancelled");
+    assert_eq!(final_state(&server, &session), "cancelled");
+    let told = watched(&server, &session);
+    assert_eq!(kinds(&told).last(), Some(&"cancelled"), "{told:?}");
+}
+
+/// Whoever hears that it failed can read why.
+#[test]
+fn what_failed_has_its_error() {
+    let server = Server::start();
+    for _ in 0..5 {
+        let session = begin(&server, "/fail no model");
+        let begun = Instant::now();
+        while state(&server, &session) == "running" {
+            assert!(begun.elapsed() < PATIENCE, "it is never over");
+        }
+        assert_eq!(kinds(&page(&server, &session, 0, 100).0).last(), Some(&"error"));
+        assert_eq!(state(&server, &session), "failed");
+    }
+    // Another front's goes on: whether that was its end is not known, but the socket says so much.
+    let other = server.session("/fail no model");
+    let mut socket = server.socket(&format!("/ws/sessions/{other}"));
+    let why = "the turn failed; the session waits for a prompt";
+    assert_eq!(socket.farewell(), (1000, why.to_owned()));
 }

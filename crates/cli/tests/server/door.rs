@@ -10,6 +10,7 @@ mod ending;
 mod names;
 mod scopes;
 mod secrets;
+mod shown;
 mod tls;
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -30,6 +30,12 @@ fn a_log_of_json_tells_what_happened_and_no_secret() {
     let headers = [("sec-websocket-protocol", named.as_str())];
     drop(server.socket_at(&server.http, "/rpc", &headers).expect("it opens"));
     server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+    // Over a socket too.
+    let other = server.session("/bash true");
+    let mut socket = server.socket(&format!("/v1/sessions/{other}/ws"));
+    let asked = socket.until(|frame| frame["type"] == "requestRaised")["requestId"].clone();
+    socket.say(&json!({ "id": 1, "command": "settle", "requestId": asked, "behavior": "allow" }));
+    socket.until(|frame| frame["type"] == "requestSettled");
     let token = server.token.clone();
     let (code, said) = server.stop_and_hear();
     assert_eq!(code, Some(0));
@@ -62,13 +68,20 @@ fn a_log_of_json_tells_what_happened_and_no_secret() {
         ("agent", json!("demo")),
         ("reason", json!("completed")),
     ]);
-    found(&[
-        info(),
-        ("message", json!("a request is answered")),
-        ("session", json!(session)),
-        ("request", json!(id)),
-        ("by", json!("operator")),
-    ]);
+    for (session, request, outcome) in [(&session, json!(id), "denied"), (&other, asked, "allowed")]
+    {
+        let answered = ("message", json!("a request is answered"));
+        found(&[
+            info(),
+            answered.clone(),
+            ("session", json!(session)),
+            ("request", request.clone()),
+            ("outcome", json!(outcome)),
+            ("by", json!("operator")),
+        ]);
+        let lines = told.iter().filter(|line| line["message"] == answered.1);
+        assert_eq!(lines.filter(|line| line["request"] == request).count(), 1, "{said}");
+    }
     found(&[
         info(),
         ("message", json!("client refused")),
@@ -115,10 +128,13 @@ fn settings_say_how_much_is_told_and_how() {
 /// The file sets where to listen, by which names, and for how many; flags win.
 #[test]
 fn the_server_runs_as_its_settings_say() {
-    let file = "[server]\nhttp = '127.0.0.2:0'\nhosts = ['agents.example:1']\nconnections = 2\n";
+    let file = "[server]\nhttp = '127.0.0.2:0'\ninsights = '127.0.0.3:0'\n\
+                hosts = ['agents.example:1']\nconnections = 2\n";
+    let server = Server::set_up(&["--http", "127.0.0.4:0"], file, |_, _| {});
+    assert!(server.http.starts_with("127.0.0.4:"), "{}", server.http);
     let server = Server::set_up(&[], file, |_, _| {});
-    // The flags of the test win.
-    assert!(server.http.starts_with("127.0.0.1:"), "{}", server.http);
+    assert!(server.http.starts_with("127.0.0.2:"), "{}", server.http);
+    assert!(server.insights.starts_with("127.0.0.3:"), "{}", server.insights);
     let bearer = format!("Bearer {}", server.token);
     let ask = |host: &str| {
         let headers = [("host", host), ("authorization", bearer.as_str())];

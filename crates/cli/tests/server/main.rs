@@ -8,6 +8,7 @@
 
 mod board;
 mod dist;
+mod documents;
 mod door;
 mod insights;
 mod logs;

@@ -79,6 +79,11 @@ fn a_browser_is_signed_in_once_and_no_secret_is_an_argument() {
         let answer = server.raw("POST", "/v1/sign-in", &headers, body.as_bytes());
         assert_eq!((answer.status, answer.code().as_str()), (401, "unauthorized"), "{body}");
     }
+    let body = json!({ "ticket": ticket }).to_string();
+    for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+        let answer = server.raw("POST", "/v1/sign-in", &[("content-type", kind)], body.as_bytes());
+        assert_eq!(answer.status, 415, "{kind}");
+    }
     let foreign = [("content-type", "application/json"), ("origin", "http://evil.example")];
     assert_eq!(server.raw("POST", "/v1/sign-in", &foreign, b"{}").status, 403);
     assert_eq!(server.stop(), Some(0));

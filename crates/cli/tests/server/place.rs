@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tungstenite::client::IntoClientRequest as _;
+use tungstenite::protocol::WebSocketConfig;
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Message, WebSocket};
 
 /// Longer than anything here takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
+pub(crate) const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
 
 pub(crate) struct Server {
     place: Arc<TempDir>,
@@ -96,7 +97,19 @@ impl Server {
         Self::at(place, &[], &[], |_, _| {})
     }
 
-    fn place(settings: &str) -> Arc<TempDir> {
+    /// One whose agent `claude` is that script.
+    pub(crate) fn with_script(script: &str) -> Self {
+        use std::os::unix::fs::PermissionsExt as _;
+        let server = Self::with_settings("[agents.claude]\ncommand = \"WORK/../home/claude\"\n");
+        let program = server.work().join("../home/claude");
+        std::fs::write(&program, script).expect("a file");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).expect("a program");
+        server
+    }
+
+    /// A place with these settings.
+    pub(crate) fn place(settings: &str) -> Arc<TempDir> {
         let place = tempfile::tempdir().expect("a directory");
         for name in ["data", "work", "home"] {
             std::fs::create_dir(place.path().join(name)).expect("a directory");
@@ -113,12 +126,17 @@ impl Server {
         args: &[&str],
         change: impl FnOnce(&mut Command, &Path),
     ) -> Self {
+        let settings =
+            std::fs::read_to_string(place.path().join("config.toml")).unwrap_or_default();
+        let is_set = |name: &str| {
+            args.contains(&&*format!("--{name}")) || settings.contains(&format!("{name} = "))
+        };
         let mut command = program_by(launcher, place.path());
         change(&mut command, place.path());
         let mut child = command
             .arg("serve")
-            .args(if args.contains(&"--http") { &[][..] } else { &["--http", "127.0.0.1:0"] })
-            .args(["--insights", "127.0.0.1:0"])
+            .args(if is_set("http") { &[][..] } else { &["--http", "127.0.0.1:0"] })
+            .args(if is_set("insights") { &[][..] } else { &["--insights", "127.0.0.1:0"] })
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -264,6 +282,21 @@ impl Server {
         }
     }
 
+    /// Waits until a turn of that session is over that ended after that event.
+    pub(crate) fn until_turn(&self, session: &str, mut after: u64) {
+        let begun = Instant::now();
+        loop {
+            let path = format!("/v1/sessions/{session}/events?after={after}&wait=10");
+            let page = self.get(&path);
+            after = page["next"].as_u64().expect("a number");
+            let events = page["events"].as_array().expect("events");
+            if events.iter().any(|event| event["type"] == "turnCompleted") {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "the turn is never over");
+        }
+    }
+
     /// Waits until a request of that session is open.
     pub(crate) fn until_open(&self, session: &str) {
         let begun = Instant::now();
@@ -290,7 +323,10 @@ impl Server {
         }
         let stream = TcpStream::connect(address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
-        match tungstenite::client(request, MaybeTlsStream::Plain(stream)) {
+        // What the server says may be as long as it likes.
+        let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+        let stream = MaybeTlsStream::Plain(stream);
+        match tungstenite::client::client_with_config(request, stream, Some(config)) {
             Ok((socket, _)) => Ok(Socket { socket }),
             Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(answer))) => {
                 Err(answer.status().as_u16())
@@ -369,6 +405,15 @@ fn program_by(launcher: &[&str], place: &Path) -> Command {
     let words: Vec<&str> = launcher.iter().copied().chain([AGENTWIRE]).collect();
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);
+    settle_in(&mut command, place);
+    if !place.join("config.toml").exists() {
+        std::fs::write(place.join("config.toml"), "").expect("a file");
+    }
+    command
+}
+
+/// Makes a command one of that place alone.
+pub(crate) fn settle_in(command: &mut Command, place: &Path) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("AGENTWIRE_") || text.starts_with("OTEL_") {
@@ -381,10 +426,6 @@ fn program_by(launcher: &[&str], place: &Path) -> Command {
         .env("AGENTWIRE_AGENT", "demo")
         .env("HOME", place.join("home"))
         .current_dir(place.join("work"));
-    if !place.join("config.toml").exists() {
-        std::fs::write(place.join("config.toml"), "").expect("a file");
-    }
-    command
 }
 
 pub(crate) fn read_answer(stream: TcpStream) -> Answer {

@@ -1,10 +1,11 @@
 //! Sessions over REST, pages and streams.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::place::Server;
+use crate::place::{PATIENCE, Server};
 
 #[test]
 fn a_session_is_begun_read_answered_and_ended() {
@@ -176,11 +177,43 @@ fn what_is_said_again_counts_once() {
         let taken = server.post(&format!("/v1/sessions/{session}/prompt"), &prompt);
         assert_eq!(taken["messageId"], id);
     }
+    let begun = Instant::now();
+    loop {
+        let now = server.get(&format!("/v1/sessions/{session}"));
+        if now["turns"] == 2 && now["state"] == "idle" {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{now}");
+    }
     server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
     let events = server.until(session, "sessionEnded");
     let turns = events.iter().filter(|event| event["type"] == "turnStarted");
-    assert!(turns.count() <= 2);
+    assert_eq!(turns.count(), 2);
+    // Also once it is over, and after a restart.
+    let prompt = |server: &Server, id: &str| {
+        let body = json!({ "prompt": "/say {turns}", "messageId": id });
+        server.ask("POST", &format!("/v1/sessions/{session}/prompt"), Some(&body))
+    };
+    let again = prompt(&server, id);
+    assert_eq!((again.status, again.json()), (202, json!({ "messageId": id, "repeated": true })));
+    let other = "00000000-0000-4000-8000-000000000002";
+    assert_eq!(prompt(&server, other).code(), "conflict");
     assert_eq!(server.get("/v1/sessions")["sessions"].as_array().map(Vec::len), Some(1));
+}
+
+/// Whoever stops a session hears how it ended, whatever it was doing.
+#[test]
+fn a_stop_is_answered_when_the_session_is_over() {
+    let server = Server::start();
+    for prompt in ["/say hi", "/hang", "/write a.txt x", "/bash true"] {
+        let session = server.session(prompt);
+        server.until(&session, "turnStarted");
+        for _ in 0..2 {
+            let stopped = server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+            assert_eq!(stopped["state"], "ended", "{prompt}: {stopped}");
+            assert!(stopped["reason"].is_string(), "{prompt}: {stopped}");
+        }
+    }
 }
 
 #[test]
@@ -262,4 +295,110 @@ fn what_is_wrong_gets_a_code_and_a_sentence() {
             "{method} {path} {body}"
         );
     }
+}
+
+/// A key makes a request count once, and changes nothing in what becomes of it.
+#[test]
+fn an_agent_that_does_not_start_is_told_with_a_key_too() {
+    let server = Server::with_script("#!/no/such/interpreter\n");
+    let bearer = format!("Bearer {}", server.token);
+    let body = json!({ "agentType": "claude", "prompt": "x" }).to_string();
+    for key in [None, Some("k1"), Some("k2")] {
+        let mut headers =
+            vec![("authorization", bearer.as_str()), ("content-type", "application/json")];
+        headers.extend(key.map(|key| ("idempotency-key", key)));
+        let answer = server.raw("POST", "/v1/sessions", &headers, body.as_bytes());
+        assert_eq!((answer.status, &*answer.code()), (502, "startFailed"), "{key:?}");
+    }
+}
+
+#[test]
+fn what_a_body_says_is_heard() {
+    let server = Server::start();
+    let session = server.session("/hang");
+    server.until(&session, "turnStarted");
+    let place = |what: &str| format!("/v1/sessions/{session}/{what}");
+    let refused = |what: &str, body: Value| {
+        assert_eq!(
+            server.ask("POST", &place(what), Some(&body)).code(),
+            "invalidMessage",
+            "{body}"
+        );
+    };
+    for body in [json!({ "cancelQueued": 1 }), json!({ "cancelQueue": true }), json!([])] {
+        refused("interrupt", body);
+    }
+    refused("stop", json!({ "force": true }));
+    refused("stop", json!([]));
+    let waits = server.post(&place("prompt"), &json!({ "prompt": "/say late" }));
+    let done = server.post(&place("interrupt"), &json!({ "cancelQueued": true }));
+    assert_eq!(done["cancelled"], json!([waits["messageId"]]), "{done}");
+    // No body is as good as an empty one.
+    for _ in 0..2 {
+        assert_eq!(server.ask("POST", &place("interrupt"), None).status, 200);
+    }
+    // What the agent cannot take is refused in its own name.
+    let body = json!({ "method": "nope" });
+    let unsupported = server.ask("POST", &place("query"), Some(&body)).json();
+    assert_eq!(unsupported["detail"], "demo cannot take the query nope");
+    assert_eq!(server.ask("POST", &place("stop"), None).status, 200);
+}
+
+#[test]
+fn an_answer_fits_what_was_asked() {
+    let server = Server::start();
+    for (prompt, wrong, right) in [
+        (
+            "/write a.txt x",
+            vec![
+                json!({ "behavior": "allow", "updatedInput": "x" }),
+                json!({ "behavior": "allow", "updatedInput": ["x"] }),
+            ],
+            json!({ "behavior": "allow" }),
+        ),
+        (
+            "/ask Which? | a | b",
+            vec![
+                json!({ "answers": { "What?": "a" } }),
+                json!({ "answers": { "Which?": "a", "What?": "a" } }),
+            ],
+            json!({ "answers": { "Which?": "a" } }),
+        ),
+    ] {
+        let session = server.session(prompt);
+        let raised = server.until(&session, "requestRaised");
+        let id = raised.last().expect("a request")["requestId"].as_str().expect("an id").to_owned();
+        let place = format!("/v1/sessions/{session}/requests/{id}");
+        for wrong in wrong {
+            assert_eq!(
+                server.ask("POST", &place, Some(&wrong)).code(),
+                "invalidMessage",
+                "{wrong}"
+            );
+        }
+        server.post(&place, &right);
+        server.until(&session, "turnCompleted");
+    }
+}
+
+/// A stream of a session that is over hides no gap.
+#[test]
+fn a_stream_tells_what_is_missing_though_nothing_comes() {
+    let server = Server::start();
+    let session = server.session("/say hi");
+    server.until(&session, "turnCompleted");
+    server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+    let last = server.until(&session, "sessionEnded").len();
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [("authorization", bearer.as_str()), ("accept", "text/event-stream")];
+    let from = |after: usize| {
+        let path = format!("/v1/sessions/{session}/events?after={after}");
+        server.raw("GET", &path, &headers, b"")
+    };
+    let exact = from(last);
+    assert_eq!((exact.status, &*exact.headers["agentwire-resume"]), (204, "exact"));
+    let gap = from(last + 9);
+    let missing = format!("missing {}-{}", last + 1, last + 9);
+    assert_eq!((gap.status, &gap.headers["agentwire-resume"]), (200, &missing));
+    assert!(gap.text.contains("event: resume") && gap.text.contains("event: end"), "{gap:?}");
 }

@@ -85,35 +85,6 @@ fn json_rpc_runs_a_prompt() {
     assert_eq!(reply["result"]["result"], "hello");
 }
 
-/// Clients that come and go see every event once and in order.
-#[test]
-fn readers_that_come_and_go_miss_nothing() {
-    let server = Server::start();
-    let session = server.session("/repeat 3000 word ");
-    std::thread::scope(|scope| {
-        for reader in 0..8_u64 {
-            let (server, session) = (&server, &session);
-            scope.spawn(move || {
-                let mut after = 0;
-                let mut is_over = false;
-                while !is_over {
-                    let mut socket =
-                        server.socket(&format!("/v1/sessions/{session}/ws?after={after}"));
-                    for _ in 0..(50 + 37 * reader) {
-                        let event = socket.frame();
-                        assert_eq!(event["seq"], after + 1);
-                        after += 1;
-                        if event["type"] == "turnCompleted" {
-                            is_over = true;
-                            break;
-                        }
-                    }
-                }
-            });
-        }
-    });
-}
-
 #[test]
 fn those_who_watch_are_told_when_the_server_stops() {
     let server = Server::start();
@@ -127,4 +98,62 @@ fn those_who_watch_are_told_when_the_server_stops() {
     for mut socket in sockets {
         while socket.next().is_some() {}
     }
+}
+
+/// An event may be many times as long as the line of the agent that it carries.
+#[test]
+fn an_event_of_any_length_is_seen() {
+    let script = "#!/bin/sh\nhead -c 24000000 /dev/zero | tr '\\0' '\\1'\necho\necho after\ncat > /dev/null\n";
+    let server = Server::with_script(script);
+    let created = server.post("/v1/sessions", &json!({ "agentType": "claude", "prompt": "x" }));
+    let session = created["id"].as_str().expect("an id").to_owned();
+    let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
+    while socket.next().expect("one more frame").len() < 128 << 20 {}
+    while !socket.next().expect("one more frame").contains("after") {}
+}
+
+/// Likewise if it goes on in another process.
+#[test]
+fn a_session_that_another_process_resumes_is_seen_by_who_watched_it() {
+    let server = Server::start();
+    let session = server.session("/say one");
+    let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
+    socket.until(|frame| frame["type"] == "turnCompleted");
+    server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+    let ended = socket.until(|frame| frame["type"] == "sessionEnded");
+    let other = server.beside();
+    let again = json!({ "agentType": "demo", "sessionId": session, "prompt": "/say two" });
+    let mut next = ended["seq"].as_u64().expect("a number");
+    // Once it is over there, it may go on here.
+    for process in [&other, &server, &other] {
+        process.post("/v1/sessions", &again);
+        process.until_turn(&session, next);
+        process.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+        loop {
+            let event = socket.frame();
+            next += 1;
+            assert_eq!(event["seq"], next, "{event}");
+            if event["type"] == "sessionEnded" {
+                break;
+            }
+        }
+    }
+}
+
+/// A UUID is the same in whichever letters.
+#[test]
+fn ids_are_read_alike_on_every_wire() {
+    let server = Server::start();
+    let session = server.session("/say one");
+    let loud = session.to_uppercase();
+    assert_eq!(server.get(&format!("/v1/sessions/{loud}"))["id"], session);
+    let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
+    socket.say(&json!({ "id": "i", "command": "interrupt", "sessionId": loud }));
+    let reply = socket.until(|frame| frame["id"] == "i" && frame.get("type").is_none());
+    assert!(reply["reply"].is_object(), "{reply}");
+    let mut socket = server.socket("/rpc");
+    socket.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/interrupt",
+        "params": { "sessionId": loud } }));
+    let reply = socket.until(|frame| frame["id"] == 1);
+    assert!(reply["result"].is_object(), "{reply}");
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tower_service::Service;
 
 use super::{Wire, dial};
-use crate::discovery::{Server, Trust};
+use crate::discovery::{Place, Server};
 use crate::error::Error;
 
 /// The longest answer that is read: a page of events, of which one may be as large as a line of an
@@ -50,8 +50,8 @@ struct Problem {
 }
 
 impl Caller {
-    pub(crate) fn new(trust: Trust) -> Self {
-        Self { client: Client::builder(TokioExecutor::new()).build(Dialer { trust }) }
+    pub(crate) fn new(place: Place) -> Self {
+        Self { client: Client::builder(TokioExecutor::new()).build(Dialer { place }) }
     }
 
     /// Makes a call, and gives what is answered.
@@ -155,7 +155,7 @@ pub(crate) fn encode(part: &str) -> String {
 /// Opens the connections that calls go over.
 #[derive(Clone)]
 struct Dialer {
-    trust: Trust,
+    place: Place,
 }
 
 impl Service<Uri> for Dialer {
@@ -167,10 +167,15 @@ impl Service<Uri> for Dialer {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, place: Uri) -> Self::Future {
-        let trust = self.trust.clone();
+    fn call(&mut self, address: Uri) -> Self::Future {
+        // As it is now: one that started anew may show another certificate.
+        let server = self.place.server();
         Box::pin(async move {
-            let server = Server::new(&place.to_string())?.with_trust(trust);
+            let server = server?;
+            if !server.is_at(&address) {
+                let why = "the server has moved".to_owned();
+                return Err(Error::Unreachable { at: address.to_string(), why });
+            }
             dial(&server).await.map(TokioIo::new)
         })
     }

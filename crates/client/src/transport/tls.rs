@@ -4,7 +4,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
@@ -19,24 +22,34 @@ use tokio_rustls::rustls::{
 };
 
 use super::Wire;
-use crate::discovery::Server;
+use crate::discovery::{Server, Trust};
+
+/// What connections are made with. To make it reads the certificates of the system, which takes a while.
+pub(crate) type Prepared = Arc<OnceCell<Arc<ClientConfig>>>;
 
 /// Encrypts a connection.
 pub(super) async fn wrap(server: &Server, stream: TcpStream) -> io::Result<Wire> {
     let name = ServerName::try_from(server.host().to_owned()).map_err(io::Error::other)?;
-    let config = config(server)?;
-    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    let trust = server.trust();
+    let prepared = trust.prepared.get_or_try_init(|| async {
+        let trust = trust.clone();
+        let made = tokio::task::spawn_blocking(move || config(&trust)).await;
+        made.map_err(io::Error::other)?.map(Arc::new)
+    });
+    let config = Arc::clone(prepared.await?);
+    let stream = TlsConnector::from(config).connect(name, stream).await?;
     Ok(Box::new(stream))
 }
 
-fn config(server: &Server) -> io::Result<ClientConfig> {
+fn config(trust: &Trust) -> io::Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
     let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
-    let trust = server.trust();
-    if let Some(path) = &trust.own {
-        let own = certificates(path)?.into_iter().next();
-        let own = own.ok_or_else(|| io::Error::other(format!("{} is empty", path.display())))?;
+    if let Some(own) = &trust.own {
+        let own = STANDARD.decode(own).map_err(|error| {
+            io::Error::other(format!("failed to read the certificate in server.json: {error}"))
+        })?;
+        let own = CertificateDer::from(own);
         let verifier = Arc::new(Own { own, provider });
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         return Ok(builder.with_no_client_auth());

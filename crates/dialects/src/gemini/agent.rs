@@ -416,13 +416,17 @@ pub(crate) fn api_error(message: &str) -> Option<(String, Option<String>)> {
 fn usage(stats: &Stats<'_>) -> TokenUsage {
     let input_tokens = stats.input_tokens.unwrap_or(0);
     let output_tokens = stats.output_tokens.unwrap_or(0);
+    let plain = input_tokens.saturating_add(output_tokens);
+    let total_tokens = stats.total_tokens.unwrap_or(plain);
+    // The program counts thoughts in the total alone: `real-think`.
+    let thoughts = total_tokens.checked_sub(plain).filter(|thoughts| *thoughts > 0);
     TokenUsage {
         input_tokens,
         output_tokens,
         cached_tokens: stats.cached.or(stats.cache_tokens),
         cache_creation_tokens: None,
-        reasoning_tokens: stats.thought_tokens,
-        total_tokens: stats.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
+        reasoning_tokens: stats.thought_tokens.or(thoughts),
+        total_tokens,
     }
 }
 

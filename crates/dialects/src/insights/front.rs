@@ -17,10 +17,12 @@ use super::render::Renderer;
 use super::wire::{
     Code, Create, Failure, Input, Message, ModeChange, Named, Permission, error, frame,
 };
-use crate::front::{Ask, Front, Outbox, Reply};
+use crate::front::{Ask, Front, Outbox, Reply, WATCHED};
 
 /// How many sessions a client may have made.
 const SESSION_LIMIT: usize = 4096;
+
+const FULL: &str = "too many sessions of this page run; kill one, or open another page";
 
 /// One page.
 #[derive(Debug)]
@@ -34,13 +36,20 @@ pub struct Insights {
 /// What a reply of the gateway is for.
 #[derive(Debug)]
 enum Asked {
-    Create { prompt: String, mode: Option<Mode> },
-    Resume(SessionId),
-    Input { session: SessionId, text: String },
+    Create {
+        prompt: String,
+        mode: Option<Mode>,
+    },
+    Resume(SessionId, String),
+    Input {
+        session: SessionId,
+        text: String,
+    },
     Interrupt(SessionId),
     Mode(SessionId, Mode),
     Answer(SessionId, Answered),
-    Kill(SessionId),
+    /// And how it lived.
+    Kill(SessionId, Life),
 }
 
 /// What was answered, if the answer is not taken.
@@ -106,6 +115,9 @@ impl Insights {
             let text = format!("this page has {SESSION_LIMIT} sessions; kill one");
             return Err(Failure::new(Code::SessionCreateFailed, text));
         }
+        if self.is_full() {
+            return Err(Failure::new(Code::SessionCreateFailed, FULL));
+        }
         let mode = create.permission_mode.as_deref().map(Mode::read).transpose()?;
         let agent = self.agent;
         let mut config = SessionConfig {
@@ -122,10 +134,22 @@ impl Insights {
         Ok(())
     }
 
+    fn living(&mut self, id: &SessionId) -> Option<&mut Session> {
+        self.sessions.get_mut(id).filter(|session| session.life != Life::Killed)
+    }
+
     fn find(&mut self, id: &SessionId) -> Result<&mut Session, Failure> {
-        let session = self.sessions.get_mut(id);
+        let session = self.living(id);
         session
             .ok_or_else(|| Failure::new(Code::SessionNotFound, format!("there is no session {id}")))
+    }
+
+    /// Whether no more can be watched.
+    fn is_full(&self) -> bool {
+        let begun =
+            self.calls.values().filter(|asked| matches!(asked, Asked::Create { .. })).count();
+        let is_there = |session: &&Session| !matches!(session.life, Life::Over | Life::Killed);
+        self.sessions.values().filter(is_there).count() + begun >= WATCHED
     }
 
     /// The answer to a question that waits, else a prompt.
@@ -152,6 +176,7 @@ impl Insights {
     }
 
     fn prompt(&mut self, id: SessionId, text: String, out: &mut Outbox) -> Result<(), Failure> {
+        let is_full = self.is_full();
         let session = self.find(&id)?;
         session.look_again(&id, out);
         match session.life {
@@ -160,18 +185,21 @@ impl Insights {
                 let call = out.command(&id, Command::Prompt(Prompt::text(text.clone())));
                 self.calls.insert(call, Asked::Input { session: id, text });
             }
+            Life::Over if is_full => return Err(Failure::new(Code::InputFailed, FULL)),
             Life::Over => {
                 session.life = Life::Resuming;
                 session.renderer.prompted();
                 let new = NewSession {
-                    prompt: Some(Prompt::text(text)),
+                    prompt: Some(Prompt::text(text.clone())),
                     resume: Some(id.clone()),
                     ..NewSession::of(session.agent)
                 };
                 let call = out.ask(Ask::Start(Box::new(new)));
-                self.calls.insert(call, Asked::Resume(id));
+                self.calls.insert(call, Asked::Resume(id, text));
             }
-            Life::Ending | Life::Resuming => return session.wait(Waiting::Input(text)),
+            Life::Ending | Life::Resuming | Life::Killed => {
+                return session.wait(Waiting::Input(text));
+            }
         }
         Ok(())
     }
@@ -186,17 +214,16 @@ impl Insights {
             Life::Resuming => return session.wait(Waiting::Interrupt),
             Life::Ending if !session.waiting.is_empty() => return session.wait(Waiting::Interrupt),
             // Nothing runs in one that is over.
-            Life::Ending | Life::Over => {}
+            Life::Ending | Life::Over | Life::Killed => {}
         }
         Ok(())
     }
 
     fn kill(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
-        self.find(id)?;
-        self.sessions.remove(id);
+        let life = std::mem::replace(&mut self.find(id)?.life, Life::Killed);
         out.leave(id);
         let call = out.command(id, Command::Stop);
-        self.calls.insert(call, Asked::Kill(id.clone()));
+        self.calls.insert(call, Asked::Kill(id.clone(), life));
         Ok(())
     }
 
@@ -235,7 +262,7 @@ impl Insights {
     }
 
     fn resumed(&mut self, id: &SessionId, out: &mut Outbox) {
-        let Some(session) = self.sessions.get_mut(id) else {
+        let Some(session) = self.living(id) else {
             // It was killed meanwhile.
             let _ = out.command(id, Command::Stop);
             return;
@@ -253,16 +280,30 @@ impl Insights {
         }
     }
 
+    /// Whether a session that cannot be resumed may be one that runs. That is believed once, until
+    /// something is seen of it.
+    fn is_others(&mut self, id: &SessionId, error: &GatewayError) -> bool {
+        let session = self.sessions.get_mut(id).filter(|session| session.life == Life::Resuming);
+        error.code == ErrorCode::Conflict
+            && session.is_some_and(|session| !std::mem::replace(&mut session.is_others, true))
+    }
+
     fn refused(&mut self, asked: Asked, error: GatewayError, out: &mut Outbox) {
         let is_over = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
         let (id, wanted) = match asked {
             Asked::Create { .. } => (None, Code::SessionCreateFailed),
-            Asked::Resume(id) => {
-                let lost = self.sessions.get_mut(&id).map_or(0, |session| {
-                    session.life = Life::Over;
-                    let waiting = std::mem::take(&mut session.waiting);
-                    waiting.iter().filter(|it| matches!(it, Waiting::Input(_))).count()
-                });
+            Asked::Resume(id, text) if self.is_others(&id, &error) => {
+                // It runs already: whoever resumed it, its page goes on with it.
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.waiting.push_front(Waiting::Input(text));
+                }
+                return self.resumed(&id, out);
+            }
+            Asked::Resume(id, _) => {
+                let Some(session) = self.living(&id) else { return };
+                session.life = Life::Over;
+                let waiting = std::mem::take(&mut session.waiting);
+                let lost = waiting.iter().filter(|it| matches!(it, Waiting::Input(_))).count();
                 // What waited for it is lost with it, and each is told.
                 let failure = Failure::of(Code::InputFailed, error.clone());
                 (0..lost).for_each(|_| say_error(Some(id.as_str()), &failure, out));
@@ -270,7 +311,7 @@ impl Insights {
             }
             // It ended before it heard of it: the input goes on with it, after its last events.
             Asked::Input { session, text } if is_over => {
-                let Some(state) = self.sessions.get_mut(&session) else { return };
+                let Some(state) = self.living(&session) else { return };
                 if state.life == Life::Running {
                     state.life = Life::Ending;
                 }
@@ -299,8 +340,14 @@ impl Insights {
                 }
                 (Some(id), code)
             }
-            Asked::Kill(id) if !is_over => (Some(id), Code::HandlerError),
-            Asked::Kill(_) => return,
+            Asked::Kill(id, _) if is_over => return drop(self.sessions.remove(&id)),
+            Asked::Kill(id, life) => {
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.life = life;
+                    out.follow(&id, session.seen);
+                }
+                (Some(id), Code::HandlerError)
+            }
         };
         let id = id.as_ref().map(SessionId::as_str);
         say_error(id, &Failure::of(wanted, error), out);
@@ -337,7 +384,8 @@ impl Front for Insights {
                 state.renderer.greet(&mut |message| out.say(message.get()));
                 out.follow(&id, after);
             }
-            (Some(Asked::Resume(id)), Ok(Reply::Started { .. })) => self.resumed(&id, out),
+            (Some(Asked::Resume(id, _)), Ok(Reply::Started { .. })) => self.resumed(&id, out),
+            (Some(Asked::Kill(id, _)), Ok(_)) => drop(self.sessions.remove(&id)),
             (Some(Asked::Mode(id, mode)), Ok(_)) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.renderer.modes().answered(mode, true);
@@ -354,6 +402,11 @@ impl Front for Insights {
         let Some(state) = self.sessions.get_mut(session) else { return };
         let Ok(event) = Event::from_json(event) else { return };
         state.seen = event.seq;
+        state.is_others = false;
+        if state.life == Life::Over {
+            // Somebody else resumed it.
+            state.life = Life::Running;
+        }
         let asked = state.renderer.event(&event, &mut |message| out.say(message.get()));
         if let Some(id) = asked {
             let denial = Settlement::error(id, "no page can answer that");
@@ -369,10 +422,11 @@ impl Front for Insights {
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(session) else { return };
-        out.leave(session);
         if matches!(state.life, Life::Running | Life::Ending) {
             state.life = Life::Over;
         }
+        // Whoever resumes it, its page wants to see it.
+        out.wait_for(session, state.seen);
         // What waits goes on with it.
         while let Some(waiting) = state.waiting.pop_front() {
             if let Waiting::Input(text) = waiting {

@@ -6,8 +6,9 @@ use super::wire::Failure;
 use crate::claude::render::claude_mode;
 
 /// The permission modes that the specification knows.
-const MODES: [&str; 4] = ["default", ACCEPT_EDITS, BYPASS, "plan"];
+const MODES: [&str; 4] = [DEFAULT, ACCEPT_EDITS, BYPASS, "plan"];
 
+const DEFAULT: &str = "default";
 const ACCEPT_EDITS: &str = "acceptEdits";
 const BYPASS: &str = "bypassPermissions";
 
@@ -30,6 +31,15 @@ impl Mode {
         MODES.contains(&word).then_some(Self(word))
     }
 
+    /// By which the gateway decides.
+    fn of(mode: ApprovalMode) -> Self {
+        Self(match mode {
+            ApprovalMode::Ask | ApprovalMode::AskDangerous => DEFAULT,
+            ApprovalMode::AutoEdit => ACCEPT_EDITS,
+            ApprovalMode::AutoAll => BYPASS,
+        })
+    }
+
     pub(super) fn as_str(self) -> &'static str {
         self.0
     }
@@ -38,7 +48,7 @@ impl Mode {
     /// be done, is the gateway's own rule: it holds for every agent, and can be changed at any time.
     fn ask(self) -> (Option<ApprovalMode>, Option<String>) {
         match self.0 {
-            "default" => (Some(ApprovalMode::Ask), None),
+            DEFAULT => (Some(ApprovalMode::Ask), None),
             BYPASS => (Some(ApprovalMode::AutoAll), None),
             own => (None, Some(own.to_owned())),
         }
@@ -87,11 +97,11 @@ impl Modes {
         }
     }
 
-    /// The agent says that its mode is that one now. Gives what the page must be told: a change that it
-    /// asked for is told by its answer.
-    pub(super) fn heard(&mut self, word: &str) -> Option<Mode> {
-        let mode = Mode::heard(word)?;
-        let fits = |known: &Mode| mode == *known || is_under(mode, *known);
+    /// The agent says that its mode is that one now, for that one of the gateway's if it was asked for
+    /// one. Gives what the page must be told: a change that it asked for is told by its answer.
+    pub(super) fn heard(&mut self, word: &str, ours: Option<ApprovalMode>) -> Option<Mode> {
+        let mode = ours.map(Mode::of).or_else(|| Mode::heard(word))?;
+        let fits = |known: &Mode| mode == *known || (ours.is_none() && is_under(mode, *known));
         if self.asked.iter().any(fits) || self.told.as_ref().is_some_and(fits) {
             return None;
         }

@@ -7,7 +7,7 @@ use agentwire_protocol::event::{
     SessionEndReason, SessionEnded, Status, ToolKind, ToolStarted, TurnCompleted, TurnFailed,
     TurnFailure,
 };
-use agentwire_protocol::{Event, EventKind, Json, MAIN_AGENT, Price, Text};
+use agentwire_protocol::{ApprovalMode, Event, EventKind, Json, MAIN_AGENT, Price, Text};
 
 use super::agents::Agents;
 use super::asks::{Asks, Put, Raised};
@@ -44,6 +44,8 @@ pub struct Renderer {
     is_running: bool,
     /// What went wrong in this turn and is told already.
     told: Option<String>,
+    /// That the agent died is told already: with its turn.
+    is_dead: bool,
     scanner: Scanner,
 }
 
@@ -76,6 +78,7 @@ impl Renderer {
             spent: Spent::new(prices),
             is_running: true,
             told: None,
+            is_dead: false,
             scanner: Scanner::new(),
         }
     }
@@ -101,7 +104,9 @@ impl Renderer {
                 let value = change.message.as_ref().map(Text::decode);
                 match (change.status, value) {
                     (Status::Mode, Some(mode)) if agent == MAIN_AGENT => {
-                        self.modes.heard(&mode).into_iter().for_each(|mode| self.mode(mode, say));
+                        let ours = change.details.as_ref().and_then(approval);
+                        let heard = self.modes.heard(&mode, ours);
+                        heard.into_iter().for_each(|mode| self.mode(mode, say));
                     }
                     (Status::Model, Some(model)) => self.model = Some(model.into_owned()),
                     _ => {}
@@ -358,7 +363,7 @@ impl Renderer {
     }
 
     fn failed(&mut self, agent: Option<&str>, message: &str, say: Say<'_>) {
-        if self.told.as_deref() == Some(message) {
+        if self.is_dead || self.told.as_deref() == Some(message) {
             return;
         }
         self.told = Some(message.to_owned());
@@ -378,6 +383,7 @@ impl Renderer {
             return self.turn_over(State::Completed, say);
         }
         self.failed(Some(MAIN_AGENT), &turn.error.decode(), say);
+        self.is_dead = turn.reason == TurnFailure::Died;
         self.turn_over(State::Error, say);
     }
 
@@ -385,6 +391,7 @@ impl Renderer {
     pub(super) fn prompted(&mut self) {
         if !std::mem::replace(&mut self.is_running, true) {
             self.told = None;
+            self.is_dead = false;
         }
     }
 
@@ -409,4 +416,14 @@ impl Renderer {
         let total_usage = self.spent.total();
         say(frame("session.completed", TurnOver { session_id: &self.session, total_usage }));
     }
+}
+
+/// The gateway's own mode that a change is for.
+fn approval(details: &Json<'_>) -> Option<ApprovalMode> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Details {
+        approval_mode: Option<ApprovalMode>,
+    }
+    details.read::<Details>().ok()?.approval_mode
 }

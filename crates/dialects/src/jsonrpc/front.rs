@@ -21,6 +21,7 @@ use self::replies::{Replies, Ticket};
 use self::watch::{Finished, Watch};
 use super::wire::{self, Fault, Line, Message};
 use crate::front::{Ask, Front, Outbox, Reply};
+use crate::unified::Resume;
 
 /// How many calls may wait for a reply at once.
 const OPEN_CALLS: usize = 256;
@@ -65,6 +66,7 @@ struct Sessions {
 struct Page {
     events: Vec<Json<'static>>,
     next: u64,
+    resume: Resume,
 }
 
 impl JsonRpc {
@@ -250,9 +252,9 @@ impl Front for JsonRpc {
                 let value = match reply {
                     Reply::Done(value) => value,
                     Reply::Sessions(sessions) => Json::of(&Sessions { sessions }),
-                    Reply::Events { events, next } => {
+                    Reply::Events { events, next, resume } => {
                         let events = events.into_iter().map(Json::checked).collect();
-                        Json::of(&Page { events, next })
+                        Json::of(&Page { events, next, resume })
                     }
                     Reply::Started { session, .. } | Reply::Session(session) => Json::of(&session),
                 };

@@ -210,10 +210,14 @@ impl Front for Unified {
             (Reply::Sessions(sessions), _) => {
                 out.say_json(&ReplyFrame { id: &id, reply: sessions });
             }
-            (Reply::Events { events, next }, _) => {
+            (Reply::Events { events, next, resume }, _) => {
                 let events: Vec<_> = events.into_iter().map(Json::checked).collect();
-                let reply =
-                    BTreeMap::from([("events", Json::of(&events)), ("next", Json::of(&next))]);
+                let fields = [
+                    ("events", Json::of(&events)),
+                    ("next", Json::of(&next)),
+                    ("resume", Json::of(&resume)),
+                ];
+                let reply = BTreeMap::from(fields);
                 out.say_json(&ReplyFrame { id: &id, reply });
             }
         }

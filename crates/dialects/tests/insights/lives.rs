@@ -211,3 +211,99 @@ fn an_answer_that_is_refused_may_be_given_again() {
     input(&mut page, "a prompt");
     assert_eq!(prompted(&mut page), "a prompt");
 }
+
+#[test]
+fn a_session_that_somebody_else_resumes_goes_on_for_its_page() {
+    let mut page = Page::running();
+    page.event(json!({ "type": "sessionEnded", "reason": "completed" }));
+    page.said();
+    page.end();
+    assert_eq!(page.awaited, Some(page.seq));
+    page.event(json!({ "type": "turnStarted", "turnNumber": 1 }));
+    page.event(json!({ "type": "textChunk", "content": "theirs", "isComplete": true }));
+    assert_eq!(page.types(), ["agent.status", "agent.output"]);
+    input(&mut page, "mine");
+    assert_eq!(prompted(&mut page), "mine");
+    page.is_quiet();
+}
+
+/// Who comes second with a resume goes on with what the first began.
+#[test]
+fn a_session_that_runs_already_takes_what_was_to_resume_it() {
+    let mut page = Page::running();
+    page.event(json!({ "type": "sessionEnded", "reason": "completed" }));
+    page.said();
+    page.end();
+    for text in ["one", "two"] {
+        input(&mut page, text);
+    }
+    let (resume, _) = page.ask();
+    page.refuse(resume, ErrorCode::Conflict);
+    assert_eq!((page.followed, page.followed_after), (true, page.seq));
+    let (one, _) = page.command();
+    assert_eq!(prompted(&mut page), "two");
+    page.is_quiet();
+    // It does not run after all: that is tried once, and then told.
+    page.refuse(one, ErrorCode::SessionNotFound);
+    page.is_quiet();
+    page.end();
+    let (resume, _) = page.ask();
+    page.refuse(resume, ErrorCode::Conflict);
+    assert_eq!(page.error(), "INPUT_FAILED");
+    page.is_quiet();
+}
+
+#[test]
+fn a_session_that_is_not_ended_after_all_is_still_there() {
+    let mut page = Page::running();
+    page.say("session.kill", json!({ "session_id": SESSION }));
+    assert!(!page.followed);
+    input(&mut page, "x");
+    assert_eq!(page.error(), "SESSION_NOT_FOUND");
+    let (stop, _) = page.command();
+    page.refuse(stop, ErrorCode::Forbidden);
+    assert_eq!(page.error(), "HANDLER_ERROR");
+    assert!(page.followed);
+    input(&mut page, "y");
+    assert_eq!(prompted(&mut page), "y");
+    page.say("session.kill", json!({ "session_id": SESSION }));
+    let (stop, _) = page.command();
+    page.done(stop);
+    input(&mut page, "x");
+    assert_eq!(page.error(), "SESSION_NOT_FOUND");
+}
+
+#[test]
+fn an_agent_that_dies_is_told_of_once() {
+    let mut page = Page::running();
+    page.event(json!({ "type": "turnStarted", "turnNumber": 1 }));
+    page.said();
+    page.event(json!({ "type": "turnFailed", "turnNumber": 1, "reason": "died",
+        "error": "the agent died" }));
+    assert_eq!(page.types(), ["error", "agent.status", "session.completed"]);
+    page.event(json!({ "type": "sessionEnded", "reason": "failed", "error": "code 3" }));
+    page.is_quiet();
+    page.end();
+    input(&mut page, "again");
+    resumed(&mut page);
+    page.event(json!({ "type": "sessionEnded", "reason": "failed", "error": "code 4" }));
+    assert_eq!(page.types(), ["error", "session.completed"]);
+}
+
+#[test]
+fn no_more_sessions_run_than_can_be_watched() {
+    let mut page = Page::running();
+    for _ in 1..agentwire_dialects::front::WATCHED {
+        page.say("session.create", json!({ "prompt": "x" }));
+        page.ask();
+    }
+    page.say("session.create", json!({ "prompt": "x" }));
+    assert_eq!(page.error(), "SESSION_CREATE_FAILED");
+    page.is_quiet();
+    page.end();
+    page.say("session.create", json!({ "prompt": "x" }));
+    page.ask();
+    input(&mut page, "x");
+    assert_eq!(page.error(), "INPUT_FAILED");
+    page.is_quiet();
+}

@@ -136,3 +136,26 @@ fn the_specifications_payload_runs_every_agent() {
         assert_eq!(new.config.approval_mode, None);
     }
 }
+
+/// Another client changes the gateway's own mode, of which the agent's may not tell.
+#[test]
+fn what_the_gateway_decides_by_is_told() {
+    let mut page = Page::running();
+    let both = |page: &mut Page, word: &str, ours: &str| {
+        page.event(json!({ "type": "statusChanged", "status": "mode", "message": word,
+            "details": { "approvalMode": ours } }));
+    };
+    both(&mut page, "acceptEdits", "autoAll");
+    assert_eq!(changed(&mut page), "bypassPermissions");
+    heard(&mut page, "acceptEdits");
+    page.is_quiet();
+    both(&mut page, "acceptEdits", "autoEdit");
+    assert_eq!(changed(&mut page), "acceptEdits");
+    both(&mut page, "askDangerous", "askDangerous");
+    assert_eq!(changed(&mut page), "default");
+    let (call, _) = change(&mut page, "bypassPermissions");
+    both(&mut page, "acceptEdits", "autoAll");
+    page.is_quiet();
+    page.done(call);
+    assert_eq!(changed(&mut page), "bypassPermissions");
+}

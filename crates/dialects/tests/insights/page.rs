@@ -21,6 +21,8 @@ pub(crate) struct Page {
     pub(crate) followed: bool,
     /// After which event it was followed last.
     pub(crate) followed_after: u64,
+    /// After which event it was waited for last, if it is.
+    pub(crate) awaited: Option<u64>,
     pub(crate) seq: u64,
 }
 
@@ -39,6 +41,7 @@ impl Page {
             asks: VecDeque::new(),
             followed: false,
             followed_after: 0,
+            awaited: None,
             seq: 0,
         }
     }
@@ -65,11 +68,14 @@ impl Page {
                 Effect::Follow(_, after) => {
                     self.followed = true;
                     self.followed_after = after;
+                    self.awaited = None;
+                }
+                Effect::Await(_, after) => {
+                    self.followed = false;
+                    self.awaited = Some(after);
                 }
                 Effect::Leave(_) => self.followed = false,
-                effect @ (Effect::Await(..) | Effect::Finish(_) | Effect::Close(_)) => {
-                    panic!("{effect:?}")
-                }
+                effect @ (Effect::Finish(_) | Effect::Close(_)) => panic!("{effect:?}"),
             }
         }
     }

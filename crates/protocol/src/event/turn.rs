@@ -152,3 +152,17 @@ pub enum TurnFailure {
     /// The agent's output ended in mid-turn.
     Died,
 }
+
+impl TurnFailure {
+    /// The name as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Interrupted => "interrupted",
+            Self::MaxTurns => "maxTurns",
+            Self::Budget => "budget",
+            Self::Refused => "refused",
+            Self::Died => "died",
+        }
+    }
+}

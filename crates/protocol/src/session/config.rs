@@ -59,6 +59,18 @@ pub enum ApprovalMode {
     AutoAll,
 }
 
+impl ApprovalMode {
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::AskDangerous => "askDangerous",
+            Self::AutoEdit => "autoEdit",
+            Self::AutoAll => "autoAll",
+        }
+    }
+}
+
 /// What an agent's commands may touch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

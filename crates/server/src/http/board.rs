@@ -10,20 +10,20 @@ use std::time::Duration;
 
 use agentwire_dialects::board::State as BoardState;
 use agentwire_protocol::{
-    AgentType, Command, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionConfig,
-    SessionId, SessionState, SessionSummary,
+    AgentType, Command, Json, NewSession, Prompt, SessionConfig, SessionId, SessionState,
+    SessionSummary,
 };
+use agentwire_sessions::SessionHandle;
 use agentwire_sessions::store::Record;
-use agentwire_sessions::{Hub, SessionHandle};
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body::{At, LARGE, json, object};
+use super::body::{At, LARGE, empty, json, object};
 use super::problem::Problem;
-use super::rest::{Answer, key, session_id};
+use super::rest::{Answer, Begun, begin, end, key, session_id};
 use super::{App, power};
 use crate::tokens::{Caller, Scope};
 
@@ -33,6 +33,9 @@ pub(super) use self::watch::watch;
 
 /// How long an agent may work on in the background, once its turn is over, without a word.
 const LINGER: Duration = Duration::from_secs(60 * 60);
+
+/// How long one that has nothing more to do may take to end by itself.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// What a session of the board begins with.
 #[derive(Deserialize, JsonSchema)]
@@ -55,14 +58,20 @@ pub(super) struct Shown {
     /// A UUID.
     id: SessionId,
     /// running, done, failed or cancelled.
-    #[schemars(with = "String")]
+    #[schemars(
+        with = "String",
+        extend("enum" = ["running", "done", "failed", "cancelled"])
+    )]
     state: BoardState,
 }
 
 impl Shown {
-    async fn answer(hub: &Hub, id: &SessionId) -> Answer {
-        let record = hub.record(id).await?;
-        Ok(json(StatusCode::OK, &Self { id: id.clone(), state: state(&record) }))
+    async fn answer(app: &App, id: &SessionId) -> Answer {
+        let record = app.hub().record(id).await?;
+        // How one of the board ends is told by its events, the last of which comes with its end.
+        let is_over = record.summary.state == SessionState::Ended || !app.desk.sees_to(id);
+        let state = if is_over { state(&record) } else { BoardState::Running };
+        Ok(json(StatusCode::OK, &Self { id: id.clone(), state }))
     }
 }
 
@@ -93,12 +102,6 @@ pub(super) async fn create(
     if prompt.is_empty() {
         return Err(Problem::invalid("prompt is empty"));
     }
-    // One that was begun with this key may be over by now.
-    if let Some(key) = &key
-        && let Some(id) = app.hub().started_with(key).await?
-    {
-        return Shown::answer(app.hub(), &id).await;
-    }
     let project = project_id.as_ref().and_then(|id| app.setup.projects.get(id));
     let directory: &FilePath = project.unwrap_or(&app.setup.directory);
     let new = NewSession {
@@ -108,23 +111,18 @@ pub(super) async fn create(
             working_directory: Some(directory.to_string_lossy().into_owned()),
             ..SessionConfig::default()
         },
-        key: key.clone(),
+        key,
         ..NewSession::of(agent)
     };
-    let session = match (app.hub().start(new).await, &key) {
-        (Ok(session), _) => session,
-        (Err(error), None) => return Err(error.into()),
-        // Another with this key was first, and may be over as well.
-        (Err(error), Some(key)) => match app.hub().started_with(key).await? {
-            Some(id) => return Shown::answer(app.hub(), &id).await,
-            None => return Err(error.into()),
-        },
-    };
-    let id = session.id().clone();
-    if app.desk.take_on(&id) {
-        drop(tokio::spawn(see_to_the_end(app, session)));
+    match begin(&app, new).await? {
+        Begun::Runs(session) if app.desk.take_on(session.id()) => {
+            let id = session.id().clone();
+            drop(tokio::spawn(see_to_the_end(app, session)));
+            Ok(json(StatusCode::OK, &Shown { id, state: BoardState::Running }))
+        }
+        Begun::Runs(session) => Shown::answer(&app, session.id()).await,
+        Begun::Before(id) => Shown::answer(&app, &id).await,
     }
-    Ok(json(StatusCode::OK, &Shown { id, state: BoardState::Running }))
 }
 
 /// A board has no second prompt: the session ends with its turn, once nothing of it works in the
@@ -143,16 +141,30 @@ async fn see_to_the_end(app: App, session: SessionHandle) {
         }
     }
     let _ = session.send(Command::Finish).await;
-    if tokio::time::timeout(LINGER, session.ended()).await.is_err() {
-        let _ = session.send(Command::Stop).await;
-        session.ended().await;
+    loop {
+        let seen = session.summary();
+        let record = app.hub().record(session.id()).await;
+        let works = record.is_ok_and(|record| !record.open.agents.is_empty());
+        let patience = if works || seen.state != SessionState::Idle { LINGER } else { GRACE };
+        let news = session.until(|summary| summary.last_seq > seen.last_seq);
+        match tokio::time::timeout(patience, news).await {
+            Ok(summary) if summary.state == SessionState::Ended => break,
+            // Nobody sees to one that failed so that its end is not kept.
+            Ok(summary) if summary.last_seq == seen.last_seq => break,
+            Ok(_) => {}
+            Err(_) => {
+                let _ = session.send(Command::Stop).await;
+                session.ended().await;
+                break;
+            }
+        }
     }
     app.desk.let_go(session.id());
 }
 
 /// `GET /api/sessions/{id}`
 pub(super) async fn show(State(app): State<App>, At(id): At<String>) -> Answer {
-    Shown::answer(app.hub(), &session_id(&id)?).await
+    Shown::answer(&app, &session_id(&id)?).await
 }
 
 /// `POST /api/sessions/{id}/cancel`
@@ -160,20 +172,11 @@ pub(super) async fn cancel(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     At(id): At<String>,
+    body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
+    empty(body).await?;
     let id = session_id(&id)?;
-    if let Ok(session) = app.hub().session(&id) {
-        match session.send(Command::Stop).await {
-            // It came to its end by itself.
-            Ok(_) | Err(GatewayError { code: ErrorCode::Conflict, .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        session.ended().await;
-    }
-    if app.hub().summary(&id).await?.state != SessionState::Ended {
-        let message = format!("session {id} runs in another process; cancel it there");
-        return Err(GatewayError::new(ErrorCode::Conflict, message).into());
-    }
-    Shown::answer(app.hub(), &id).await
+    end(&app, &id).await?;
+    Shown::answer(&app, &id).await
 }

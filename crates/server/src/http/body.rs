@@ -47,6 +47,18 @@ pub(crate) async fn object<T: DeserializeOwned>(body: Body, limit: usize) -> Res
     read(&text(body, limit).await?)
 }
 
+/// Reads a body that has nothing to say: none, or an empty object.
+pub(crate) async fn empty(body: Body) -> Result<(), Problem> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    let text = text(body, SMALL).await?;
+    if !text.is_empty() {
+        read::<Nothing>(&text)?;
+    }
+    Ok(())
+}
+
 /// Reads an object of JSON.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let invalid = |code, error: &dyn std::fmt::Display| {

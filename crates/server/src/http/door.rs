@@ -134,6 +134,7 @@ pub(crate) enum Credential<'h> {
 /// What a client came with.
 pub(crate) fn credential<'h>(
     method: &Method,
+    is_socket: bool,
     headers: &'h HeaderMap,
 ) -> Result<Option<Credential<'h>>, Problem> {
     if let Some(value) = one(headers, &AUTHORIZATION)? {
@@ -145,7 +146,7 @@ pub(crate) fn credential<'h>(
     }
     // A ticket opens a WebSocket and nothing else: no further ticket, above all.
     let is_upgrade = one(headers, &UPGRADE)?.is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
-    if !is_upgrade || *method != Method::GET {
+    if !is_upgrade || !is_socket || *method != Method::GET {
         return Ok(None);
     }
     let offered = one(headers, &SEC_WEBSOCKET_PROTOCOL)?.unwrap_or_default();
@@ -190,12 +191,17 @@ fn let_in(app: &App, request: &Request) -> Result<Caller, Problem> {
     app.hosts.check(uri, headers)?;
     let is_page = app.is_main && matches!(uri.path(), "/" | "/healthz");
     check_site(headers, is_page)?;
-    if app.is_main && routes::is_open(request.method(), uri.path()) {
-        return Ok(Caller::without_token("nobody", Scope::Watch));
-    }
+    let is_open = app.is_main && routes::is_open(request.method(), uri.path());
     let caller = match &app.entrance.tokens {
+        _ if is_open => Caller::without_token("nobody", Scope::Watch),
         None => Caller::without_token("anyone", Scope::Admin),
-        Some(tokens) => known(app, tokens, credential(request.method(), headers)?)?,
+        Some(tokens) => {
+            let is_socket = match app.is_main {
+                true => routes::is_socket(uri.path()),
+                false => uri.path() == "/",
+            };
+            known(app, tokens, credential(request.method(), is_socket, headers)?)?
+        }
     };
     check_type(request.method(), headers)?;
     Ok(caller)
@@ -398,7 +404,9 @@ mod tests {
     fn a_client_says_who_it_is_by_token_or_ticket() {
         let found = |pairs: &[(&str, &str)]| {
             let map = headers(pairs);
-            credential(&Method::GET, &map).map(|it| it.map(|it| format!("{it:?}"))).map_err(|_| ())
+            credential(&Method::GET, true, &map)
+                .map(|it| it.map(|it| format!("{it:?}")))
+                .map_err(|_| ())
         };
         assert_eq!(found(&[]), Ok(None));
         assert_eq!(found(&[("authorization", "bearer t")]), Ok(Some("Token(\"t\")".to_owned())));
@@ -408,6 +416,7 @@ mod tests {
         let offered = [("upgrade", "websocket"), ("sec-websocket-protocol", "agentwire, ticket.x")];
         assert_eq!(found(&offered), Ok(Some("Ticket(\"x\")".to_owned())));
         assert_eq!(found(&offered[1..]), Ok(None));
-        assert_eq!(credential(&Method::POST, &headers(&offered)).ok(), Some(None));
+        assert_eq!(credential(&Method::POST, true, &headers(&offered)).ok(), Some(None));
+        assert_eq!(credential(&Method::GET, false, &headers(&offered)).ok(), Some(None));
     }
 }

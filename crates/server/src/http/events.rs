@@ -62,9 +62,15 @@ pub(super) async fn events(
 ) -> Answer {
     let id = session_id(&id)?;
     let wanted: EventsQuery = query(&uri)?;
+    // A client that comes back says where it was; that is newer than the address it first used.
+    let last_event = headers.get("last-event-id").map(|value| {
+        let number = value.to_str().ok().and_then(|text| text.trim().parse::<u64>().ok());
+        number.ok_or_else(|| Problem::invalid("Last-Event-ID must be the number of an event"))
+    });
+    let after = last_event.transpose()?.or(wanted.after).unwrap_or(0);
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/event-stream") {
-        return stream_of(app, caller, &id, &wanted, &headers).await;
+        return stream_of(app, caller, &id, &wanted, after).await;
     }
     let limit = page_size(wanted.limit, PAGE, PAGE_LIMIT)?;
     let wait = wanted.wait.unwrap_or(0);
@@ -72,7 +78,6 @@ pub(super) async fn events(
         let message = format!("wait is {wait}, it must be from 0 to {WAIT_LIMIT} seconds");
         return Err(Problem::invalid(message));
     }
-    let after = wanted.after.unwrap_or(0);
     let page =
         Page::read(&app, &id, after, limit, wanted.profile, Duration::from_secs(wait)).await?;
     let mut response = json_text(StatusCode::OK, page.text);
@@ -175,22 +180,19 @@ async fn stream_of(
     caller: Caller,
     id: &SessionId,
     wanted: &EventsQuery,
-    headers: &HeaderMap,
+    after: u64,
 ) -> Answer {
     if wanted.limit.is_some() || wanted.wait.is_some() {
         return Err(Problem::invalid("limit and wait are for pages, not for a stream"));
     }
-    // A client that comes back says where it was; that is newer than the address it first used.
-    let last_event = headers.get("last-event-id").map(|value| {
-        let number = value.to_str().ok().and_then(|text| text.trim().parse::<u64>().ok());
-        number.ok_or_else(|| Problem::invalid("Last-Event-ID must be the number of an event"))
-    });
-    let after = last_event.transpose()?.or(wanted.after).unwrap_or(0);
     let summary = app.hub().summary(id).await?;
     let (resume, after) = Resume::of(after, summary.last_seq);
-    if summary.state == SessionState::Ended && after >= summary.last_seq && after > 0 {
+    let is_over = summary.state == SessionState::Ended && after >= summary.last_seq && after > 0;
+    if is_over && resume == Resume::Exact {
         // Nothing ever comes: browsers then stop to ask.
-        return Ok(StatusCode::NO_CONTENT.into_response());
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        note(&mut response, resume);
+        return Ok(response);
     }
     let cursor = app.hub().events(id, after).await?;
     let stream = Stream {

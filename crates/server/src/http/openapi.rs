@@ -117,7 +117,9 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
         };
         json!({ "name": name, "in": "path", "required": true, "schema": schema })
     });
-    let parameters: Vec<Value> = path.chain(act.query.iter().map(parameter)).collect();
+    let query = act.query.iter().map(|it| parameter(it, "query"));
+    let headers = act.headers.iter().map(|it| parameter(it, "header"));
+    let parameters: Vec<Value> = path.chain(query).chain(headers).collect();
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     put("operationId", json!(act.name));
@@ -125,15 +127,16 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
     put("parameters", json!(parameters));
     if let Some(body) = act.body {
         let content = json!({ "application/json": { "schema": schemas.taken(body) } });
-        put("requestBody", json!({ "required": true, "content": content }));
+        put("requestBody", json!({ "required": act.needs_body, "content": content }));
     }
-    put(
-        "responses",
-        json!({
-            act.status.to_string(): given(act, schemas),
-            "default": { "$ref": "#/components/responses/Problem" },
-        }),
-    );
+    let mut responses = json!({
+        act.status.to_string(): answer(act, given(act, schemas)),
+        "default": { "$ref": "#/components/responses/Problem" },
+    });
+    if let (Some((status, when)), Some(all)) = (act.or, responses.as_object_mut()) {
+        all.insert(status.to_string(), answer(act, json!({ "description": when })));
+    }
+    put("responses", responses);
     match act.scope {
         Some(scope) => put("x-scope", json!(scope.as_str())),
         None => put("security", json!([])),
@@ -141,16 +144,35 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
     Value::Object(fields)
 }
 
-fn parameter(parameter: &Parameter) -> Value {
+fn parameter(parameter: &Parameter, place: &str) -> Value {
+    let (name, about) = (parameter.name, parameter.about);
+    json!({ "name": name, "in": place, "description": about, "schema": schema(parameter) })
+}
+
+fn schema(parameter: &Parameter) -> Value {
     let mut schema = Map::from_iter([("type".to_owned(), json!(parameter.kind))]);
     if let Some((from, to)) = parameter.range {
-        schema.insert("minimum".to_owned(), json!(from));
-        schema.insert("maximum".to_owned(), json!(to));
+        let (least, most) = match parameter.kind {
+            "string" => ("minLength", "maxLength"),
+            _ => ("minimum", "maximum"),
+        };
+        schema.insert(least.to_owned(), json!(from));
+        schema.insert(most.to_owned(), json!(to));
     }
     if !parameter.values.is_empty() {
         schema.insert("enum".to_owned(), json!(parameter.values));
     }
-    json!({ "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema })
+    Value::Object(schema)
+}
+
+/// An answer, with what its head has.
+fn answer(act: &Act, mut answer: Value) -> Value {
+    if let Some(fields) = answer.as_object_mut().filter(|_| !act.tells.is_empty()) {
+        let header = |it: &Parameter| json!({ "description": it.about, "schema": schema(it) });
+        let headers = act.tells.iter().map(|it| (it.name.to_owned(), header(it)));
+        fields.insert("headers".to_owned(), Value::Object(headers.collect()));
+    }
+    answer
 }
 
 fn given(act: &Act, schemas: &mut Schemas) -> Value {
@@ -196,16 +218,16 @@ pub(super) async fn page() -> Answer {
                 "<section><h2><b>{method}</b> <code>{}</code></h2><p>{}. Needs: {scope}.</p>",
                 place.path, act.summary
             );
-            if !act.query.is_empty() {
+            if !act.query.is_empty() || !act.headers.is_empty() {
                 text += "<dl>";
-                for query in act.query {
-                    let range = query.range.filter(|(_, to)| *to < 1 << 53);
+                for parameter in act.query.iter().chain(act.headers) {
+                    let range = parameter.range.filter(|(_, to)| *to < 1 << 53);
                     let range = range.map(|(from, to)| format!(", {from} to {to}"));
-                    let values = query.values.join(" or ");
-                    let (about, range) = (query.about, range.unwrap_or_default());
+                    let values = parameter.values.join(" or ");
+                    let (about, range) = (parameter.about, range.unwrap_or_default());
                     text += &format!(
                         "<dt><code>{}</code></dt><dd>{about}{range} {values}</dd>",
-                        query.name
+                        parameter.name
                     );
                 }
                 text += "</dl>";

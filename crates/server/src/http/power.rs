@@ -240,7 +240,8 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         ("allowedTools", has(allowed_tools)),
         ("additionalDirectories", has(additional_directories)),
         ("mcpServers", mcp_servers.as_ref().is_some_and(|servers| !servers.is_empty())),
-        ("settingSources", has(setting_sources)),
+        // An empty list switches the operator's own settings off.
+        ("settingSources", setting_sources.is_some()),
         ("env", env.as_ref().is_some_and(|env| !env.is_empty())),
         ("nativeArgs", has(native_args)),
         ("nativeOptions", native_options.as_ref().is_some_and(|options| !options.is_empty())),

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use agentwire_protocol::{
     Command, Configure, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionConfig,
-    SessionId, SessionRequest, SessionSummary,
+    SessionId, SessionRequest, SessionState, SessionSummary,
 };
+use agentwire_sessions::SessionHandle;
 use agentwire_sessions::store::Filter;
 use axum::body::Body;
 use axum::extract::{Extension, State};
@@ -16,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::body::{At, LARGE, SMALL, json, object, query, text};
+use super::body::{At, LARGE, SMALL, empty, json, object, query, read, text};
 use super::problem::Problem;
 use super::{App, power};
 use crate::tokens::{Caller, Scope};
@@ -26,7 +27,10 @@ const PAGE: usize = 50;
 const PAGE_LIMIT: usize = 500;
 
 /// The longest idempotency key.
-const KEY_LIMIT: usize = 255;
+pub(super) const KEY_LIMIT: usize = 255;
+
+/// How long whoever ends a session waits for its end. An agent that heeds nothing takes a few seconds.
+const END_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long it is taken for known what agents there are.
 const AGENTS_KNOWN: Duration = Duration::from_secs(30);
@@ -60,7 +64,10 @@ pub(super) async fn create(
         let directory = app.setup.directory.to_string_lossy();
         new.config.working_directory.get_or_insert_with(|| directory.into_owned());
     }
-    let summary = begin(&app, new).await?;
+    let summary = match begin(&app, new).await? {
+        Begun::Runs(session) => session.summary(),
+        Begun::Before(id) => app.hub().summary(&id).await?,
+    };
     let mut response = json(StatusCode::CREATED, &summary);
     if let Ok(place) = format!("/v1/sessions/{}", summary.id).parse() {
         response.headers_mut().insert(http::header::LOCATION, place);
@@ -68,20 +75,28 @@ pub(super) async fn create(
     Ok(response)
 }
 
-/// Begins a session, or finds the one that was begun with the same key, though it may be over.
-async fn begin(app: &App, new: NewSession) -> Result<SessionSummary, GatewayError> {
-    let key = new.key.clone();
-    let error = match app.hub().start(new).await {
-        Ok(session) => return Ok(session.summary()),
-        Err(error) => error,
-    };
-    let begun = match key {
-        Some(key) => app.hub().started_with(&key).await?,
-        None => None,
-    };
-    match begun {
-        Some(id) => app.hub().summary(&id).await,
-        None => Err(error),
+/// A session that was asked for.
+pub(super) enum Begun {
+    /// It runs here.
+    Runs(SessionHandle),
+    /// It was begun before with the same key, and may be over.
+    Before(SessionId),
+}
+
+/// Begins a session, or finds the one that was begun with the same key.
+pub(super) async fn begin(app: &App, new: NewSession) -> Result<Begun, GatewayError> {
+    let Some(key) = new.key.clone() else { return app.hub().start(new).await.map(Begun::Runs) };
+    if let Some(id) = app.hub().started_with(&key).await? {
+        return Ok(Begun::Before(id));
+    }
+    match app.hub().start(new).await {
+        Ok(session) => Ok(Begun::Runs(session)),
+        // Another with this key may have been first, and be over as well. Whatever else went wrong did so
+        // in this one.
+        Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound) => {
+            app.hub().started_with(&key).await?.map(Begun::Before).ok_or(error)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -221,8 +236,26 @@ pub(super) async fn prompt(
     if let (None, Some(key)) = (&prompt.message_id, key(&headers)?) {
         prompt.message_id = Some(message_id(&caller, &key));
     }
-    let reply = order(&app, &caller, &session_id(&id)?, Command::Prompt(prompt)).await?;
-    Ok(json(StatusCode::ACCEPTED, &reply))
+    let id = session_id(&id)?;
+    let message_id = prompt.message_id.clone();
+    let taken = match (order(&app, &caller, &id, Command::Prompt(prompt)).await, message_id) {
+        (Ok(reply), _) => return Ok(json(StatusCode::ACCEPTED, &reply)),
+        (Err(problem), None) => return Err(problem),
+        // A session that is over, or runs elsewhere, has what it took before.
+        (Err(problem), Some(message_id)) => match app.hub().has_taken(&id, &message_id).await? {
+            true => Taken { message_id, repeated: true },
+            false => return Err(problem),
+        },
+    };
+    Ok(json(StatusCode::ACCEPTED, &taken))
+}
+
+/// What becomes of the prompts that wait when a turn is stopped. The body may be left out.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(super) struct InterruptBody {
+    /// They are given up too; else they stay.
+    cancel_queued: bool,
 }
 
 /// `POST /v1/sessions/{id}/interrupt`
@@ -230,11 +263,14 @@ pub(super) async fn interrupt(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     At(id): At<String>,
+    body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let reply =
-        order(&app, &caller, &session_id(&id)?, Command::Interrupt { cancel_queued: false })
-            .await?;
+    let text = text(body, SMALL).await?;
+    let InterruptBody { cancel_queued } =
+        if text.is_empty() { InterruptBody::default() } else { read(&text)? };
+    let command = Command::Interrupt { cancel_queued };
+    let reply = order(&app, &caller, &session_id(&id)?, command).await?;
     Ok(json(StatusCode::OK, &reply))
 }
 
@@ -245,6 +281,9 @@ pub(super) async fn interrupt(
 pub(super) struct Interrupted {
     /// The prompts that wait all the same, by the ids under which they were taken.
     still_queued: Vec<String>,
+    /// With `cancelQueued`: those that were given up.
+    #[schemars(default, skip_serializing_if = "Vec::is_empty")]
+    cancelled: Vec<String>,
 }
 
 /// `POST /v1/sessions/{id}/stop`
@@ -252,20 +291,32 @@ pub(super) async fn stop(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     At(id): At<String>,
+    body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
+    empty(body).await?;
     let id = session_id(&id)?;
-    match app.hub().session(&id) {
-        Ok(session) => drop(session.send(Command::Stop).await?),
-        // One that is over is stopped.
-        Err(error) => {
-            let summary = app.hub().summary(&id).await?;
-            if summary.state != agentwire_protocol::SessionState::Ended {
-                return Err(error.into());
-            }
+    Ok(json(StatusCode::OK, &end(&app, &id).await?))
+}
+
+/// Ends a session, waits until it is over, and tells how it stands then.
+pub(super) async fn end(app: &App, id: &SessionId) -> Result<SessionSummary, GatewayError> {
+    let Ok(session) = app.hub().session(id) else {
+        let summary = app.hub().summary(id).await?;
+        if summary.state == SessionState::Ended {
+            return Ok(summary);
         }
+        let message = format!("session {id} runs in another process; stop it there");
+        return Err(GatewayError::new(ErrorCode::Conflict, message));
+    };
+    match session.send(Command::Stop).await {
+        // It came to its end by itself.
+        Ok(_) | Err(GatewayError { code: ErrorCode::Conflict, .. }) => {}
+        Err(error) => return Err(error),
     }
-    Ok(json(StatusCode::OK, &app.hub().summary(&id).await?))
+    // One whose end cannot be written goes on ending.
+    let _ = tokio::time::timeout(END_LIMIT, session.ended()).await;
+    app.hub().summary(id).await
 }
 
 /// What to ask an agent for.
@@ -312,7 +363,7 @@ pub(super) async fn order(
         // A session that never was is told from one that is over.
         Err(error) => {
             let summary = app.hub().summary(id).await?;
-            let is_over = summary.state == agentwire_protocol::SessionState::Ended;
+            let is_over = summary.state == SessionState::Ended;
             let message = match is_over {
                 true => format!("session {id} is over; start a session with its id to go on"),
                 false => format!("session {id} runs in another process; ask there"),
@@ -324,12 +375,14 @@ pub(super) async fn order(
 }
 
 /// A prompt that was taken.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-#[expect(dead_code, reason = "the session makes it; this is its schema")]
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Taken {
     /// Under which it was taken; the turn that works on it names it.
     message_id: String,
+    /// It was taken before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    repeated: bool,
 }
 
 /// A ticket, sent as the WebSocket subprotocol `ticket.T` beside `agentwire`.

@@ -26,16 +26,23 @@ pub(super) struct Act {
     pub(super) scope: Option<Scope>,
     pub(super) summary: &'static str,
     pub(super) query: &'static [Parameter],
+    /// What the head of the request may have.
+    pub(super) headers: &'static [Parameter],
     pub(super) body: Option<Shape>,
+    pub(super) needs_body: bool,
     pub(super) status: u16,
     pub(super) gives: Gives,
+    /// Another status, without a body, and when it comes.
+    pub(super) or: Option<(u16, &'static str)>,
+    /// What the head of the answer has.
+    pub(super) tells: &'static [Parameter],
 }
 
-/// What a query may have.
+/// What a query or a head may have.
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// The type in JSON Schema, and for numbers the bounds.
+    /// The type in JSON Schema, and the bounds: of numbers, or of the length of a text.
     pub(super) kind: &'static str,
     pub(super) range: Option<(u64, u64)>,
     pub(super) values: &'static [&'static str],
@@ -65,7 +72,20 @@ const fn act(
     summary: &'static str,
 ) -> Act {
     let gives = Gives::Json(of::<rest::Done>);
-    Act { method, name, scope, summary, query: &[], body: None, status: 200, gives }
+    Act {
+        method,
+        name,
+        scope,
+        summary,
+        query: &[],
+        headers: &[],
+        body: None,
+        needs_body: true,
+        status: 200,
+        gives,
+        or: None,
+        tells: &[],
+    }
 }
 
 const fn number(name: &'static str, about: &'static str, from: u64, to: u64) -> Parameter {
@@ -83,6 +103,13 @@ const fn word(
 const MOST: u64 = u64::MAX;
 const PROFILE: Parameter =
     word("profile", "core has only the specification's twelve types", &["core", "full"]);
+const AFTER: Parameter = number("after", "the number of the last event that is known", 0, MOST);
+const KEY: Parameter = Parameter {
+    range: Some((1, rest::KEY_LIMIT as u64)),
+    ..word("Idempotency-Key", "what is sent again under the same key counts once", &[])
+};
+const RESUME: Parameter =
+    word("Agentwire-Resume", "exact, or missing FROM-TO: events that this log does not have", &[]);
 
 /// Everything that is served at the main address.
 pub(super) const PLACES: &[Place] = &[
@@ -149,8 +176,10 @@ pub(super) const PLACES: &[Place] = &[
                 ..act("get", "listSessions", Some(Scope::Watch), "Sessions, newest first")
             },
             Act {
+                headers: &[KEY],
                 body: Some(of::<SessionRequest>),
                 status: 201,
+                tells: &[word("Location", "where the session is", &[])],
                 gives: Gives::Json(of::<SessionSummary>),
                 ..act("post", "createSession", Some(Scope::Drive), "Begins or resumes a session")
             },
@@ -182,12 +211,15 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(events::events),
         acts: &[Act {
             query: &[
-                number("after", "the number of the last event that is known", 0, MOST),
+                AFTER,
                 number("limit", "how many, on a page", 1, 10_000),
                 number("wait", "for how many seconds a page waits for its first event", 0, 60),
                 PROFILE,
             ],
+            headers: &[number("Last-Event-ID", "the same as after, and wins over it", 0, MOST)],
             gives: Gives::Events,
+            or: Some((204, "A stream has nothing more to give: the session is over")),
+            tells: &[RESUME],
             ..act(
                 "get",
                 "listEvents",
@@ -200,12 +232,10 @@ pub(super) const PLACES: &[Place] = &[
         path: "/v1/sessions/{id}/ws",
         methods: || get(socket::unified),
         acts: &[Act {
-            query: &[
-                number("after", "the number of the last event that is known", 0, MOST),
-                PROFILE,
-            ],
+            query: &[AFTER, PROFILE],
             status: 101,
             gives: Gives::Socket,
+            tells: &[RESUME],
             ..act("get", "openSession", Some(Scope::Watch), "WebSocket: events, and commands")
         }],
     },
@@ -213,6 +243,7 @@ pub(super) const PLACES: &[Place] = &[
         path: "/v1/sessions/{id}/prompt",
         methods: || post(rest::prompt),
         acts: &[Act {
+            headers: &[KEY],
             body: Some(of::<Prompt>),
             status: 202,
             gives: Gives::Json(of::<rest::Taken>),
@@ -223,6 +254,8 @@ pub(super) const PLACES: &[Place] = &[
         path: "/v1/sessions/{id}/interrupt",
         methods: || post(rest::interrupt),
         acts: &[Act {
+            body: Some(of::<rest::InterruptBody>),
+            needs_body: false,
             gives: Gives::Json(of::<rest::Interrupted>),
             ..act(
                 "post",
@@ -350,6 +383,7 @@ pub(super) const PLACES: &[Place] = &[
         path: "/api/sessions",
         methods: || post(board::create),
         acts: &[Act {
+            headers: &[KEY],
             body: Some(of::<board::Create>),
             gives: Gives::Json(of::<board::Shown>),
             ..act("post", "createBoardSession", Some(Scope::Drive), "Board: begins a session")
@@ -421,6 +455,17 @@ pub(super) fn is_open(method: &Method, path: &str) -> bool {
     !acts.is_empty()
         && acts.iter().all(|act| act.scope.is_none())
         && (!path.starts_with("/v1/") || acts.iter().any(is_same))
+}
+
+/// Whether a WebSocket is there.
+pub(super) fn is_socket(path: &str) -> bool {
+    let is_at = |place: &&Place| {
+        let (wanted, given) = (place.path.split('/'), path.split('/'));
+        wanted.clone().count() == given.clone().count()
+            && wanted.zip(given).all(|(wanted, given)| wanted.starts_with('{') || wanted == given)
+    };
+    let mut acts = PLACES.iter().filter(is_at).flat_map(|place| place.acts);
+    acts.any(|act| matches!(act.gives, Gives::Socket))
 }
 
 /// All routes of the main address.

@@ -94,7 +94,8 @@ pub(super) fn upgraded(upgrade: Upgrade) -> Result<WebSocketUpgrade, Problem> {
     upgrade.map_err(|why| Problem::invalid(format!("this is a WebSocket: {}", why.body_text())))
 }
 
-/// Bounds what a socket may take.
+/// Bounds what a socket may take. What it has yet to write is one message at most beyond its buffer: the
+/// next is not begun before there is room.
 pub(super) fn bounded(upgrade: WebSocketUpgrade, longest: usize) -> WebSocketUpgrade {
     upgrade
         .protocols([door::SUBPROTOCOL])
@@ -102,7 +103,6 @@ pub(super) fn bounded(upgrade: WebSocketUpgrade, longest: usize) -> WebSocketUpg
         .max_frame_size(longest)
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
-        .max_write_buffer_size(2 * LINE_LIMIT)
 }
 
 fn speak(
@@ -197,6 +197,8 @@ fn wire(socket: WebSocket, app: App, caller: Caller) -> Connection {
                 lines.written(piece.len());
             }
             if !is_taken || sink.flush().await.is_err() {
+                // If the wire is whole, the client hears that this is no end of the session.
+                let _ = tokio::time::timeout(LAST_WORDS, sink.send(closing(UNSAID))).await;
                 break;
             }
         }
@@ -221,6 +223,7 @@ async fn feed(sink: &mut SplitSink<WebSocket, Message>, lines: &Bytes) -> Result
 pub(super) type Reason = (u16, &'static str);
 
 pub(super) const STOPS: Reason = (close_code::AWAY, "the server stops");
+const UNSAID: Reason = (close_code::ERROR, "the events cannot be written");
 pub(super) const REVOKED: Reason = (close_code::POLICY, "the token is no longer valid");
 
 pub(super) fn closing((code, reason): Reason) -> Message {

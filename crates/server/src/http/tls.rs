@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentwire_protocol::{ErrorCode, GatewayError};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier as _;
@@ -17,6 +19,7 @@ use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig}
 #[derive(Clone)]
 pub struct Tls {
     certificate: PathBuf,
+    shown: String,
     pub(super) acceptor: TlsAcceptor,
 }
 
@@ -32,14 +35,14 @@ impl Tls {
         let chain = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|error| unread("certificate", certificate, &error))?;
-        let (shown, beside) = (certificate.display(), key.display());
+        let (named, beside) = (certificate.display(), key.display());
         let [leaf, others @ ..] = chain.as_slice() else {
-            return Err(wrong(format!("{shown} has no certificate in PEM")));
+            return Err(wrong(format!("{named} has no certificate in PEM")));
         };
         let secret =
             PrivateKeyDer::from_pem_file(key).map_err(|error| unread("key", key, &error))?;
         let provider = Arc::new(ring::default_provider());
-        check_dates(leaf, others, &provider).map_err(|why| wrong(format!("{shown} {why}")))?;
+        check_dates(leaf, others, &provider).map_err(|why| wrong(format!("{named} {why}")))?;
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .and_then(|config| {
@@ -47,18 +50,19 @@ impl Tls {
             });
         let mut config = config.map_err(|error| match error {
             Error::InconsistentKeys(_) => {
-                wrong(format!("the key in {beside} is not that of the certificate in {shown}"))
+                wrong(format!("the key in {beside} is not that of the certificate in {named}"))
             }
-            error => wrong(format!("failed to use {shown} with {beside}: {error}")),
+            error => wrong(format!("failed to use {named} with {beside}: {error}")),
         })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        Ok(Self { certificate: certificate.to_owned(), acceptor })
+        let shown = STANDARD.encode(leaf);
+        Ok(Self { certificate: certificate.to_owned(), shown, acceptor })
     }
 
-    /// Where the certificate stands.
-    pub fn certificate(&self) -> &Path {
-        &self.certificate
+    /// The certificate that clients are shown, in base64: the file may have another by now.
+    pub fn shown(&self) -> &str {
+        &self.shown
     }
 }
 

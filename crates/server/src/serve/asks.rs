@@ -1,6 +1,7 @@
 //! What fronts ask of the hub.
 
 use agentwire_dialects::front::Reply;
+use agentwire_dialects::unified::Resume;
 use agentwire_protocol::{Call, GatewayError, NewSession, SessionId};
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
@@ -85,6 +86,7 @@ async fn page(
     limit: usize,
 ) -> Result<Reply, GatewayError> {
     let last = hub.summary(session).await?.last_seq;
+    let (resume, after) = Resume::of(after, last);
     let mut cursor = hub.log().cursor(session, after);
     let (mut events, mut next, mut bytes) = (Vec::new(), after, 0);
     while cursor.position() < last && events.len() < limit && bytes < PAGE_BYTES {
@@ -92,12 +94,12 @@ async fn page(
         let Some(batch) = batch else { break };
         for (seq, line) in batch.events() {
             if events.len() == limit || (bytes > 0 && bytes + line.len() > PAGE_BYTES) {
-                return Ok(Reply::Events { events, next });
+                return Ok(Reply::Events { events, next, resume });
             }
             bytes += line.len();
             next = seq;
             events.push(String::from_utf8_lossy(line).into_owned());
         }
     }
-    Ok(Reply::Events { events, next })
+    Ok(Reply::Events { events, next, resume })
 }

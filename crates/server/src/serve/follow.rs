@@ -1,8 +1,8 @@
 //! The sessions that one client watches.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
+use agentwire_dialects::front::WATCHED;
 use agentwire_protocol::SessionId;
 use agentwire_sessions::log::{Cursor, EventLog};
 use agentwire_sessions::store::{Batch, StoreError};
@@ -11,12 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::EVENTS_WAIT;
 use crate::connection::Outgoing;
-
-/// How long to wait before a store that is busy or full is read again.
-const AGAIN: Duration = Duration::from_millis(200);
-
-/// How many sessions one client may watch: each may hold a piece of its log in memory.
-const MOST: usize = 256;
+use crate::reading;
 
 /// What is to be shown next.
 pub(super) enum Seen {
@@ -40,6 +35,8 @@ pub(super) struct Follows {
 struct Reader {
     number: u64,
     shown: u64,
+    /// It is over, and nothing was shown since.
+    waits: bool,
     task: JoinHandle<()>,
 }
 
@@ -68,17 +65,19 @@ impl Follows {
         let (log, id, outgoing) = (log.clone(), session.clone(), self.outgoing.clone());
         let task = tokio::spawn(async move {
             if waits {
-                log.opened(&id).await;
+                log.opened(&id, after).await;
             }
             let cursor = log.cursor(&id, after);
             read(id, number, cursor, outgoing, finds).await;
         });
-        self.readers.insert(session.clone(), Reader { number, shown: after, task });
+        self.readers.insert(session.clone(), Reader { number, shown: after, waits, task });
     }
 
-    /// Whether there is room for one more.
-    pub(super) fn has_room(&self) -> bool {
-        self.readers.len() < MOST
+    /// Whether there is room for one more: each may hold a piece of its log in memory. Those that only
+    /// wait take no room from the others.
+    pub(super) fn has_room(&self, waits: bool) -> bool {
+        let counts = |reader: &&Reader| waits || !reader.waits;
+        self.readers.values().filter(counts).count() < WATCHED
     }
 
     pub(super) fn remove(&mut self, session: &SessionId) {
@@ -96,7 +95,9 @@ impl Follows {
 
     /// Notes that an event is shown, and says whether it is wanted.
     pub(super) fn show(&mut self, session: &SessionId, seq: u64) -> bool {
-        self.readers.get_mut(session).map(|reader| reader.shown = seq).is_some()
+        let Some(reader) = self.readers.get_mut(session) else { return false };
+        (reader.shown, reader.waits) = (seq, false);
+        true
     }
 
     /// What is to be shown next.
@@ -130,12 +131,7 @@ async fn read(
 ) {
     loop {
         outgoing.below(EVENTS_WAIT).await;
-        let batch = cursor.next().await;
-        if let Err(error @ (StoreError::Busy(_) | StoreError::Full(_))) = &batch {
-            tracing::debug!(%error, "events cannot be read yet");
-            tokio::time::sleep(AGAIN).await;
-            continue;
-        }
+        let batch = reading::next(&mut cursor).await;
         if let Err(error) = &batch {
             tracing::error!(session = session.as_str(), %error, "events cannot be read");
         }

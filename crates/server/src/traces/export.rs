@@ -50,6 +50,7 @@ impl Exporter {
     /// Sends what comes until nothing more can.
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Span>) {
         while let Some(batch) = self.gather(&mut queue).await {
+            let cost = batch.iter().map(Span::cost).sum();
             let mut delay = AGAIN.0;
             loop {
                 let sent = self.send(&batch).await;
@@ -66,6 +67,8 @@ impl Exporter {
                 }
                 break;
             }
+            // Until now they were held, sent or not.
+            self.spans.waiting.fetch_sub(cost, Ordering::Relaxed);
         }
     }
 
@@ -80,8 +83,6 @@ impl Exporter {
                 Ok(_) => {}
             }
         }
-        let cost = batch.iter().map(Span::cost).sum();
-        self.spans.waiting.fetch_sub(cost, Ordering::Relaxed);
         Some(batch)
     }
 

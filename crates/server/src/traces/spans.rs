@@ -127,14 +127,17 @@ impl Translator {
                     }
                 });
             }
-            EventKind::TurnFailed(turn) => self.end_turn(now, out, |root| {
-                if let Some(used) = &turn.usage {
-                    usage(used, &mut root.attributes);
-                }
-                root.dollars(turn.cost_usd);
-                root.model(turn.models.first().map(|model| model.model.as_str()));
-                root.fail(failure(turn.reason), Some(&turn.error));
-            }),
+            EventKind::TurnFailed(turn) => {
+                let error = Some(&turn.error).filter(|_| self.traced.content);
+                self.end_turn(now, out, |root| {
+                    if let Some(used) = &turn.usage {
+                        usage(used, &mut root.attributes);
+                    }
+                    root.dollars(turn.cost_usd);
+                    root.model(turn.models.first().map(|model| model.model.as_str()));
+                    root.fail(failure(turn.reason), error);
+                });
+            }
             EventKind::TextChunk(chunk) => {
                 let is_main = *event.agent_id.decode() == *MAIN_AGENT;
                 if let Some(turn) = self.turn.as_mut().filter(|_| self.traced.content && is_main)
@@ -370,13 +373,7 @@ fn end(
     }
 }
 
+/// Types of errors are in snake case.
 fn failure(reason: TurnFailure) -> &'static str {
-    match reason {
-        TurnFailure::Error => "error",
-        TurnFailure::Interrupted => "interrupted",
-        TurnFailure::MaxTurns => "max_turns",
-        TurnFailure::Budget => "budget",
-        TurnFailure::Refused => "refused",
-        TurnFailure::Died => "died",
-    }
+    if reason == TurnFailure::MaxTurns { "max_turns" } else { reason.as_str() }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use agentwire_protocol::{SessionId, SessionState};
+use agentwire_protocol::{
+    AgentType, ErrorCode, NewSession, SessionConfig, SessionId, SessionState,
+};
 
 use crate::harness::{Gateway, PATIENCE, types};
 
@@ -96,4 +98,20 @@ async fn it_stops_in_order_when_it_is_told_to() {
     assert_eq!((types(&rest).last(), code), (Some(&"sessionEnded"), 0));
     idle(&gateway).await;
     gateway.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_starts_once_all_is_ended() {
+    let gateway = Gateway::new().await;
+    gateway.hub.shutdown().await;
+    let new = NewSession {
+        config: SessionConfig {
+            working_directory: Some(gateway.work().display().to_string()),
+            ..SessionConfig::default()
+        },
+        ..NewSession::of(AgentType::Claude)
+    };
+    let refused = gateway.hub.start(new).await.map(|_| ()).map_err(|error| error.code);
+    assert_eq!(refused, Err(ErrorCode::Overloaded));
+    assert!(gateway.hub.running().is_empty());
 }

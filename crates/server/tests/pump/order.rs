@@ -213,3 +213,55 @@ async fn a_burst_of_prompts_is_worked_off_and_then_the_session_ends() {
     assert_eq!(turns, 2000);
     gateway.end().await;
 }
+
+/// Has many replies that wait for events, and then wants none of these.
+#[derive(Default)]
+struct Skipping {
+    replies: usize,
+    skipped: bool,
+}
+
+/// How many replies wait.
+const HELD: usize = 100;
+
+impl Front for Skipping {
+    fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
+        Leaver::default().on_line(line, out);
+    }
+
+    fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
+
+    fn on_reply(&mut self, _call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+        if let Ok(Reply::Started { session, after }) = reply {
+            for _ in 0..HELD {
+                out.command(&session.id, Command::Settle(Settlement::allow("none")));
+            }
+            out.follow(&session.id, after);
+            return;
+        }
+        self.replies += 1;
+        if self.replies == HELD {
+            out.close(0);
+        }
+    }
+
+    fn on_event(&mut self, session: &SessionId, _event: &str, out: &mut Outbox) {
+        if !std::mem::replace(&mut self.skipped, true) {
+            out.follow(session, 1 << 40);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_waits_for_no_event_that_is_passed_over() {
+    let gateway = Gateway::new().await;
+    for _ in 0..5 {
+        let mut client = gateway.client_of(Skipping::default(), None);
+        client
+            .say(json!({ "command": "start", "agentType": "claude", "prompt": "hello",
+                "config": { "workingDirectory": gateway.work() } }))
+            .await;
+        assert_eq!(client.rest().await, (Vec::<Value>::new(), 0));
+    }
+    gateway.end().await;
+}

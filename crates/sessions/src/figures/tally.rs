@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentwire_protocol::event::{RequestKind, TurnFailure};
+use agentwire_protocol::event::RequestKind;
 use agentwire_protocol::usage::ModelUsage;
 use agentwire_protocol::{AgentType, EventKind, TokenUsage};
 
@@ -34,7 +34,7 @@ impl Tally {
             self.turn("completed");
             self.spent(Some(turn.usage), turn.cost_usd, &turn.models, model);
         } else if let EventKind::TurnFailed(turn) = kind {
-            self.turn(failure(turn.reason));
+            self.turn(turn.reason.as_str());
             self.spent(turn.usage, turn.cost_usd, &turn.models, model);
         } else if let EventKind::RequestRaised(request) = kind {
             self.open.push(request.kind);
@@ -106,16 +106,5 @@ impl Tally {
 impl Drop for Tally {
     fn drop(&mut self) {
         self.open.iter().for_each(|kind| self.figures.open_requests.of(*kind).add(-1));
-    }
-}
-
-fn failure(reason: TurnFailure) -> &'static str {
-    match reason {
-        TurnFailure::Error => "error",
-        TurnFailure::Interrupted => "interrupted",
-        TurnFailure::MaxTurns => "maxTurns",
-        TurnFailure::Budget => "budget",
-        TurnFailure::Refused => "refused",
-        TurnFailure::Died => "died",
     }
 }

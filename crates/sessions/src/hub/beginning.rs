@@ -18,7 +18,6 @@ use crate::bridge::Bridge;
 use crate::clock;
 use crate::session::Origin;
 use crate::store::{Open, Record};
-use crate::sweep;
 
 /// Refuses what contradicts itself.
 pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
@@ -76,7 +75,7 @@ impl Hub {
         let is_used = async |id: &SessionId| {
             let wanted = id.clone();
             let is_kept = self.ask(move |store| Ok(store.session(&wanted)?.is_some())).await?;
-            Ok::<_, GatewayError>(is_kept || self.live().contains_key(id))
+            Ok::<_, GatewayError>(is_kept || self.shared.live().contains_key(id))
         };
         if let Some(id) = &new.id {
             return if is_used(id).await? { Err(taken(id)) } else { Ok(id.clone()) };
@@ -163,14 +162,6 @@ impl Hub {
     /// A session that goes on.
     async fn resumed(&self, id: &SessionId, new: &NewSession) -> Result<Beginning, GatewayError> {
         let mut record = self.record(id).await?;
-        if record.summary.state != SessionState::Ended {
-            // Its owner may have died since we looked.
-            if let Some(owner) = self.owner_name() {
-                let data_dir = self.shared.settings.data_dir.clone();
-                self.ask(move |store| sweep::sweep(store, &data_dir, &owner)).await?;
-                record = self.record(id).await?;
-            }
-        }
         if record.summary.state != SessionState::Ended {
             let message =
                 format!("session {id} still runs; attach to it, stop it first, or fork it");

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::EventLog;
 use super::live::{Live, Progress};
 use crate::store::{Batch, Store, StoreError};
+use crate::sweep;
 
 /// How much is read from the store at once. A reader that stops holds no more than this and one
 /// batch.
@@ -234,7 +235,21 @@ fn look(
             return Ok(Found::Events(batches));
         }
     }
-    Ok(if runs { Found::Quiet(Known { version, owner }) } else { Found::End })
+    if runs {
+        return Ok(Found::Quiet(Known { version, owner }));
+    }
+    // Its owner is dead: its end is told now, here or by whoever was faster.
+    if owner.is_some() && !shut {
+        let record = store.session(session)?;
+        if let Some(record) = record.filter(|record| sweep::is_left(store, record, None)) {
+            sweep::tidy(store, record, sweep::DIED);
+        }
+        let batches = store.read(session, after, READ_BYTES)?;
+        if !batches.is_empty() {
+            return Ok(Found::Events(batches));
+        }
+    }
+    Ok(Found::End)
 }
 
 /// Who runs a session, by its record.

@@ -11,11 +11,15 @@ use agentwire_protocol::{SessionId, SessionState};
 use tokio::sync::{oneshot, watch};
 
 use super::live::{Live, Tails};
+use super::resumes::Resumes;
 use crate::figures::Figures;
 use crate::store::{Append, Store, StoreError};
 
 /// About how much one transaction takes; what is left waits for the next.
 const GROUP_BYTES: usize = 64 * 1024 * 1024;
+
+/// What is longer is left to the thread: its session reads on meanwhile.
+const AT_ONCE: i64 = 16 * 1024;
 
 /// How long to wait before a store that took nothing is tried again: at first, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
@@ -25,10 +29,12 @@ pub(super) struct Shared {
     pub(super) figures: Arc<Figures>,
     state: Mutex<State>,
     changed: Condvar,
+    tails: Mutex<Tails>,
     stuck: Mutex<Option<StoreError>>,
     ended: watch::Sender<bool>,
     /// How many sessions became live here.
     opened: watch::Sender<u64>,
+    pub(super) resumes: Resumes,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -36,6 +42,10 @@ pub(super) struct Shared {
 struct State {
     jobs: VecDeque<Job>,
     live: HashMap<SessionId, Arc<Live>>,
+    /// A session writes by itself, and the thread waits.
+    at_once: bool,
+    /// The thread writes.
+    writing: bool,
     /// No more appends are taken.
     closing: bool,
     /// The thread takes no more jobs.
@@ -61,17 +71,20 @@ pub(super) struct Pending {
 /// However the thread ends, nobody is left waiting for it.
 struct End<'a>(&'a Shared);
 
+/// As long as this is here, a session writes by itself.
+struct AtOnce<'a>(&'a Shared);
+
 /// Writes until the log is closed and all that was handed over is done.
 pub(super) fn run(shared: &Shared) {
     let _end = End(shared);
-    let mut tails = Tails::default();
     while let Some((group, closed)) = shared.take() {
-        shared.commit(group, &mut tails);
+        shared.commit(group);
         // After the appends: readers see a session's last events before its end.
         for live in closed {
-            tails.forget(&live);
+            lock(&shared.tails).forget(&live);
             shared.ended_here(&live);
         }
+        lock(&shared.state).writing = false;
     }
 }
 
@@ -82,9 +95,11 @@ impl Shared {
             figures: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
+            tails: Mutex::default(),
             stuck: Mutex::default(),
             ended: watch::Sender::new(false),
             opened: watch::Sender::new(0),
+            resumes: Resumes::default(),
             thread: Mutex::default(),
         }
     }
@@ -121,19 +136,53 @@ impl Shared {
         lock(&self.state).live.get(session).cloned()
     }
 
-    /// A job that comes too late is dropped.
-    pub(super) fn hand_over(&self, job: Job) {
+    /// An append that comes too late is dropped.
+    pub(super) fn append(&self, pending: Box<Pending>) {
         let mut state = lock(&self.state);
-        match &job {
-            Job::Append(_) if state.closing => return,
-            Job::Close(live) if state.ended => return live.end(),
-            Job::Append(pending) => {
-                self.figures.queue_appends.add(1);
-                self.figures.queue_bytes.add(pending.bytes());
-                state.jobs.push_back(job);
-            }
-            Job::Close(_) => state.jobs.push_back(job),
+        if state.closing {
+            return;
         }
+        self.figures.queue_appends.add(1);
+        self.figures.queue_bytes.add(pending.bytes());
+        let is_idle = state.jobs.is_empty() && !state.writing && !state.at_once;
+        if !is_idle || pending.bytes() > AT_ONCE {
+            state.jobs.push_back(Job::Append(pending));
+            drop(state);
+            return self.changed.notify_one();
+        }
+        state.at_once = true;
+        drop(state);
+        let turn = AtOnce(self);
+        if let Some(left) = self.append_at_once(pending) {
+            lock(&self.state).jobs.push_back(Job::Append(left));
+        }
+        drop(turn);
+    }
+
+    /// Keeps one append without the thread, which saves two switches between threads where little
+    /// happens. Gives it back if that would take longer than the disk does.
+    fn append_at_once(&self, pending: Box<Pending>) -> Option<Box<Pending>> {
+        let begun = Instant::now();
+        match self.store.append_at_once(&pending.append) {
+            None | Some(Err(_)) => Some(pending),
+            Some(Ok(())) => {
+                self.figures.commit_time.observe_time(begun.elapsed());
+                let count = pending.append.batch.as_ref().map_or(0, |batch| batch.count);
+                self.figures.commit_events.observe(count);
+                self.leave(&pending);
+                pending.publish(&mut lock(&self.tails));
+                None
+            }
+        }
+    }
+
+    /// The session is no longer live here.
+    pub(super) fn close_session(&self, live: &Arc<Live>) {
+        let mut state = lock(&self.state);
+        if state.ended {
+            return live.end();
+        }
+        state.jobs.push_back(Job::Close(Arc::clone(live)));
         drop(state);
         self.changed.notify_one();
     }
@@ -197,8 +246,11 @@ impl Shared {
     fn take(&self) -> Option<(Group, Vec<Arc<Live>>)> {
         let mut state = self
             .changed
-            .wait_while(lock(&self.state), |state| state.jobs.is_empty() && !state.closing)
+            .wait_while(lock(&self.state), |state| {
+                state.at_once || (state.jobs.is_empty() && !state.closing)
+            })
             .unwrap_or_else(PoisonError::into_inner);
+        state.writing = true;
         let mut group = VecDeque::new();
         let mut closed = Vec::new();
         let mut bytes = 0;
@@ -217,9 +269,9 @@ impl Shared {
     }
 
     /// Keeps a group, however long the store is full or busy; only the end of the log ends that.
-    fn commit(&self, mut group: Group, tails: &mut Tails) {
+    fn commit(&self, mut group: Group) {
         let (mut delay, longest) = RETRY;
-        while let Err((error, left)) = self.attempt(group, tails) {
+        while let Err((error, left)) = self.attempt(group) {
             group = left;
             *lock(&self.stuck) = Some(error.clone());
             if lock(&self.state).closing {
@@ -237,7 +289,7 @@ impl Shared {
     }
 
     /// Tries to keep a group. Gives back what may be tried again.
-    fn attempt(&self, mut group: Group, tails: &mut Tails) -> Result<(), (StoreError, Group)> {
+    fn attempt(&self, mut group: Group) -> Result<(), (StoreError, Group)> {
         let appends: Vec<&Append> = group.iter().map(|pending| &pending.append).collect();
         if appends.is_empty() {
             return Ok(());
@@ -256,7 +308,7 @@ impl Shared {
             Ok(()) => {
                 for pending in group {
                     self.leave(&pending);
-                    pending.publish(tails);
+                    pending.publish(&mut lock(&self.tails));
                 }
                 Ok(())
             }
@@ -272,7 +324,7 @@ impl Shared {
                 // One of them is at fault; the others must not suffer.
                 while let Some(pending) = group.pop_front() {
                     let alone = iter::once(pending).collect();
-                    if let Err((error, mut left)) = self.attempt(alone, tails) {
+                    if let Err((error, mut left)) = self.attempt(alone) {
                         left.append(&mut group);
                         return Err((error, left));
                     }
@@ -303,6 +355,18 @@ impl Pending {
         self.live.under_way.store(false, Ordering::Release);
         // Whoever handed it over may have gone.
         let _ = self.done.send(result);
+    }
+}
+
+impl Drop for AtOnce<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.at_once = false;
+        let is_wanted = !state.jobs.is_empty() || state.closing;
+        drop(state);
+        if is_wanted {
+            self.0.changed.notify_one();
+        }
     }
 }
 

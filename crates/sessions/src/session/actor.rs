@@ -49,6 +49,14 @@ pub(crate) struct Parts {
     pub(crate) keys: Vec<(String, String)>,
 }
 
+/// Why a session did not start.
+pub(crate) enum Refusal {
+    /// It could not, and that is told.
+    Failed(GatewayError),
+    /// There is no room for its beginning, which comes into the log later, with its end.
+    NoRoom(GatewayError),
+}
+
 /// The owner of a session.
 pub(crate) struct Actor {
     pub(super) plan: Plan,
@@ -74,6 +82,8 @@ pub(crate) struct Actor {
     pub(super) keys: Vec<(String, String)>,
     /// Message ids of prompts that were taken.
     pub(super) taken: Taken,
+    /// The one that the store was asked for last, if it has it.
+    pub(super) recalled: Option<String>,
     /// Prompts that wait for their process, where one process serves one turn.
     pub(super) prompts: VecDeque<String>,
     /// Prompts that wait until somebody allows to go past a limit.
@@ -131,6 +141,7 @@ impl Actor {
             in_flight: None,
             keys: parts.keys,
             taken: Taken::default(),
+            recalled: None,
             prompts: VecDeque::new(),
             held: VecDeque::new(),
             reached: None,
@@ -156,7 +167,7 @@ impl Actor {
     pub(crate) async fn run(
         mut self,
         prompt: Option<Prompt>,
-        started: oneshot::Sender<Result<(), GatewayError>>,
+        started: oneshot::Sender<Result<(), Refusal>>,
     ) -> bool {
         let agent_type = self.plan.agent;
         let forked_from = self.forked_from.take().map(Text::from);
@@ -164,20 +175,21 @@ impl Actor {
         self.core.emit(SessionStarted { agent_type, config, info: None, forked_from });
         // Nobody hears of a session that is not durable.
         let opened = match self.first_flush().await {
-            Ok(()) => self.open().await,
-            Err(error) => Err(error),
+            Ok(()) => self.open().await.map_err(Refusal::Failed),
+            Err(refusal) => Err(refusal),
         };
         if opened.is_ok() {
             self.core.raise_start(self.origin.resume.is_some());
         }
         if let (Ok(()), Some(prompt)) = (&opened, prompt) {
+            let recalled = self.recall(prompt.message_id.as_deref()).await;
             // Who starts a session hears of its first prompt by its events.
-            if let Err(error) = self.prompt(NOBODY, prompt) {
+            if let Err(error) = recalled.and_then(|()| self.prompt(NOBODY, prompt)) {
                 self.core.error(error.code.as_str(), error.message.clone());
                 self.end(SessionEndReason::Failed, Some(error.message));
             }
         }
-        if let Err(error) = &opened {
+        if let Err(Refusal::Failed(error) | Refusal::NoRoom(error)) = &opened {
             self.end(SessionEndReason::Failed, Some(error.message.clone()));
         }
         let _ = started.send(opened);
@@ -216,8 +228,7 @@ impl Actor {
         tokio::select! {
             biased;
             message = self.commands.recv(), if !self.is_abandoned => match message {
-                Some(message) => self.take(message),
-                // Nobody is left to ask anything of the session; it goes on all the same.
+                Some(message) => self.hear(message).await,
                 None => self.abandoned(),
             },
             () = until(deadline) => self.deadline_passed().await,
@@ -236,7 +247,7 @@ impl Actor {
         }
     }
 
-    /// The hub is gone: the session must not outlive it.
+    /// The hub is gone, and nobody else is left to ask anything of the session: it must not outlive them.
     fn abandoned(&mut self) {
         self.is_abandoned = true;
         if !self.is_stopping {

@@ -66,6 +66,17 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// An error in which the agent has its own name: the demo agent speaks another's dialect.
+    pub(crate) fn named(&self, mut error: GatewayError) -> GatewayError {
+        if self.agent == AgentType::Demo
+            && error.code == ErrorCode::Unsupported
+            && let Some(what) = error.message.strip_prefix(self.dialect.name())
+        {
+            error.message = format!("{}{what}", self.agent.as_str());
+        }
+        error
+    }
+
     /// What a process of the session is started with; refuses what the agent cannot take.
     pub(crate) fn launch(
         &self,

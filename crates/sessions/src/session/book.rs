@@ -84,6 +84,8 @@ pub(super) struct Raised {
     pub(super) blocked_path: Option<String>,
     pub(super) tool: Option<Tool>,
     pub(super) tool_use_id: Option<String>,
+    /// By what its questions may be answered: their words and ids.
+    pub(super) questions: Vec<String>,
     /// Who waits for the answer.
     pub(super) asker: Asker,
 }
@@ -375,6 +377,11 @@ impl Book {
             blocked_path: words(&request.blocked_path),
             tool: tool.cloned(),
             tool_use_id: words(&request.tool_use_id),
+            questions: request
+                .questions
+                .iter()
+                .flat_map(|asked| asked.id.iter().chain([&asked.question]).map(Text::to_string))
+                .collect(),
             asker: Asker::Agent,
         }
     }

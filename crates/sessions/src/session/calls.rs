@@ -18,7 +18,27 @@ pub(super) struct Waiting {
 }
 
 impl Actor {
-    pub(super) fn take(&mut self, message: Message) {
+    /// Takes a command, once it is known whether it was taken before.
+    pub(super) async fn hear(&mut self, message: Message) {
+        let id = match &message.command {
+            Command::Prompt(prompt) => prompt.message_id.as_deref(),
+            Command::Start(_)
+            | Command::Attach { .. }
+            | Command::Interrupt { .. }
+            | Command::Stop
+            | Command::Finish
+            | Command::Settle(_)
+            | Command::Configure(_)
+            | Command::Query { .. }
+            | Command::Rewind { .. } => None,
+        };
+        match self.recall(id).await {
+            Ok(()) => self.take(message),
+            Err(error) => drop(message.reply.send(self.answered(Err(error)))),
+        }
+    }
+
+    fn take(&mut self, message: Message) {
         if self.is_over {
             let _ = message.reply.send(self.answered(Err(over())));
             return;

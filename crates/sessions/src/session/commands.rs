@@ -1,19 +1,24 @@
 //! What clients want of a session.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Exit};
-use agentwire_protocol::event::{SessionEndReason, Status, StatusChanged, TurnFailure};
+use agentwire_protocol::event::{
+    RequestKind, SessionEndReason, Status, StatusChanged, TurnFailure,
+};
 use agentwire_protocol::session::PROMPT_LIMIT;
 use agentwire_protocol::{
-    AgentType, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, Text,
+    AgentType, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, SessionId, Text,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::actor::{Actor, NOBODY};
-use super::core::{Change, Effect};
+use super::book::Raised;
+use super::commit::storage;
+use super::core::{Change, Effect, approval};
 use super::hosted::MCP_MESSAGE;
 use crate::process::TreeSignal;
 
@@ -26,6 +31,10 @@ const PROMPT_QUEUE: usize = 1024;
 impl Actor {
     /// Does what is wanted. An error is the reply; else the reply comes by an effect.
     pub(super) fn command(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
+        self.carry_out(call, command).map_err(|error| self.plan.named(error))
+    }
+
+    fn carry_out(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
         if self.process.as_ref().is_some_and(|process| process.waiting() > OUTGOING_LIMIT)
             && !matches!(command, Command::Interrupt { .. } | Command::Stop | Command::Finish)
         {
@@ -60,7 +69,7 @@ impl Actor {
         }
         check_prompt(&prompt, self.plan.agent, self.plan.dialect)?;
         let id = match &prompt.message_id {
-            Some(id) if self.has_taken(id)? => {
+            Some(id) if self.has_taken(id) => {
                 let reply = serde_json::json!({ "messageId": id, "repeated": true });
                 self.core.effects.push(Effect::Reply(call, Ok(Json::of(&reply))));
                 return Ok(());
@@ -130,17 +139,24 @@ impl Actor {
         self.core.emit(status.details(taken(id)));
     }
 
-    fn has_taken(&mut self, id: &str) -> Result<bool, GatewayError> {
-        if self.taken.contains(id) {
-            return Ok(true);
-        }
-        let key = self.prompt_key(id);
-        let found = self.log.store().remembered(&key);
-        found.map(|found| found.is_some()).map_err(|error| super::commit::storage(&error))
+    fn has_taken(&self, id: &str) -> bool {
+        self.taken.contains(id) || self.recalled.as_deref() == Some(id)
+    }
+
+    /// Asks the store, on a thread that may block, whether a prompt of that id was taken before.
+    pub(super) async fn recall(&mut self, id: Option<&str>) -> Result<(), GatewayError> {
+        let Some(id) = id.filter(|id| !self.is_over && !self.has_taken(id)) else { return Ok(()) };
+        let (key, store) = (self.prompt_key(id), Arc::clone(self.log.store()));
+        let found = tokio::task::spawn_blocking(move || store.remembered(&key)).await;
+        let found = found.map_err(|error| {
+            GatewayError::new(ErrorCode::Internal, format!("failed to look for a key: {error}"))
+        })?;
+        self.recalled = found.map_err(|error| storage(&error))?.map(|_| id.to_owned());
+        Ok(())
     }
 
     fn prompt_key(&self, id: &str) -> String {
-        format!("{}/prompt/{id}", self.core.book.record.summary.id)
+        prompt_key(&self.core.book.record.summary.id, id)
     }
 
     /// Stops the turn. What it waits for is denied first: an agent may not heed the interrupt before.
@@ -184,15 +200,24 @@ impl Actor {
         }
     }
 
-    /// Ends the session.
+    /// Ends the session, and cuts off what works or asks in the background too.
     fn stop(&mut self, call: Call) -> Result<(), GatewayError> {
+        let asks = |raised: &Raised| {
+            matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
+        };
+        let book = &self.core.book;
+        let is_cut = !book.record.open.agents.is_empty() || book.requests.values().any(asks);
+        self.stop_as(call, is_cut)
+    }
+
+    fn stop_as(&mut self, call: Call, is_cut: bool) -> Result<(), GatewayError> {
         let waits = self.core.hooks.hold_prompts();
         self.end_hooks(TurnFailure::Interrupted, "the session was stopped");
         self.deny_all("the session was stopped");
         self.deny_messages("the session was stopped");
         self.go_on();
         self.prompts.clear();
-        let reason = if self.core.book.is_busy() || waits {
+        let reason = if self.core.book.is_busy() || waits || is_cut {
             SessionEndReason::Cancelled
         } else {
             SessionEndReason::Completed
@@ -239,13 +264,13 @@ impl Actor {
             self.ending = Some((SessionEndReason::Completed, None));
             let _ = self.tape.command(NOBODY, &Command::Finish, &mut self.core);
         } else {
-            let _ = self.stop(NOBODY);
+            let _ = self.stop_as(NOBODY, false);
         }
     }
 
     fn configure(&mut self, call: Call, change: Configure) -> Result<(), GatewayError> {
         let command = Command::Configure(change.clone());
-        self.core.changes.push(Change { call, change, is_taken: false });
+        self.core.changes.push(Change { call, change, is_taken: false, is_told: false });
         let asked = self.tape.command(call, &command, &mut self.core);
         if asked.is_err() {
             self.core.changes.retain(|change| change.call != call);
@@ -259,7 +284,14 @@ impl Actor {
     pub(super) fn take_changes(&mut self) {
         let taken: Vec<Change> =
             self.core.changes.extract_if(.., |change| change.is_taken).collect();
-        taken.iter().for_each(|taken| self.changed(&taken.change));
+        for taken in taken {
+            // The agent's own mode may stay as it was.
+            if let Some(mode) = taken.untold() {
+                let told = StatusChanged::new(Status::Mode).message(Text::fixed(mode.as_str()));
+                self.core.emit(told.details(approval(mode)));
+            }
+            self.changed(&taken.change);
+        }
     }
 
     fn changed(&mut self, change: &Configure) {
@@ -301,6 +333,11 @@ impl Actor {
             )),
         }
     }
+}
+
+/// Under which it is kept that a session took a prompt.
+pub(crate) fn prompt_key(session: &SessionId, message: &str) -> String {
+    format!("{session}/prompt/{message}")
 }
 
 /// Whether content asks for something. A tool's result alone begins no turn.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agentwire_dialects::tape::Signal;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionState, SessionSummary};
 
-use super::actor::Actor;
+use super::actor::{Actor, Refusal};
 use super::core::Effect;
 use crate::log::Committed;
 use crate::process::TreeSignal;
@@ -62,18 +62,19 @@ impl Actor {
 
     /// Makes the session's beginning durable. If there is no room, whoever starts the session hears of
     /// it at once; then nothing may start later, when there is room again.
-    pub(super) async fn first_flush(&mut self) -> Result<(), GatewayError> {
+    pub(super) async fn first_flush(&mut self) -> Result<(), Refusal> {
         self.submit();
         loop {
             tokio::select! {
                 result = committed(&mut self.in_flight) => {
-                    let told = result.as_ref().map_err(storage).copied();
+                    let told = result.as_ref().map_err(|error| Refusal::Failed(storage(error)));
+                    let told = told.copied();
                     self.committed(result);
                     return told;
                 }
                 () = tokio::time::sleep(Duration::from_millis(50)) => {
                     if let Some(error) = self.log.stuck() {
-                        return Err(storage(&error));
+                        return Err(Refusal::NoRoom(storage(&error)));
                     }
                 }
             }

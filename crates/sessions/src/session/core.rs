@@ -4,9 +4,9 @@
 use agentwire_dialects::agent::Exit;
 use agentwire_dialects::tape::{Action, Agent, Draft, Signal, Sink};
 use agentwire_protocol::event::{
-    ErrorEvent, RequestOutcome, RequestSettled, SettledBy, TurnFailure,
+    ErrorEvent, RequestOutcome, RequestSettled, SettledBy, Status, TurnFailure,
 };
-use agentwire_protocol::{Call, Configure, EventKind, GatewayError, Json, Text};
+use agentwire_protocol::{ApprovalMode, Call, Configure, EventKind, GatewayError, Json, Text};
 
 use super::book::{Book, Raised};
 use super::hooks::Hooks;
@@ -55,6 +55,20 @@ pub(super) struct Change {
     pub(super) call: Call,
     pub(super) change: Configure,
     pub(super) is_taken: bool,
+    /// An event has told which approval mode it is for.
+    pub(super) is_told: bool,
+}
+
+impl Change {
+    /// The mode of ours that it is for, if no event has told that. The agent's own name of one wins.
+    pub(super) fn untold(&self) -> Option<ApprovalMode> {
+        self.change.approval_mode.filter(|_| !self.is_told && self.change.permission_mode.is_none())
+    }
+}
+
+/// What an event tells of the gateway's own mode.
+pub(super) fn approval(mode: ApprovalMode) -> Json<'static> {
+    Json::of(&serde_json::json!({ "approvalMode": mode }))
 }
 
 impl Core {
@@ -112,6 +126,7 @@ impl Core {
             self.cut = None;
             self.failure = None;
         }
+        self.tell_approval(&mut draft);
         if let Some(tally) = &mut self.tally {
             let asked = match &draft.kind {
                 EventKind::RequestSettled(settled) => self.book.asked_as(&settled.request_id),
@@ -122,6 +137,20 @@ impl Core {
         let raised = self.book.note(&mut draft, self.journal.last() + 1);
         self.journal.write(draft);
         self.raised.extend(raised);
+    }
+
+    /// A mode that the agent tells while it is asked for one of ours is for that.
+    fn tell_approval(&mut self, draft: &mut Draft<'_>) {
+        if let EventKind::StatusChanged(change) = &mut draft.kind
+            && change.status == Status::Mode
+            && change.details.is_none()
+            && draft.agent.parent.is_none()
+            && let Some((mode, asked)) =
+                self.changes.iter_mut().find_map(|asked| asked.untold().map(|mode| (mode, asked)))
+        {
+            asked.is_told = true;
+            change.details = Some(approval(mode));
+        }
     }
 
     /// Whether the store has to hear of anything.

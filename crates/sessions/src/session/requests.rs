@@ -124,6 +124,7 @@ impl Actor {
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
         let answer = settlement.answer()?;
+        check_answer(&raised, &answer)?;
         let is_denied = settlement.behavior == Some(Behavior::Deny);
         let failed = settlement.error.as_deref().filter(|_| !is_denied);
         if let Some(error) = failed.filter(|_| self.is_hook(id)) {
@@ -179,6 +180,11 @@ impl Actor {
         // The agent may have shown by itself that it is over.
         if self.core.book.requests.contains_key(&raised.id) {
             self.core.settled(raised, outcome, (by, client.as_deref()), reason, updated);
+            if let Some(by) = client.as_deref() {
+                let session = self.core.book.record.summary.id.as_str();
+                let (request, outcome) = (raised.id.as_str(), outcome.as_str());
+                tracing::info!(session, request, by, outcome, "a request is answered");
+            }
         }
         self.deadlines.remove(&raised.id);
         self.core.hooks.permission_over(&raised.id);
@@ -289,6 +295,25 @@ impl Actor {
             self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
         }
     }
+}
+
+/// Refuses an answer that is none to what was asked.
+fn check_answer(raised: &Raised, answer: &Answer) -> Result<(), GatewayError> {
+    let id = &raised.id;
+    let message = match (raised.kind, answer) {
+        (
+            RequestKind::Permission | RequestKind::Question,
+            Answer::Allow { updated_input: Some(input), .. },
+        ) if !input.get().starts_with('{') => "updatedInput must be an object".to_owned(),
+        (RequestKind::Question, Answer::Answers(answers)) if !raised.questions.is_empty() => {
+            match answers.keys().find(|key| !raised.questions.contains(key)) {
+                Some(key) => format!("request {id} has no question `{key}`"),
+                None => return Ok(()),
+            }
+        }
+        _ => return Ok(()),
+    };
+    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 
 /// What the rules need of a request.

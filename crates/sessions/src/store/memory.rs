@@ -95,6 +95,11 @@ impl Store for Memory {
         Ok(self.kept().keys.get(key).map(|(_, answer)| answer.clone()))
     }
 
+    fn forget_key(&self, key: &str) -> Result<(), StoreError> {
+        self.kept().keys.remove(key);
+        Ok(())
+    }
+
     fn claim(
         &self,
         session: &SessionId,

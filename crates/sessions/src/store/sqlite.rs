@@ -1,6 +1,7 @@
 //! A store in one SQLite file, shared by all processes of a data directory.
 
 mod connect;
+mod copying;
 mod error;
 mod readers;
 mod rows;
@@ -8,21 +9,21 @@ mod rows;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
 use agentwire_protocol::SessionId;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use self::copying::Copying;
 use self::error::failed;
 use self::readers::Readers;
 use super::{Append, Batch, Filter, Record, Store, StoreError};
 use crate::owner;
 
-/// SQLite copies the log back into the database by itself (every 1,000 pages), but can begin it
-/// anew only at a moment when nobody reads. Where readers leave no such moment, one is made when
-/// the log is this long.
+/// The log is copied back into the database beside the appends, but can begin anew only at a moment
+/// when nobody reads. Where readers leave no such moment, one is made when the log is this long.
 const LOG_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// How long appends stand still for that, at most.
@@ -35,7 +36,8 @@ const LOG_WAIT: Duration = Duration::from_secs(1);
 pub struct Sqlite {
     directory: PathBuf,
     path: PathBuf,
-    writer: Mutex<Writer>,
+    writer: Arc<Mutex<Writer>>,
+    _copying: Copying,
     readers: Readers,
     /// `PRAGMA data_version` compares with what the same connection saw before.
     watcher: Mutex<Option<Connection>>,
@@ -73,13 +75,17 @@ pub struct Status {
 impl Sqlite {
     /// Opens the store of a data directory, and makes both if there is none.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        let (directory, path, connection) = connect::open(directory)?;
+        let (directory, path, mut connection) = connect::open(directory)?;
+        let wanted = copying::watch(&mut connection).map_err(failed("open the store"))?;
+        let writer = Arc::new(Mutex::new(Writer {
+            connection,
+            log: connect::log_path(&path),
+            log_limit: LOG_LIMIT,
+        }));
+        let copying = Copying::start(wanted, path.clone(), Arc::clone(&writer))?;
         Ok(Self {
-            writer: Mutex::new(Writer {
-                connection,
-                log: connect::log_path(&path),
-                log_limit: LOG_LIMIT,
-            }),
+            writer,
+            _copying: copying,
             readers: Readers::new(path.clone()),
             watcher: Mutex::new(None),
             directory,
@@ -95,8 +101,12 @@ impl Sqlite {
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.writer)
     }
+}
+
+fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Store for Sqlite {
@@ -105,15 +115,27 @@ impl Store for Sqlite {
             .iter()
             .map(|append| rows::record_text(&append.record))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut writer = self.writer();
-        writer.change("append", |transaction| {
+        self.writer().change("append", |transaction| {
             for (append, record) in appends.iter().zip(&records) {
                 rows::append(transaction, append, record)?;
             }
             Ok(())
-        })?;
-        writer.limit_log();
-        Ok(())
+        })
+    }
+
+    fn append_at_once(&self, append: &Append) -> Option<Result<(), StoreError>> {
+        let mut writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(writer)) => writer.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        // Another process that writes is not waited for.
+        writer.connection.busy_timeout(Duration::ZERO).ok()?;
+        let kept = rows::record_text(&append.record).and_then(|record| {
+            writer.change("append", |transaction| rows::append(transaction, append, &record))
+        });
+        let _ = writer.connection.busy_timeout(connect::BUSY_TIMEOUT);
+        Some(kept)
     }
 
     fn read(
@@ -143,6 +165,10 @@ impl Store for Sqlite {
         self.readers
             .with(|connection| rows::remembered(connection, key))
             .map_err(failed("look for a key"))
+    }
+
+    fn forget_key(&self, key: &str) -> Result<(), StoreError> {
+        self.writer().change("forget a key", |transaction| Ok(rows::forget_key(transaction, key)?))
     }
 
     fn claim(
@@ -218,7 +244,8 @@ impl Writer {
         Ok(done)
     }
 
-    /// Failing here is harmless: the events are durable, and it is tried again.
+    /// Begins a log anew that is too long. Failing here is harmless: the events are durable, and it is
+    /// tried again.
     fn limit_log(&mut self) {
         let length = connect::length(&self.log);
         if length < self.log_limit {

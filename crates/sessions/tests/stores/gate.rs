@@ -19,6 +19,9 @@ pub(crate) struct Gate {
     pub(crate) stopped_at: watch::Sender<Option<Stop>>,
     pub(crate) reads: AtomicUsize,
     pub(crate) groups: Mutex<Vec<usize>>,
+    /// Whether it takes appends from whoever brings them, too.
+    at_once: bool,
+    pub(crate) taken_at_once: AtomicUsize,
 }
 
 /// Where an append stops.
@@ -31,8 +34,19 @@ pub(crate) enum Stop {
 
 impl Gate {
     pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Self> {
+        Self::with(inner, false)
+    }
+
+    /// One that takes appends from whoever brings them, too.
+    pub(crate) fn at_once(inner: Arc<dyn Store>) -> Arc<Self> {
+        Self::with(inner, true)
+    }
+
+    fn with(inner: Arc<dyn Store>, at_once: bool) -> Arc<Self> {
         Arc::new(Self {
             inner,
+            at_once,
+            taken_at_once: AtomicUsize::new(0),
             durable: Mutex::default(),
             refusal: Mutex::default(),
             refused: watch::Sender::new(0),
@@ -76,16 +90,18 @@ impl Gate {
             self.stopped_at.send_replace(None);
         }
     }
-}
 
-impl Store for Gate {
-    fn append(&self, appends: &[&Append]) -> Result<(), StoreError> {
+    fn keep(
+        &self,
+        appends: &[&Append],
+        inner: impl FnOnce() -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         self.pass(Stop::Before);
         if let Some(error) = self.refusal.lock().unwrap().clone() {
             self.refused.send_modify(|count| *count += 1);
             return Err(error);
         }
-        self.inner.append(appends)?;
+        inner()?;
         self.pass(Stop::After);
         self.groups.lock().unwrap().push(appends.len());
         let mut durable = self.durable.lock().unwrap();
@@ -95,6 +111,22 @@ impl Store for Gate {
             }
         }
         Ok(())
+    }
+}
+
+impl Store for Gate {
+    fn append(&self, appends: &[&Append]) -> Result<(), StoreError> {
+        self.keep(appends, || self.inner.append(appends))
+    }
+
+    fn append_at_once(&self, append: &Append) -> Option<Result<(), StoreError>> {
+        self.at_once.then(|| {
+            self.taken_at_once.fetch_add(1, Ordering::Relaxed);
+            self.keep(&[append], || {
+                let busy = StoreError::Busy("somebody writes".to_owned());
+                self.inner.append_at_once(append).unwrap_or(Err(busy))
+            })
+        })
     }
 
     fn read(
@@ -117,6 +149,10 @@ impl Store for Gate {
 
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError> {
         self.inner.remembered(key)
+    }
+
+    fn forget_key(&self, key: &str) -> Result<(), StoreError> {
+        self.inner.forget_key(key)
     }
 
     fn claim(

@@ -1,9 +1,9 @@
 //! The conversation as it is kept for `--resume`: a line for what must survive, written before the
 //! work is done. A process that is killed leaves at worst half a line.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Memory {
 
     fn open(&mut self, anew: bool) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
-            fs::create_dir_all(directory)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
         let mut options = OpenOptions::new();
         let file = options.append(true).create(true).mode(0o600).open(&self.path)?;

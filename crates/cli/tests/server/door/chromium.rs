@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
@@ -11,16 +11,37 @@ use serde_json::{Value, json};
 
 use crate::place::{PATIENCE, Server};
 
-fn chromium() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
+/// The browser, with that place as its home; none if there is none and none is required.
+pub(super) fn chromium(home: &Path) -> Option<Command> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
-    std::env::split_paths(&path)
-        .flat_map(|dir| names.map(|name| dir.join(name)))
-        .find(|program| program.is_file())
+    let mut programs =
+        std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
+    let Some(program) = programs.find(|program| program.is_file()) else {
+        let is_required = std::env::var_os("AGENTWIRE_REQUIRE_CHROMIUM").is_some();
+        assert!(!is_required, "chromium is required here, and not on PATH");
+        print_skipped();
+        return None;
+    };
+    let mut command = Command::new(program);
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
+        .args(["--no-first-run", "--disable-background-networking", "--disable-sync"])
+        .args(["--disable-component-update", "--disable-dev-shm-usage"])
+        .arg(format!("--user-data-dir={}", home.join("profile").display()))
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", home)
+        .env("TMPDIR", home)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0);
+    Some(command)
 }
 
-struct Browser {
-    child: Child,
+pub(super) struct Browser {
+    pub(super) child: Child,
 }
 
 impl Drop for Browser {
@@ -232,12 +253,6 @@ function form(url, kind, fields) {
 
 #[test]
 fn a_page_of_another_site_reads_nothing_and_starts_nothing() {
-    let Some(program) = chromium() else {
-        let is_required = std::env::var_os("AGENTWIRE_REQUIRE_CHROMIUM").is_some();
-        assert!(!is_required, "chromium is required here, and not on PATH");
-        print_skipped();
-        return;
-    };
     // One that asks for a token, and one that asks nobody for anything; the page even knows the token
     // of the first, for it is not by that alone that it is kept out.
     let servers = [Server::start(), Server::with(&["--auth", "off"])];
@@ -258,25 +273,11 @@ fn a_page_of_another_site_reads_nothing_and_starts_nothing() {
             .replace("SITES", &sites.to_string())
             .replace("TOKEN", &json!(server.token).to_string())
             .replace("SESSION", &json!(session).to_string());
-        let (evil, reports) = evil_site(page);
         let home = tempfile::tempdir().expect("a directory");
-        let child = Command::new(&program)
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
-            .args(["--no-first-run", "--disable-background-networking", "--disable-sync"])
-            .args(["--disable-component-update", "--disable-dev-shm-usage"])
-            .arg(format!("--user-data-dir={}", home.path().join("profile").display()))
-            .arg(format!("http://127.0.0.1:{evil}/"))
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", home.path())
-            .env("TMPDIR", home.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .expect("the browser starts");
-        let browser = Browser { child };
+        let Some(mut browser) = chromium(home.path()) else { return };
+        let (evil, reports) = evil_site(page);
+        browser.arg(format!("http://127.0.0.1:{evil}/"));
+        let browser = Browser { child: browser.spawn().expect("the browser starts") };
         let report = reports.recv_timeout(3 * PATIENCE).expect("the page reports");
         drop(browser);
         // The page runs, and reads what it may, and no more.

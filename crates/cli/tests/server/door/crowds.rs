@@ -1,10 +1,12 @@
 //! Many clients, and clients that do not read: there is a bound, and what stops an agent gets through.
 
 use std::io::{Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use serde_json::json;
 
+use crate::operations::Figures;
 use crate::place::{PATIENCE, Server, read_answer};
 
 #[test]
@@ -51,6 +53,15 @@ fn beyond_the_limit_clients_are_told_to_come_back() {
     }
 }
 
+/// Says that it is enough, however a test ends.
+struct Enough<'a>(&'a AtomicBool);
+
+impl Drop for Enough<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// However much waits for a session, an interrupt and a denial get through.
 #[test]
 fn what_stops_an_agent_is_never_behind_work() {
@@ -58,17 +69,27 @@ fn what_stops_an_agent_is_never_behind_work() {
     let session = server.session("/write a.txt x\n/hang");
     let request = server.until(&session, "requestRaised").pop().expect("it")["requestId"].clone();
     let place = |what: &str| format!("/v1/sessions/{session}{what}");
+    let is_enough = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for client in 0..16 {
-            let (server, place) = (&server, &place);
+            let (server, place, is_enough) = (&server, &place, &is_enough);
             scope.spawn(move || {
                 let mut socket = server.socket(&place("/ws"));
-                for number in 0..40 {
-                    socket.say(&json!({ "id": format!("{client}/{number}"), "command": "prompt",
-                        "prompt": format!("/say {}", "x".repeat(10_000)) }));
+                while !is_enough.load(Ordering::Relaxed) {
+                    for number in 0..40 {
+                        socket.say(&json!({ "id": format!("{client}/{number}"),
+                            "command": "prompt", "prompt": format!("/say {}", "x".repeat(10_000)) }));
+                    }
+                    let last = format!("{client}/39");
+                    socket.until(|frame| frame["id"] == *last && frame.get("type").is_none());
                 }
-                let _ = server.ask("POST", &place("/prompt"), Some(&json!({ "prompt": "/say y" })));
             });
+        }
+        // However it goes, nobody floods on.
+        let _enough = Enough(&is_enough);
+        let begun = Instant::now();
+        while Figures::of(&server).get("agentwire_commands_waiting") < 8.0 {
+            assert!(begun.elapsed() < PATIENCE, "nothing piles up");
         }
         let deny = json!({ "behavior": "deny" });
         let denied = format!("/requests/{}", request.as_str().expect("an id"));
@@ -84,7 +105,8 @@ fn what_stops_an_agent_is_never_behind_work() {
 #[test]
 fn clients_that_do_not_read_slow_nobody() {
     let server = Server::start();
-    let session = server.session("/repeat 2000 some words of text");
+    // More than all buffers on the way hold.
+    let session = server.session(&["/blob 1000000"; 12].join("\n"));
     let path = format!("/v1/sessions/{session}");
     let stuck: Vec<_> = (0..10).map(|_| server.socket(&format!("{path}/ws"))).collect();
     let streams: Vec<_> = (0..10)

@@ -3,18 +3,31 @@
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::place::{PATIENCE, Server, agents_in};
 
 #[test]
 fn everybody_is_told_and_every_agent_ends() {
     let server = Server::start();
-    let session = server.session("/bash sleep 600 & sleep 600\n/hang");
+    let data = server.data();
+    // A tree, of which nothing heeds SIGTERM and a part is in a session of its own. All have the place
+    // among their words.
+    let deaf = format!("trap '' TERM; while :; do sleep 1; done # {}", data.display());
+    let tree = format!("/bash setsid sh -c \"{deaf}\" & {deaf}");
+    let created = server.post(
+        "/v1/sessions",
+        &json!({ "agentType": "demo", "prompt": tree, "config": { "approvalMode": "autoAll" } }),
+    );
+    let session = created["id"].as_str().expect("an id");
     let stubborn = server.session("/hang");
-    server.until(&session, "requestRaised");
+    server.until(session, "toolStarted");
     server.until(&stubborn, "turnStarted");
     let path = format!("/v1/sessions/{stubborn}");
-    let data = server.data();
-    assert_eq!(agents_in(&data), 2);
+    let begun = Instant::now();
+    while agents_in(&data) < 4 {
+        assert!(begun.elapsed() < PATIENCE, "the tree never grows");
+    }
     let mut sockets: Vec<_> = (0..30).map(|_| server.socket(&format!("{path}/ws"))).collect();
     sockets.extend((0..10).map(|_| server.socket(&format!("/ws/sessions/{stubborn}"))));
     sockets.extend((0..5).map(|_| server.socket("/rpc")));

@@ -70,6 +70,7 @@ fn wide() -> Vec<(&'static str, Value)> {
         ("additionalDirectories", json!(["/"])),
         ("mcpServers", json!({ "x": { "command": "true" } })),
         ("settingSources", json!(["user"])),
+        ("settingSources", json!([])),
         ("env", json!({ "A": "b" })),
         ("nativeArgs", json!(["--dangerously-skip-permissions"])),
         ("nativeOptions", json!({ "x": 1 })),
@@ -266,4 +267,21 @@ fn a_revoked_token_ends_what_it_opened() {
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).expect("it ends");
     assert_eq!(server.get(&format!("/v1/sessions/{session}"))["state"], "working");
+}
+
+/// A ticket stands where everybody may see it: it is good for a WebSocket alone.
+#[test]
+fn a_ticket_opens_nothing_but_a_socket() {
+    let server = Server::start();
+    let ticket = server.post("/v1/tickets", &json!({}));
+    let offered = format!("agentwire, ticket.{}", ticket["ticket"].as_str().expect("a ticket"));
+    let headers = [("upgrade", "websocket"), ("sec-websocket-protocol", offered.as_str())];
+    for path in ["/v1/sessions", "/v1/status", "/v1/requests", "/openapi.json", "/rpc/x"] {
+        assert_eq!(server.raw("GET", path, &headers, b"").status, 401, "{path}");
+    }
+    let mut socket = server
+        .socket_at(&server.http, "/rpc", &[("sec-websocket-protocol", &offered)])
+        .expect("it is good still");
+    socket.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {} }));
+    assert!(socket.until(|frame| frame["id"] == 1)["result"].is_object());
 }

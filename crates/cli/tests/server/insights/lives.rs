@@ -108,3 +108,39 @@ fn modes_change_while_the_session_runs() {
     page.say("permission_mode.change", json!({ "session_id": session, "permission_mode": "yolo" }));
     assert_eq!(page.error(), "INVALID_MESSAGE");
 }
+
+#[test]
+fn a_page_goes_on_with_what_another_client_resumed() {
+    let server = Server::start();
+    let mut page = Page::open(&server, true);
+    let session = page.create("/say one");
+    page.until("session.completed");
+    server.post(&format!("/v1/sessions/{}/stop", id(&session)), &json!({}));
+    server.until(id(&session), "sessionEnded");
+    let again = json!({ "agentType": "demo", "sessionId": session, "prompt": "/say two" });
+    server.post("/v1/sessions", &again);
+    assert_eq!(text(&page.until("session.completed")), "two");
+    page.input(&session, Value::Null, "/say {turns}");
+    assert_eq!(text(&page.until("session.completed")), "3");
+}
+
+#[test]
+fn a_mode_that_another_client_sets_is_told() {
+    let server = Server::start();
+    let mut page = Page::open(&server, true);
+    let session = page.create("/say one");
+    page.until("session.completed");
+    for (ours, told) in [
+        ("autoAll", "bypassPermissions"),
+        ("autoEdit", "acceptEdits"),
+        ("autoAll", "bypassPermissions"),
+        ("ask", "default"),
+    ] {
+        let place = format!("/v1/sessions/{}", id(&session));
+        let answer = server.ask("PATCH", &place, Some(&json!({ "approvalMode": ours })));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let changed = page.next();
+        assert_eq!(changed["type"], "permission_mode.changed", "{changed}");
+        assert_eq!(changed["payload"]["permission_mode"], told, "{ours}");
+    }
+}

@@ -136,7 +136,10 @@ impl<'f> Talk<'f> {
                 is_over = answer(&mut self.asking) => if self.is_over(is_over)? {
                     return Ok(End::Done);
                 },
-                () = sleep_until(self.ask_at), if self.asking.is_none() => self.ask(),
+                // What is gathered is to be read first.
+                () = sleep_until(self.ask_at), if self.asking.is_none() && self.gathered.is_empty() => {
+                    self.ask();
+                }
                 () = sleep_until(self.dead_at), if has_room => {
                     let why = format!("nothing came for {} s", SILENCE.as_secs());
                     return Ok(End::Lost(self.broken(&why)));

@@ -21,6 +21,8 @@ pub(super) struct Session {
     pub(super) seen: u64,
     /// What comes next could not be read.
     is_lost: bool,
+    /// It was taken for one that somebody else resumed, and nothing was seen of that yet.
+    pub(super) is_others: bool,
     /// What came while nobody could hear it.
     pub(super) waiting: VecDeque<Waiting>,
 }
@@ -34,6 +36,8 @@ pub(super) enum Life {
     /// It ended; the next input goes on with it.
     Over,
     Resuming,
+    /// It was told to end, and is no more to its page.
+    Killed,
 }
 
 /// What a session is told once it runs again.
@@ -47,7 +51,7 @@ impl Session {
     /// One that runs, of which nothing was shown after that event.
     pub(super) fn new(agent: AgentType, renderer: Renderer, seen: u64) -> Self {
         let (life, waiting) = (Life::Running, VecDeque::new());
-        Self { agent, life, renderer, seen, is_lost: false, waiting }
+        Self { agent, life, renderer, seen, is_lost: false, is_others: false, waiting }
     }
 
     /// What comes next cannot be read.

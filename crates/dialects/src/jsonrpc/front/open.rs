@@ -12,6 +12,7 @@ use super::watch::Watch;
 use super::{JsonRpc, Pending};
 use crate::front::{Ask, Outbox};
 use crate::jsonrpc::wire::Fault;
+use crate::unified::Resume;
 
 /// What a session is looked up for.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ struct Opened<'r> {
     session_id: &'r SessionId,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<&'r SessionSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume: Option<Resume>,
 }
 
 impl JsonRpc {
@@ -77,7 +80,7 @@ impl JsonRpc {
             watch.show_events();
         }
         let Some(prompt) = &mut open.prompt else {
-            return self.replies.give(ticket, Ok::<_, Fault>(opened(&id, None)), out);
+            return self.replies.give(ticket, Ok::<_, Fault>(opened(&id)), out);
         };
         let message_id = prompt.message_id.get_or_insert_with(|| out.message_id()).clone();
         let call = out.command(&id, Command::Prompt(prompt.clone()));
@@ -150,7 +153,10 @@ impl JsonRpc {
                 }
             }
             Wanted::Attach(Attach { after, events, include_partial_messages, .. }) => {
-                let reply = opened(id, Some(session));
+                let (resume, after) = Resume::of(after, session.last_seq);
+                let attached =
+                    Opened { session_id: id, session: Some(session), resume: Some(resume) };
+                let reply = Json::of(&attached);
                 self.replies.give(ticket, Ok::<_, Fault>(reply), out);
                 self.show(session, after, events, include_partial_messages, out);
             }
@@ -177,7 +183,7 @@ impl JsonRpc {
         let id = &session.id;
         let watch = self.watches.entry(id.clone());
         let watch = watch.or_insert_with(|| Watch::new(id.clone(), session.last_seq));
-        watch.show(after, session.last_seq, events, partial);
+        watch.show(after, events, partial);
         out.follow(id, 0);
     }
 
@@ -202,7 +208,7 @@ impl JsonRpc {
             (Some(message_id), Some(watch)) if open.is_run => {
                 watch.prompted(call, message_id, ticket);
             }
-            _ => self.replies.give(ticket, Ok::<_, Fault>(opened(id, None)), out),
+            _ => self.replies.give(ticket, Ok::<_, Fault>(opened(id)), out),
         }
         self.opened(id, out);
     }
@@ -224,7 +230,7 @@ impl JsonRpc {
             repeated: bool,
         }
         if let Some(ticket) = ticket {
-            return self.replies.give(ticket, Ok::<_, Fault>(opened(id, None)), out);
+            return self.replies.give(ticket, Ok::<_, Fault>(opened(id)), out);
         }
         let Ok(Taken { message_id, repeated: true }) = reply.read() else { return };
         if let Some(run) = self.watches.get_mut(id).and_then(|watch| watch.refused(call)) {
@@ -287,6 +293,6 @@ fn elsewhere(id: &SessionId, error: GatewayError) -> GatewayError {
     }
 }
 
-pub(super) fn opened(session_id: &SessionId, session: Option<&SessionSummary>) -> Json<'static> {
-    Json::of(&Opened { session_id, session })
+fn opened(session_id: &SessionId) -> Json<'static> {
+    Json::of(&Opened { session_id, session: None, resume: None })
 }

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::{Json, SessionConfig, strict};
-
-type Fields = BTreeMap<String, Json<'static>>;
+use agentwire_protocol::{Fields, Json, SessionConfig, strict};
 
 /// Reads them, and names the one that is wrong.
 pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
     let given: Fields =
         options.read().map_err(|_| "`options` must be an object without doubled names")?;
-    let mut fields = Fields::new();
+    let mut fields = Fields::default();
     for (name, value) in given {
         let field = match camel(&name).as_str() {
             "disallowedTools" => "blockedTools".to_owned(),
@@ -91,6 +89,7 @@ mod tests {
         assert_eq!(wrong(r#"{"modle":"x"}"#), "there is no option `modle`");
         assert!(wrong(r#"{"max_turns":"x"}"#).starts_with("the option `max_turns` is wrong:"));
         assert!(wrong(r#"{"maxTurns":1,"max_turns":2}"#).ends_with("is given twice"));
+        assert!(wrong(r#"{"maxTurns":1,"maxTurns":2}"#).contains("doubled"));
         assert!(wrong(r#"{"maxTurns":0}"#).contains("1 to 1000"));
         assert!(wrong("[]").contains("must be an object"));
         assert!(wrong(r#"{"sandbox":{"enabeld":true}}"#).contains("sandbox.enabeld"));

@@ -1,11 +1,9 @@
 //! The methods and their parameters.
 
-use std::collections::BTreeMap;
-
 use agentwire_protocol::command::{Delivery, given};
 use agentwire_protocol::{
-    AgentType, ApprovalMode, Command, Configure, ErrorCode, GatewayError, Image, Json, Prompt,
-    SessionConfig, SessionId, Settlement,
+    AgentType, ApprovalMode, Command, Configure, ErrorCode, Fields, GatewayError, Image, Json,
+    Prompt, SessionConfig, SessionId, Settlement,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -297,7 +295,7 @@ fn configure(params: ConfigureParams) -> Request {
 }
 
 fn settle(params: &Json<'_>) -> Result<Request, GatewayError> {
-    let mut fields: BTreeMap<String, Json<'static>> = read(params)?;
+    let mut fields: Fields = read(params)?;
     let session = fields.remove("sessionId").and_then(|session| session.read().ok());
     let session: String = session.ok_or_else(|| invalid("`sessionId` must be a string"))?;
     let settlement: Settlement = read(&Json::of(&fields))?;

@@ -50,8 +50,6 @@ struct View {
     renderer: Renderer,
     /// What comes up to here is only learned from, but for what is still asked.
     after: u64,
-    /// How far the session was when this began, or what is shown begins.
-    known: u64,
     events: bool,
 }
 
@@ -86,12 +84,12 @@ impl Watch {
         }
     }
 
-    /// Shows what comes after that number, and what is asked still; the session has come as far as
-    /// `last`. The events must then come from the first on: what is shown builds on them.
-    pub(super) fn show(&mut self, after: u64, last: u64, events: bool, partial: bool) {
+    /// Shows what comes after that number, and what is asked still. The events must then come from the
+    /// first on: what is shown builds on them.
+    pub(super) fn show(&mut self, after: u64, events: bool, partial: bool) {
         let renderer = Renderer::new(Options { partial });
         self.raised.clear();
-        self.view = Some(View { renderer, after, known: after.min(last), events });
+        self.view = Some(View { renderer, after, events });
     }
 
     pub(super) fn is_shown(&self) -> bool {
@@ -224,7 +222,7 @@ impl Watch {
 
     /// What became durable together was shown: what is asked still, is asked of the client.
     pub(super) fn pause(&mut self, out: &mut Outbox) {
-        if self.view.as_ref().is_none_or(|view| self.seen < view.known) {
+        if self.view.as_ref().is_none_or(|view| self.seen < view.after) {
             return;
         }
         for (_, request) in self.raised.drain(..) {

@@ -49,7 +49,10 @@ struct BoardEvent {
     /// A UUID.
     id: String,
     session_id: SessionId,
-    /// plan, log, diff, action, toolResult, error or cancelled.
+    /// What it is, and so what its payload has.
+    #[schemars(extend(
+        "enum" = ["plan", "log", "diff", "action", "toolResult", "error", "cancelled"]
+    ))]
     r#type: String,
     payload: BTreeMap<String, Json<'static>>,
     timestamp: String,

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use agentwire_dialects::board::Board;
-use agentwire_protocol::{GatewayError, SessionId};
+use agentwire_dialects::board::{Board, State as BoardState};
+use agentwire_protocol::{GatewayError, SessionId, SessionState};
 use agentwire_sessions::Hub;
 use agentwire_sessions::log::Cursor;
-use agentwire_sessions::store::{Batch, StoreError};
 use axum::extract::ws::{Message, WebSocket, close_code};
 use axum::extract::{Extension, State};
 use tokio::time::timeout;
@@ -20,15 +19,14 @@ use crate::http::rest::{Answer, session_id};
 use crate::http::socket::{
     REVOKED, Reason, STOPS, Upgrade, beat, bounded, closing, fault_of, upgraded,
 };
+use crate::reading;
 use crate::tokens::Caller;
-
-/// How long to wait before a store that is busy or full is read again.
-const AGAIN: Duration = Duration::from_millis(200);
 
 /// How long a client may take to say that it closes too.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 const OVER: Reason = (close_code::NORMAL, "the session is over");
+const FAILED: Reason = (close_code::NORMAL, "the turn failed; the session waits for a prompt");
 const GOODBYE: Reason = (close_code::NORMAL, "goodbye");
 
 /// The longest message of a client, which has nothing to say here.
@@ -73,7 +71,7 @@ async fn replay(
     let mut beat = beat();
     loop {
         tokio::select! {
-            batch = next(&mut cursor) => {
+            batch = reading::next(&mut cursor) => {
                 let batch = batch.map_err(|error| Hub::storage_error(&error))?;
                 let Some(batch) = batch else { return Ok(OVER) };
                 let mut lines = Vec::new();
@@ -85,8 +83,8 @@ async fn replay(
                         return Ok(GOODBYE);
                     }
                 }
-                if board.rests() && is_over(app, id, &cursor).await? {
-                    return Ok(OVER);
+                if board.rests() && let Some(reason) = rest(app, id, &cursor).await? {
+                    return Ok(reason);
                 }
             }
             said = wire.recv() => match said {
@@ -101,8 +99,8 @@ async fn replay(
                 if wire.send(Message::Ping(axum::body::Bytes::new())).await.is_err() {
                     return Ok(GOODBYE);
                 }
-                if board.rests() && is_over(app, id, &cursor).await? {
-                    return Ok(OVER);
+                if board.rests() && let Some(reason) = rest(app, id, &cursor).await? {
+                    return Ok(reason);
                 }
             }
             () = app.stopping.cancelled() => return Ok(STOPS),
@@ -110,21 +108,17 @@ async fn replay(
     }
 }
 
-async fn next(cursor: &mut Cursor) -> Result<Option<Batch>, StoreError> {
-    loop {
-        match cursor.next().await {
-            Err(StoreError::Busy(_) | StoreError::Full(_)) => tokio::time::sleep(AGAIN).await,
-            read => return read,
-        }
-    }
-}
-
-/// Whether all is told. A session of the board has an end, which is the last of its events; another
-/// may wait for a prompt for ever.
-async fn is_over(app: &App, id: &SessionId, cursor: &Cursor) -> Result<bool, GatewayError> {
+/// Why to close, if all is told. A session of the board has an end, which is the last of its events;
+/// another may wait for a prompt for ever, and whether that it failed was its end is not known yet.
+async fn rest(app: &App, id: &SessionId, cursor: &Cursor) -> Result<Option<Reason>, GatewayError> {
     if app.desk.sees_to(id) {
-        return Ok(false);
+        return Ok(None);
     }
     let record = app.hub().record(id).await?;
-    Ok(cursor.position() >= record.summary.last_seq && state(&record).is_over())
+    let state = state(&record);
+    if cursor.position() < record.summary.last_seq || !state.is_over() {
+        return Ok(None);
+    }
+    let waits = record.summary.state != SessionState::Ended;
+    Ok(Some(if waits && state == BoardState::Failed { FAILED } else { OVER }))
 }

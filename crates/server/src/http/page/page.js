@@ -9,7 +9,7 @@ let timer;
 
 // Characters that could make text look like other text are written out.
 function plain(text) {
-  const hidden = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+  const hidden = /[\p{C}\p{Zl}\p{Zp}]/gu;
   return String(text ?? "").replace(
     hidden,
     (one) => `\\u{${one.codePointAt(0).toString(16)}}`,

@@ -23,7 +23,8 @@ pub(super) fn usage(usage: &TokenUsage, attributes: &mut Vec<Attribute>) {
     if usage.input_tokens == 0 && usage.output_tokens == 0 && usage.total_tokens > 0 {
         return;
     }
-    let input = usage.total_tokens.saturating_sub(usage.output_tokens).max(usage.input_tokens);
+    let cached = [usage.cached_tokens, usage.cache_creation_tokens].into_iter().flatten();
+    let input = cached.fold(usage.fresh_tokens(), u64::saturating_add);
     attributes.push(("gen_ai.usage.input_tokens", number_of(input)));
     attributes.push(("gen_ai.usage.output_tokens", number_of(usage.output_tokens)));
     for (key, count) in [

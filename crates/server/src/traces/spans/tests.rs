@@ -55,7 +55,11 @@ fn read(case: &str, traced: Traced) -> Vec<Span> {
         "gemini" => AgentType::Gemini,
         _ => AgentType::Acp,
     };
-    let driver = if case.contains("exec") { Some("exec") } else { None };
+    let driver = match name {
+        "codex" if case.contains("exec") => Some("exec"),
+        "gemini" => Some("stream-json"),
+        _ => None,
+    };
     let dialect = agentwire_dialects::driver(agent, driver).expect("a driver");
     let mut reader = Reader::new(traced);
     let mut tape = Tape::recording(dialect);
@@ -108,6 +112,7 @@ fn recorded_agents_become_traces() {
         "codex/real-app-mcp-tool-call",
         "codex/real-exec-error-500",
         "acp/real-shell-allow-once",
+        "gemini/real-think",
     ] {
         let name = case.replace('/', "-");
         insta::assert_snapshot!(name, tree(&read(case, ALL)));
@@ -146,6 +151,10 @@ fn spans_are_whole_over_all_recordings() {
             assert_eq!(ids.len(), spans.len(), "{case}");
             for span in &spans {
                 assert!(span.end >= span.start && span.cost() < 64 << 10, "{case}");
+                // The words of an error are content.
+                let kind = span.attributes.iter().find(|(key, _)| *key == "error.type");
+                let kind = kind.map(|(_, kind)| kind.clone());
+                assert_eq!(span.error.clone().map(Value::Text), kind, "{case}: {span:?}");
                 assert!(span.parent.is_none_or(|parent| ids.contains(&parent)), "{case}: {span:?}");
             }
             count += spans.len();

@@ -52,6 +52,15 @@ pub(super) fn reader(path: &Path) -> Result<Connection, rusqlite::Error> {
     Ok(connection)
 }
 
+/// A connection that copies the log back into the database.
+pub(super) fn copier(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection = connect(path)?;
+    // What it writes is durable before the log may begin anew.
+    connection.pragma_update(None, "synchronous", FULL)?;
+    connection.pragma_update(None, "fullfsync", true)?;
+    Ok(connection)
+}
+
 /// Where SQLite keeps the write-ahead log of a database.
 pub(super) fn log_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -187,6 +187,10 @@ pub(super) fn remembered(
         .optional()
 }
 
+pub(super) fn forget_key(connection: &Connection, key: &str) -> Result<(), rusqlite::Error> {
+    connection.execute("DELETE FROM keys WHERE key = ?1", [key]).map(drop)
+}
+
 pub(super) fn claim(
     connection: &Connection,
     session: &SessionId,

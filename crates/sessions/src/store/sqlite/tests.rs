@@ -1,5 +1,7 @@
 //! What only shows with a hand on the connection: no room, a lock, a delete that was cut off.
 
+use std::time::Instant;
+
 use agentwire_protocol::{
     AgentType, SessionConfig, SessionId, SessionState, SessionSummary, TokenUsage,
 };
@@ -90,6 +92,43 @@ fn a_lock_is_waited_for_and_then_busy() {
 }
 
 #[test]
+fn at_once_nobody_is_waited_for() {
+    let (store, directory) = store();
+    assert_eq!(store.append_at_once(&append(1, 100)), Some(Ok(())));
+    let other = Sqlite::open(directory.path()).unwrap();
+    let mut other = other.writer();
+    let taken = other.connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let busy = store.append_at_once(&append(2, 100));
+    assert!(matches!(busy, Some(Err(StoreError::Busy(_)))), "{busy:?}");
+    taken.rollback().unwrap();
+    let held = store.writer();
+    assert_eq!(store.append_at_once(&append(2, 100)), None);
+    drop(held);
+    assert_eq!(store.append_at_once(&append(2, 100)), Some(Ok(())));
+    let kept = store.read(&SessionId::from("a"), 0, usize::MAX).unwrap();
+    assert_eq!(kept.last().map(Batch::last), Some(2));
+}
+
+#[test]
+fn the_log_is_copied_beside_the_appends_and_begins_anew() {
+    let (store, _directory) = store();
+    let log = connect::log_path(&store.path);
+    for first in 1..=20 {
+        store.append(&[&append(first, 1 << 20)]).unwrap();
+    }
+    let begun = Instant::now();
+    // Each of these makes the log longer, unless it has begun anew.
+    for first in 21.. {
+        let before = connect::length(&log);
+        store.append(&[&append(first, 100)]).unwrap();
+        if connect::length(&log) <= before {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "the log grows on");
+    }
+}
+
+#[test]
 fn a_delete_that_was_cut_off_is_ended_by_the_next() {
     let (store, directory) = store();
     for first in 1..=300 {
@@ -114,21 +153,35 @@ fn a_delete_that_was_cut_off_is_ended_by_the_next() {
     assert_eq!(store.status().unwrap().bytes, before.bytes);
 }
 
+/// Waits until a log that is too long was begun anew, or could not be, and gives its next limit.
+fn tried(store: &Sqlite) -> u64 {
+    let begun = Instant::now();
+    loop {
+        let limit = store.writer().log_limit;
+        if limit > 0 {
+            return limit;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "the log is not begun anew");
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn the_log_begins_anew_although_there_are_readers() {
     let (store, directory) = store();
     store.writer().log_limit = 0;
     store.append(&[&append(1, 20_000_000)]).unwrap();
+    tried(&store);
     // Somebody reads an old state: it cannot, and nothing is lost by trying.
     let old = connect::reader(&directory.path().join("agentwire.db")).unwrap();
     old.execute_batch("BEGIN; SELECT count(*) FROM sessions").unwrap();
     store.writer().log_limit = 0;
     store.append(&[&append(2, 20_000_000)]).unwrap();
-    assert!(store.writer().log_limit > LOG_LIMIT);
+    assert!(tried(&store) > LOG_LIMIT);
     drop(old);
     store.writer().log_limit = 0;
     store.append(&[&append(3, 20_000_000)]).unwrap();
-    assert_eq!(store.writer().log_limit, LOG_LIMIT);
+    assert_eq!(tried(&store), LOG_LIMIT);
     let long = store.status().unwrap().log_bytes;
     assert!(long > 20_000_000, "{long}");
     store.append(&[&append(4, 1)]).unwrap();

@@ -1,0 +1,97 @@
+//! What agents ask and wait for, whichever process runs them.
+
+use agentwire_protocol::event::RequestRaised;
+use agentwire_protocol::{Event, EventKind, GatewayError, SessionId};
+
+use super::Hub;
+use crate::store::{Filter, Record, Store, StoreError};
+
+/// A request that waits for an answer.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    /// The session that asks.
+    pub session_id: SessionId,
+    /// The agent within it that asks.
+    pub agent_id: String,
+    /// The agent that spawned that one.
+    pub parent_agent_id: Option<String>,
+    /// When it was asked.
+    pub raised_at: String,
+    /// The number of the event that tells it.
+    pub seq: u64,
+    /// What is asked.
+    pub request: RequestRaised<'static>,
+}
+
+impl Hub {
+    /// What is asked, oldest first: in one session, or in all.
+    pub async fn open_requests(
+        &self,
+        of: Option<&SessionId>,
+    ) -> Result<Vec<OpenRequest>, GatewayError> {
+        // The record knows of a request as soon as anybody can have seen it.
+        let records = match of {
+            Some(id) => vec![self.record(id).await?],
+            None => self.records(Filter { live: true, ..Filter::default() }).await?,
+        };
+        let asks = |record: &Record| !record.open.requests.is_empty();
+        let asking: Vec<Record> = records.into_iter().filter(asks).collect();
+        if asking.is_empty() {
+            return Ok(Vec::new());
+        }
+        let raised = self.ask(move |store| {
+            let mut requests = Vec::new();
+            for record in &asking {
+                for seq in record.open.requests.values().filter_map(|by| by.seq) {
+                    requests.extend(raised(store, &record.summary.id, seq)?);
+                }
+            }
+            Ok(requests)
+        });
+        let mut requests = raised.await?;
+        requests.sort_by(|a, b| {
+            (&a.raised_at, &a.session_id, a.seq).cmp(&(&b.raised_at, &b.session_id, b.seq))
+        });
+        Ok(requests)
+    }
+
+    /// A request of a session, if it is open.
+    pub async fn open_request(
+        &self,
+        session: &SessionId,
+        request: &str,
+    ) -> Result<Option<OpenRequest>, GatewayError> {
+        let record = self.record(session).await?;
+        let Some(seq) = record.open.requests.get(request).and_then(|by| by.seq) else {
+            return Ok(None);
+        };
+        let session = session.clone();
+        self.ask(move |store| raised(store, &session, seq)).await
+    }
+}
+
+/// The request that was raised by that event.
+fn raised(
+    store: &dyn Store,
+    session: &SessionId,
+    seq: u64,
+) -> Result<Option<OpenRequest>, StoreError> {
+    let batches = store.read(session, seq.saturating_sub(1), 1)?;
+    let mut lines = batches.iter().flat_map(|batch| batch.events());
+    let line = lines.find(|(number, _)| *number == seq).map(|(_, line)| line);
+    let event = line.and_then(|line| std::str::from_utf8(line).ok());
+    let event = event.and_then(|text| Event::from_json(text).ok());
+    Ok(event.and_then(|event| open(session, event)))
+}
+
+fn open(session: &SessionId, event: Event<'_>) -> Option<OpenRequest> {
+    let EventKind::RequestRaised(request) = event.kind else { return None };
+    Some(OpenRequest {
+        session_id: session.clone(),
+        agent_id: event.agent_id.to_string(),
+        parent_agent_id: event.parent_agent_id.map(|parent| parent.to_string()),
+        raised_at: event.timestamp.into_owned(),
+        seq: event.seq,
+        request: request.into_owned(),
+    })
+}

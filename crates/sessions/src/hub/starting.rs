@@ -1,0 +1,292 @@
+//! How a session comes to run here: under its key once, under its id alone, and watched to its end.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentwire_dialects::agent::{AgentDialect, Setup};
+use agentwire_dialects::driver;
+use agentwire_dialects::tape::Tape;
+use agentwire_protocol::{
+    ErrorCode, GatewayError, NewSession, SessionConfig, SessionId, SessionState,
+};
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+
+use super::beginning::{self, Beginning, taken};
+use super::{Hub, Started, create_key, lost};
+use crate::figures::Tally;
+use crate::process::check_descriptors;
+use crate::session::policy::Policy;
+use crate::session::{
+    Actor, Book, Core, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal, SessionHandle,
+    check_prompt, storage,
+};
+
+/// How often a start that waits for another with its key looks whether there is room at all.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// The keys of starts that are under way, and whether whoever sent one was refused for want of room.
+pub(super) type Keys = HashMap<String, bool>;
+
+/// The turn of a start among those with its key, until it is dropped.
+struct Turn {
+    keys: Arc<watch::Sender<Keys>>,
+    key: String,
+}
+
+impl Turn {
+    /// Whoever sent the key was refused; it is not free before what was handed to the log is undone.
+    fn refuse(&self) {
+        self.keys.send_modify(|keys| {
+            keys.insert(self.key.clone(), true);
+        });
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.keys.send_modify(|keys| {
+            keys.remove(&self.key);
+        });
+    }
+}
+
+/// What is left to do when a session's actor has ended.
+struct Farewell {
+    id: SessionId,
+    mark: Mark,
+    place: OwnedSemaphorePermit,
+    /// The turn of a start that was refused for want of room.
+    refused: oneshot::Receiver<Turn>,
+}
+
+impl Hub {
+    pub(super) async fn begin(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
+        self.check_open()?;
+        self.check_room()?;
+        let key = new.key.as_deref().map(create_key);
+        let turn = match &key {
+            Some(key) => Some(self.turn(key).await?),
+            None => None,
+        };
+        if let Some(key) = &key
+            && let Some(id) = self.remembered(key.clone()).await?
+        {
+            return self.session(&SessionId::from(id));
+        }
+        beginning::check(&new)?;
+        let place = Arc::clone(&self.shared.places).try_acquire_owned().map_err(|_| {
+            let limit = self.shared.settings.sessions();
+            let message =
+                format!("{limit} sessions run already; stop one, or raise `sessions` in [limits]");
+            GatewayError::new(ErrorCode::Overloaded, message)
+        })?;
+        check_descriptors()?;
+        let Beginning { record, config, origin, forked_from } = self.beginning(&new).await?;
+        let (id, after) = (record.summary.id.clone(), record.summary.last_seq);
+        let (told, summary) = watch::channel(record.summary.clone());
+        let (handle, inbox) = SessionHandle::new(id.clone(), summary);
+        let agent = record.summary.agent_type;
+        let dialect = driver(agent, config.driver.as_deref())?;
+        if let Some(prompt) = &new.prompt {
+            check_prompt(prompt, agent, dialect)?;
+        }
+        let (bridge, offers) = self.bridge(dialect, &config).await?;
+        let plan = Plan {
+            offers,
+            agent,
+            dialect,
+            command: self.command(agent),
+            contain: Arc::clone(&self.shared.contain),
+            settings: Arc::clone(&self.shared.settings),
+            room: Arc::clone(&self.shared.room),
+        };
+        let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?;
+        let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
+        // What cannot be started is refused before anything is kept.
+        let launch = plan
+            .launch(&config, &origin, Some(id.as_str()), Some(""))
+            .map_err(|error| plan.named(error))?;
+        plan.program(&launch)?;
+        self.enter(&handle, new.goes_on()).await?;
+        // Whoever ends all sessions sees it from here on; one that came too late is not begun.
+        if let Err(error) = self.check_open() {
+            self.shared.leave(&id, &handle.mark());
+            return Err(error);
+        }
+        let parts = Parts {
+            tape: tape(dialect, plan.reachable(&config), &origin, &id),
+            core: Core::new(
+                Journal::new(id.clone(), record.summary.last_seq),
+                Book::new(record.clone(), dialect.capabilities().folds_prompts),
+                hooks,
+                Some(Tally::new(
+                    Arc::clone(self.shared.log.figures()),
+                    Arc::clone(&self.shared.settings),
+                    agent,
+                )),
+            ),
+            plan,
+            config,
+            policy,
+            log: self.shared.log.clone(),
+            writer: self.shared.log.open(id.clone(), record.summary.last_seq),
+            commands: inbox,
+            summary: told,
+            origin,
+            forked_from,
+            bridge,
+            keys: key.iter().map(|key| (key.clone(), id.as_str().to_owned())).collect(),
+        };
+        // Nobody need listen.
+        let _ = self.shared.starts.send(Started { session: id.clone(), after });
+        let (started, start) = oneshot::channel();
+        let (keep, refused) = oneshot::channel();
+        let actor = Actor::new(parts).run(new.prompt, started);
+        // Not the handle itself: the session ends when nobody is left who could ask anything of it.
+        self.see_off(actor, Farewell { id, mark: handle.mark(), place, refused });
+        match start.await.map_err(lost)? {
+            Ok(()) => {
+                let session = handle.id().as_str();
+                tracing::info!(session, agent = agent.as_str(), "session started");
+                self.figures().sessions_started.of(agent).add(1);
+                Ok(handle)
+            }
+            Err(Refusal::NoRoom(error)) => {
+                if let Some(turn) = turn {
+                    turn.refuse();
+                    let _ = keep.send(turn);
+                }
+                Err(error)
+            }
+            Err(Refusal::Failed(error)) => match key {
+                // Another process was first with that key.
+                Some(key) if error.code == ErrorCode::Conflict => {
+                    match self.remembered(key).await? {
+                        Some(id) => self.session(&SessionId::from(id)),
+                        None => Err(error),
+                    }
+                }
+                Some(_) | None => Err(error),
+            },
+        }
+    }
+
+    fn check_room(&self) -> Result<(), GatewayError> {
+        match self.shared.log.stuck() {
+            Some(error) => {
+                tracing::warn!(%error, "the store takes no events");
+                Err(storage(&error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for those that came before with the same key.
+    async fn turn(&self, key: &str) -> Result<Turn, GatewayError> {
+        let mut under_way = self.shared.keys.subscribe();
+        loop {
+            let mut is_free = false;
+            self.shared.keys.send_if_modified(|keys| {
+                is_free = !keys.contains_key(key);
+                if is_free {
+                    keys.insert(key.to_owned(), false);
+                }
+                is_free
+            });
+            if is_free {
+                return Ok(Turn { keys: Arc::clone(&self.shared.keys), key: key.to_owned() });
+            }
+            let freed = under_way.wait_for(|keys| !keys.contains_key(key));
+            // The one before may wait for room, and that for long.
+            if tokio::time::timeout(GLANCE, freed).await.is_err() {
+                self.check_room()?;
+            }
+        }
+    }
+
+    /// Makes a session one that runs here: it is in no other process, and not twice in this one.
+    async fn enter(&self, handle: &SessionHandle, goes_on: bool) -> Result<(), GatewayError> {
+        let id = handle.id();
+        match self.shared.live().entry(id.clone()) {
+            // Another start with this id came first, and is not yet in the log.
+            Entry::Occupied(_) if !goes_on => return Err(taken(id)),
+            Entry::Occupied(first) if first.get().summary().state != SessionState::Ended => {
+                let message = format!("session {id} was just resumed; attach to it, or fork it");
+                return Err(GatewayError::new(ErrorCode::Conflict, message));
+            }
+            Entry::Occupied(mut ended) => drop(ended.insert(handle.clone())),
+            Entry::Vacant(free) => drop(free.insert(handle.clone())),
+        }
+        if !goes_on {
+            return Ok(());
+        }
+        let claimed = self.claim(id).await;
+        if claimed.is_err() {
+            self.shared.leave(id, &handle.mark());
+        }
+        claimed
+    }
+
+    /// Makes this process the owner of a session that is over.
+    async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
+        let Some(owner) = self.owner_name() else { return Ok(()) };
+        let session = id.clone();
+        let claimed = self.ask(move |store| {
+            let record = store.session(&session)?;
+            let before = record.as_ref().and_then(|record| record.owner.as_deref());
+            // One that died before it had begun left its name, and so did one of ours.
+            let is_free =
+                before.is_none_or(|before| before == owner.as_str() || !store.is_alive(before));
+            Ok(is_free && store.claim(&session, before, &owner)?)
+        });
+        match claimed.await? {
+            true => Ok(()),
+            false => {
+                let message = format!("session {id} was just taken by another process");
+                Err(GatewayError::new(ErrorCode::Conflict, message))
+            }
+        }
+    }
+
+    /// Runs a session to its end, and sees to what is left then.
+    fn see_off(&self, actor: impl Future<Output = bool> + Send + 'static, last: Farewell) {
+        let shared = Arc::downgrade(&self.shared);
+        tokio::spawn(async move {
+            let Farewell { id, mark, place, refused } = last;
+            // A session that panics takes nobody with it; its end is told like that of a crash.
+            let is_told = tokio::spawn(actor).await.unwrap_or(false);
+            drop(place);
+            let refused = refused.await.ok();
+            let Some(shared) = shared.upgrade() else { return };
+            // It may run again already.
+            if !is_told && shared.live().get(&id).is_some_and(|now| now.has(&mark)) {
+                shared.abandon(&id).await;
+            }
+            shared.leave(&id, &mark);
+            if let Some(turn) = refused {
+                let key = turn.key.clone();
+                if let Err(error) = shared.ask(move |store| store.forget_key(&key)).await {
+                    tracing::warn!(%error, "the key of a session that never began stays used");
+                }
+            }
+        });
+    }
+}
+
+fn tape(
+    dialect: &'static dyn AgentDialect,
+    config: SessionConfig,
+    origin: &Origin,
+    id: &SessionId,
+) -> Tape {
+    let setup = Setup {
+        config,
+        resume: origin.resume.clone(),
+        fork: origin.fork,
+        native_session_id: Some(id.as_str().to_owned()),
+        recording: false,
+    };
+    Tape::new(dialect, &setup)
+}

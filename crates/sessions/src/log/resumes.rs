@@ -1,0 +1,122 @@
+//! Waiting for sessions that are over to go on in another process.
+//!
+//! One task looks for all who wait: it asks the store whether anything has changed, and looks at the
+//! sessions only if so.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agentwire_protocol::SessionId;
+use tokio::sync::oneshot;
+
+use super::writer::Shared;
+use crate::store::{Store, StoreError};
+
+/// How often it is looked whether the store has changed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Who waits.
+#[derive(Default)]
+pub(super) struct Resumes(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Waiting>,
+    /// The task that looks is there.
+    is_watched: bool,
+}
+
+struct Waiting {
+    session: SessionId,
+    after: u64,
+    /// It has not been looked for it yet: what was before it came is no change.
+    is_new: bool,
+    found: oneshot::Sender<()>,
+}
+
+/// Waits until a session has events after that one, whoever adds them. Where no other process can, for
+/// ever.
+pub(super) async fn gone_on(shared: &Arc<Shared>, session: &SessionId, after: u64) {
+    let (found, gone_on) = oneshot::channel();
+    let waiting = Waiting { session: session.clone(), after, is_new: true, found };
+    let is_watched = {
+        let mut state = shared.resumes.state();
+        state.waiting.push(waiting);
+        std::mem::replace(&mut state.is_watched, true)
+    };
+    if !is_watched {
+        tokio::spawn(watch(Arc::clone(shared)));
+    }
+    if gone_on.await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Looks until nobody waits.
+async fn watch(shared: Arc<Shared>) {
+    let mut version = None;
+    loop {
+        let looking = Arc::clone(&shared);
+        let looked = tokio::task::spawn_blocking(move || looking.resumes.look(&looking, version));
+        match looked.await {
+            Ok(Ok(Some(now))) => version = Some(now),
+            // Nobody else writes there.
+            Ok(Ok(None)) => return shared.resumes.state().end(),
+            // It is busy, or for now it cannot be read.
+            Ok(Err(_)) | Err(_) => {}
+        }
+        tokio::time::sleep(LOOK).await;
+        let mut state = shared.resumes.state();
+        state.waiting.retain(|waiting| !waiting.found.is_closed());
+        if state.waiting.is_empty() || shared.has_ended() {
+            return state.end();
+        }
+    }
+}
+
+impl Resumes {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells those whose sessions have gone on, and gives the version of the store before it looked.
+    fn look(&self, shared: &Shared, known: Option<u64>) -> Result<Option<u64>, StoreError> {
+        let store = &*shared.store;
+        let Some(version) = store.version()? else { return Ok(None) };
+        let is_same = known == Some(version);
+        let due = self.state().waiting.extract_if(.., |it| it.is_new || !is_same).collect();
+        let (due, failure) = told(store, due);
+        self.state().waiting.extend(due);
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(Some(version)),
+        }
+    }
+}
+
+/// Tells those whose sessions have gone on, and gives the others, and why some could not be looked for.
+fn told(store: &dyn Store, due: Vec<Waiting>) -> (Vec<Waiting>, Option<StoreError>) {
+    let mut left = Vec::new();
+    let mut failure = None;
+    for waiting in due {
+        match store.session(&waiting.session) {
+            Ok(Some(record)) if record.summary.last_seq > waiting.after => {
+                // Whoever waited may have gone.
+                let _ = waiting.found.send(());
+            }
+            Ok(_) => left.push(Waiting { is_new: false, ..waiting }),
+            Err(error) => {
+                failure = Some(error);
+                left.push(waiting);
+            }
+        }
+    }
+    (left, failure)
+}
+
+impl State {
+    fn end(&mut self) {
+        self.waiting.clear();
+        self.is_watched = false;
+    }
+}

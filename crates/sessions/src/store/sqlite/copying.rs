@@ -1,0 +1,119 @@
+//! Copies the write-ahead log back into the database on a thread of its own, so that no append waits
+//! for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::Connection;
+
+use super::{Writer, connect, lock};
+use crate::store::StoreError;
+
+/// How many pages the log has when it is copied.
+const PAGES: i32 = 4000;
+
+/// What the thread is asked for.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    copy: bool,
+    end: bool,
+}
+
+/// The thread. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Copying {
+    wanted: Arc<Wanted>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Looks at each commit of the connection that writes, and asks for a copy when the log is long. With
+/// it SQLite no longer copies by itself, within a commit.
+pub(super) fn watch(writer: &mut Connection) -> Result<Arc<Wanted>, rusqlite::Error> {
+    let wanted = Arc::new(Wanted::default());
+    let asked = Arc::clone(&wanted);
+    writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
+        if pages >= PAGES {
+            asked.ask(|state| state.copy = true);
+        }
+        Ok(())
+    }))?;
+    Ok(wanted)
+}
+
+impl Copying {
+    pub(super) fn start(
+        wanted: Arc<Wanted>,
+        path: PathBuf,
+        writer: Arc<Mutex<Writer>>,
+    ) -> Result<Self, StoreError> {
+        let asked = Arc::clone(&wanted);
+        let thread = thread::Builder::new()
+            .name("copying".to_owned())
+            .spawn(move || asked.run(&path, &writer))
+            .map_err(|error| StoreError::Failed(format!("failed to start a thread: {error}")))?;
+        Ok(Self { wanted, thread: Some(thread) })
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        self.wanted.ask(|state| state.end = true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Wanted {
+    fn ask(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        self.changed.notify_one();
+    }
+
+    /// Failing to copy is harmless: the events are durable, and the next commit asks again.
+    fn run(&self, path: &Path, writer: &Mutex<Writer>) {
+        let mut connection = None;
+        while self.next() {
+            if connection.is_none() {
+                connection = connect::copier(path).ok();
+            }
+            if let Some(connection) = &connection {
+                copy(connection);
+                // What was added meanwhile is little. Once all is copied the log begins anew, for
+                // which nothing may be added between.
+                let mut writer = lock(writer);
+                copy(&writer.connection);
+                writer.limit_log();
+            }
+        }
+    }
+
+    /// Waits until a copy is wanted; not if it is time to end.
+    fn next(&self) -> bool {
+        let mut state = self
+            .changed
+            .wait_while(self.state(), |state| !state.copy && !state.end)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.copy = false;
+        !state.end
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Copies what can be copied without waiting for anybody.
+fn copy(connection: &Connection) {
+    let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
+    if let Err(error) = copied {
+        tracing::debug!(%error, "the store's log was not copied");
+    }
+}
