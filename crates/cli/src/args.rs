@@ -1,6 +1,7 @@
 //! The words of the command line, and what they teach.
 
 mod client;
+mod models;
 mod run;
 mod server;
 mod verbs;
@@ -16,6 +17,8 @@ use serde::Deserialize;
 
 pub(crate) use self::client::{At, Interrupt, Permit, PermitVerb, Send, Stop};
 use self::client::{INTERRUPT_HELP, PERMIT_HELP, SEND_HELP, STOP_HELP};
+pub(crate) use self::models::ModelServer;
+use self::models::model_server_help;
 use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
 pub(crate) use self::run::{Attach, Format, Logs, Run};
 pub(crate) use self::server::{Auth, Serve, Token, TokenVerb};
@@ -214,6 +217,13 @@ pub(crate) enum Verb {
     /// callbacks, one JSON object a line. Any agent, any number of sessions.
     #[command(after_long_help = BACKEND_HELP)]
     Backend,
+    /// Be the model: the APIs that agents call, played from the prompt, with no key
+    ///
+    /// Claude Code and the like call it in place of their vendor. What it answers stands in the prompt,
+    /// as steps in double square brackets, so that a set-up can be tried from end to end, the same each
+    /// time, without a key, a network or cost.
+    #[command(after_long_help = model_server_help())]
+    ModelServer(ModelServer),
     /// The demo agent: Claude's protocol and flags, real tools, no model
     ///
     /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see

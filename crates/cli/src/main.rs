@@ -73,6 +73,7 @@ fn main() -> ExitCode {
         Verb::Unified => done(commands::front::unified(global)),
         Verb::Rpc => done(commands::front::rpc(global)),
         Verb::Backend => done(commands::front::backend(global)),
+        Verb::ModelServer(args) => done(commands::model_server::run(&args)),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
     })

@@ -108,6 +108,10 @@ pub struct Capabilities {
     pub process_per_turn: bool,
     /// Several prompts may become one turn.
     pub folds_prompts: bool,
+    /// A session whose turns all failed before the model answered is not kept: it cannot be resumed.
+    pub forgets_failures: bool,
+    /// A session cannot be resumed in the minute of the clock in which it began; tried then, it is lost.
+    pub resumes_next_minute: bool,
 }
 
 /// Which hooks of the client an agent calls itself.

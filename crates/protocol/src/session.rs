@@ -100,6 +100,7 @@ impl From<SessionRequest> for NewSession {
         Self {
             prompt: (!request.prompt.is_empty()).then(|| Prompt::text(request.prompt)),
             resume: request.session_id.map(SessionId::from),
+            fork: request.fork,
             config: request.config.unwrap_or_default(),
             ..Self::of(request.agent_type)
         }
@@ -124,6 +125,9 @@ pub struct SessionRequest {
     /// The session to resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Go on from it in a session of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fork: bool,
     /// What it runs with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<SessionConfig>,
@@ -158,6 +162,11 @@ impl SessionRequest {
             return invalid(format!(
                 "prompt has {length} characters, at most {PROMPT_LIMIT} are taken"
             ));
+        }
+        if self.fork && self.session_id.is_none() {
+            return invalid(
+                "a fork needs the sessionId of the session that it goes on from".into(),
+            );
         }
         let Some(config) = &self.config else { return Ok(()) };
         let agent = self.agent_type.as_str();

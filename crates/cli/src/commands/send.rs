@@ -84,6 +84,7 @@ async fn give(
             agent_type: summary.agent_type,
             prompt: text,
             session_id: Some(summary.id.to_string()),
+            fork: false,
             config: None,
         };
         insist(async || session.client().create(&request, Some(&key)).await).await?;

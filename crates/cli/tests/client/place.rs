@@ -158,6 +158,7 @@ impl Place {
             agent_type: AgentType::Demo,
             prompt: prompt.to_owned(),
             session_id: None,
+            fork: false,
             config: Some(SessionConfig {
                 working_directory: Some(work),
                 ..SessionConfig::default()

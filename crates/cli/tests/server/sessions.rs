@@ -402,3 +402,33 @@ fn a_stream_tells_what_is_missing_though_nothing_comes() {
     assert_eq!((gap.status, &gap.headers["agentwire-resume"]), (200, &missing));
     assert!(gap.text.contains("event: resume") && gap.text.contains("event: end"), "{gap:?}");
 }
+
+#[test]
+fn an_agent_that_says_nothing_at_its_start_is_ended() {
+    let server = Server::with_settings(
+        "[limits]\ncall_timeout = 1\n[agents.claude]\ncommand = ['sh', '-c', 'echo not today >&2; exec sleep 600', 'sh']\n",
+    );
+    let body = json!({ "agentType": "claude", "prompt": "hello" });
+    let id = server.post("/v1/sessions", &body)["id"].as_str().expect("an id").to_owned();
+    let events = server.until(&id, "sessionEnded");
+    let end = events.last().expect("an end");
+    assert_eq!(end["reason"], "failed", "{end}");
+    let why = end["error"].as_str().expect("why");
+    assert!(why.contains("claude said nothing for 1 s") && why.contains("not today"), "{why}");
+    assert!(events.iter().any(|event| event["type"] == "error" && event["code"] == "startFailed"));
+}
+
+#[test]
+fn a_fork_names_what_it_goes_on_from() {
+    let server = Server::start();
+    let first = server.session("/say the plum");
+    server.until(&first, "turnCompleted");
+    let fork =
+        json!({ "agentType": "demo", "prompt": "/say {turns}", "sessionId": first, "fork": true });
+    let forked = server.post("/v1/sessions", &fork)["id"].as_str().expect("an id").to_owned();
+    assert_ne!(forked, first);
+    let events = server.until(&forked, "turnCompleted");
+    assert_eq!(events[0]["forkedFrom"], json!(first), "{}", events[0]);
+    let alone = json!({ "agentType": "demo", "prompt": "", "fork": true });
+    assert_eq!(server.ask("POST", "/v1/sessions", Some(&alone)).code(), "invalidMessage");
+}

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod logs;
+mod model_server;
 mod place;
 mod sessions;
 mod setup;

@@ -45,6 +45,7 @@ impl AgentDialect for Acp {
             deltas: true,
             interrupt: true,
             images: true,
+            resumes_next_minute: self.agent == AgentType::Gemini,
             resume: true,
             configure: true,
             ..Capabilities::default()

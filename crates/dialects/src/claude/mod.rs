@@ -61,6 +61,8 @@ impl AgentDialect for Claude {
             configure: true,
             process_per_turn: false,
             folds_prompts: true,
+            forgets_failures: false,
+            resumes_next_minute: false,
         }
     }
 

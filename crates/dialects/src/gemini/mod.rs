@@ -37,6 +37,7 @@ impl AgentDialect for Gemini {
             resume: true,
             process_per_turn: true,
             folds_prompts: false,
+            forgets_failures: true,
             ..Capabilities::default()
         }
     }

@@ -52,6 +52,7 @@ mod tests {
             agent_type: AgentType::Demo,
             prompt: "/say hi".to_owned(),
             session_id: None,
+            fork: false,
             config: None,
         };
         let commands = [

@@ -9,7 +9,7 @@ use agentwire_dialects::driver;
 use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{
     AgentType, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId, SessionState,
-    SessionSummary,
+    SessionSummary, TurnEnd,
 };
 use uuid::Uuid;
 
@@ -18,6 +18,9 @@ use crate::bridge::Bridge;
 use crate::clock;
 use crate::session::Origin;
 use crate::store::{Open, Record};
+
+/// How many seconds after a session its agent's own may have begun.
+const AGENT_START: i64 = 10;
 
 /// Refuses what contradicts itself.
 pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
@@ -33,6 +36,16 @@ pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
         Some(_) | None => return Ok(()),
     };
     Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+}
+
+/// Refuses to resume in the minute in which the agent began its session, which it would then lose.
+pub(super) fn check_minute(agent: AgentType, created_at: &str) -> Result<(), GatewayError> {
+    let Some(seconds) = clock::left_of_minute(created_at, AGENT_START) else { return Ok(()) };
+    let message = format!(
+        "{} cannot go on with a session in the minute in which it began; try again in {seconds} s",
+        agent.as_str()
+    );
+    Err(GatewayError::new(ErrorCode::Conflict, message))
 }
 
 /// A session that is to start.
@@ -184,8 +197,13 @@ impl Hub {
         summary.model = config.model.clone().or(summary.model.take());
         summary.approval_mode = Some(config.approval_mode.unwrap_or_default());
         summary.working_directory.clone_from(&config.working_directory);
-        summary.driver = Some(driver(new.agent, config.driver.as_deref())?.name().to_owned());
-        let origin = Origin { resume: Some(native), fork: false };
+        let dialect = driver(new.agent, config.driver.as_deref())?;
+        summary.driver = Some(dialect.name().to_owned());
+        // The agent kept nothing of a session whose turns all failed: it begins anew.
+        let has_nothing = dialect.capabilities().forgets_failures
+            && summary.last_turn == Some(TurnEnd::Failed)
+            && summary.usage.output_tokens == 0;
+        let origin = Origin { resume: (!has_nothing).then_some(native), fork: false };
         Ok(Beginning { record, config, origin, forked_from: None })
     }
 }

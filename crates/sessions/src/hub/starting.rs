@@ -92,6 +92,9 @@ impl Hub {
         if let Some(prompt) = &new.prompt {
             check_prompt(prompt, agent, dialect)?;
         }
+        if new.goes_on() && dialect.capabilities().resumes_next_minute {
+            beginning::check_minute(agent, &record.summary.created_at)?;
+        }
         let (bridge, offers) = self.bridge(dialect, &config).await?;
         let plan = Plan {
             offers,

@@ -177,6 +177,8 @@ impl Plan {
             said: Stderr::default(),
             exit: None,
             is_gone: false,
+            started: Instant::now(),
+            has_spoken: false,
             heard: Instant::now(),
             closed: None,
             left_until: None,
@@ -199,6 +201,9 @@ pub(super) struct Running {
     pub(super) said: Stderr,
     pub(super) exit: Option<Exit>,
     is_gone: bool,
+    pub(super) started: Instant,
+    /// It has said something, or was ended because it did not.
+    pub(super) has_spoken: bool,
     /// When it last said something.
     pub(super) heard: Instant,
     /// Until when what it left behind is waited for.
@@ -312,6 +317,7 @@ impl Running {
     /// stdout has said something, or is at its end.
     pub(super) fn heard(&mut self, count: usize) {
         self.heard = Instant::now();
+        self.has_spoken = true;
         if count == 0 {
             self.stdout = None;
             self.closed = Some(self.heard);

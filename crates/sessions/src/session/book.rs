@@ -35,6 +35,8 @@ pub(crate) struct Book {
     tells_fates: bool,
     is_ready: bool,
     is_silent: bool,
+    /// The model has answered something in this run of the session.
+    pub(super) has_answered: bool,
     /// Something waits for hooks that the gateway raised.
     is_hooked: bool,
     /// What it must say that it opened.
@@ -114,12 +116,12 @@ impl Book {
     pub(crate) fn new(record: Record, folds_prompts: bool) -> Self {
         Self {
             turns_before: record.summary.turns,
-            record,
             promised: VecDeque::new(),
             folds_prompts,
             tells_fates: false,
             is_ready: false,
             is_silent: false,
+            has_answered: record.summary.usage.output_tokens > 0,
             is_hooked: false,
             asked: None,
             refused: None,
@@ -127,6 +129,7 @@ impl Book {
             requests: BTreeMap::new(),
             running: Running::default(),
             changed: true,
+            record,
         }
     }
 
@@ -236,7 +239,12 @@ impl Book {
         let mut raised = None;
         match &mut draft.kind {
             // Most events are these; they change nothing that is kept.
-            EventKind::TextChunk(_) | EventKind::ThinkingChunk(_) => {
+            EventKind::TextChunk(chunk) => {
+                self.has_answered |= !chunk.is_complete;
+                self.step(main);
+                return None;
+            }
+            EventKind::ThinkingChunk(_) => {
                 self.step(main);
                 return None;
             }
@@ -282,6 +290,7 @@ impl Book {
                 self.turn_over(end, turn.usage, turn.cost_usd);
             }
             EventKind::ToolStarted(tool) => {
+                self.has_answered = true;
                 self.step(main);
                 let id = tool.tool_id.to_string();
                 if self.tools.len() < OPEN_LIMIT {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentwire_protocol::event::{Status, StatusChanged};
+use agentwire_protocol::event::{SessionEndReason, Status, StatusChanged};
 use agentwire_protocol::{ErrorCode, Text};
 use tokio::time::Instant;
 
@@ -44,6 +44,9 @@ impl Actor {
         let stall = process
             .filter(|_| self.reached.is_none() && self.core.book.may_stall())
             .map(|process| process.heard + timing.stall);
+        // Every agent has something to answer when it is started.
+        let silent = process.filter(|process| !process.has_spoken);
+        let silent = silent.map(|process| process.started + timing.call);
         let closed = process.and_then(|process| process.closed).map(|closed| closed + CLOSED_GRACE);
         let closed = closed.filter(|_| self.escalation.is_none());
         [
@@ -52,6 +55,7 @@ impl Actor {
             self.escalation.map(|(at, _)| at),
             self.core.hooks.deadline(),
             stall,
+            silent,
             closed,
             left,
         ]
@@ -97,6 +101,23 @@ impl Actor {
         let Some(process) = self.process.as_mut().filter(|process| process.exit.is_none()) else {
             return;
         };
+        let call = self.plan.settings.timing.call;
+        if !process.has_spoken && process.started + call <= now {
+            process.has_spoken = true;
+            let agent = self.plan.agent.as_str();
+            let mut message =
+                format!("{agent} said nothing for {} s after its start", call.as_secs());
+            if let Some(words) = process.said.last_words() {
+                message = format!("{message}: {words}");
+            }
+            self.core.error(ErrorCode::StartFailed.as_str(), message.clone());
+            // Where one process serves one turn, the turn fails and the session goes on.
+            if !self.plan.dialect.capabilities().process_per_turn {
+                self.ending.get_or_insert((SessionEndReason::Failed, Some(message)));
+            }
+            self.escalation = Some((now, TreeSignal::Terminate));
+            return;
+        }
         let closed = process.closed.is_some_and(|closed| closed + CLOSED_GRACE <= now);
         if closed && self.escalation.is_none() {
             process.closed = None;

@@ -3,7 +3,7 @@
 use agentwire_dialects::agent::Exit;
 use agentwire_dialects::tape::Sink as _;
 use agentwire_protocol::event::{ErrorEvent, SessionEndReason};
-use agentwire_protocol::{ErrorCode, GatewayError, Json, Text};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, Text, TurnEnd};
 
 use super::actor::Actor;
 use super::agent::{Happening, Origin, Running, SCRATCH};
@@ -24,8 +24,11 @@ impl Actor {
     }
 
     pub(super) async fn start_process(&mut self, prompt: Option<&str>) -> Result<(), GatewayError> {
-        let session = self.core.book.record.summary.id.as_str().to_owned();
-        let launch = self.plan.launch(&self.config, &self.origin, Some(&session), prompt)?;
+        let summary = &self.core.book.record.summary;
+        let session = summary.id.as_str().to_owned();
+        // An agent that has told its id has used ours, though it may have nothing under it to go on with.
+        let id = summary.native_session_id.is_none().then_some(session.as_str());
+        let launch = self.plan.launch(&self.config, &self.origin, id, prompt)?;
         let mut process = self.plan.start(launch).await?;
         process.counted = Some(self.log.figures().process(self.plan.agent));
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
@@ -116,8 +119,13 @@ impl Actor {
         }
         if per_turn {
             self.core.book.ready();
-            // Until the agent has told its own id, the next process begins as this one did.
-            if let Some(id) = self.core.book.record.summary.native_session_id.clone() {
+            // Until the agent has told its own id and kept something under it, the next process begins as
+            // this one did.
+            let summary = &self.core.book.record.summary;
+            let has_nothing = summary.last_turn == Some(TurnEnd::Failed)
+                && !self.core.book.has_answered
+                && self.plan.dialect.capabilities().forgets_failures;
+            if let Some(id) = summary.native_session_id.clone().filter(|_| !has_nothing) {
                 self.origin = Origin { resume: Some(id), fork: false };
             }
             if !self.prompts.is_empty() {

@@ -1,0 +1,44 @@
+//! `agentwire model-server`: the models that agents call, scripted.
+
+use std::io;
+use std::sync::Arc;
+
+use agentwire_models::{ModelServer, Options, Seen};
+use serde_json::json;
+
+use crate::args;
+use crate::drive::Signals;
+use crate::print;
+
+pub(crate) fn run(args: &args::ModelServer) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let mut options = Options { port: args.port, ..Options::default() };
+        if args.log {
+            options.watch = Some(Arc::new(tell));
+        }
+        let server = ModelServer::start(options).map_err(|error| {
+            let port = args.port;
+            let next = "give another with --port, or 0 for a free one";
+            io::Error::new(
+                error.kind(),
+                format!("failed to listen at port {port}: {error}; {next}"),
+            )
+        })?;
+        print::note(&json!({ "ready": true, "http": server.url() }).to_string());
+        signals.end().await;
+        Ok(())
+    })
+}
+
+fn tell(seen: &Seen) {
+    let told = json!({
+        "request": format!("{} {}", seen.method, seen.path),
+        "api": seen.api,
+        "model": seen.model,
+        "side": seen.side,
+        "status": seen.status,
+    });
+    print::aside(&told.to_string());
+}

@@ -1,0 +1,118 @@
+//! Codex CLI, over both of its protocols.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Agent, Call, Words, variables};
+use crate::packages::CODEX;
+
+pub(super) const APP_SERVER: Agent = Agent {
+    name: "codex",
+    kind: "codex",
+    driver: "app-server",
+    package: CODEX,
+    variable: "AGENTWIRE_CODEX_BIN",
+    model: "gpt-5.5",
+    other_model: "gpt-5.4",
+    set_up: configure,
+    environment: |home, _| {
+        let home = home.join(".codex").display().to_string();
+        variables([("CODEX_HOME", &home), ("FAKE_KEY", "made-up")])
+    },
+    words: WORDS,
+    has_deltas: true,
+    structured: |answer| format!("[[say {answer}]]"),
+    cannot: &[
+        ("changed input", "an approval carries no other command"),
+        ("question", "it asks in its plan mode only, which agentwire does not turn on"),
+    ],
+};
+
+pub(super) const EXEC: Agent = Agent {
+    name: "codex exec",
+    driver: "exec",
+    has_deltas: false,
+    cannot: &[
+        ("allow", NEVER_ASKS),
+        ("changed input", NEVER_ASKS),
+        ("deny", NEVER_ASKS),
+        ("question", NEVER_ASKS),
+        ("interrupt, asking", NEVER_ASKS),
+        ("nobody to ask", NEVER_ASKS),
+        ("mode change", NEVER_ASKS),
+        ("image", "agentwire gives images to the app-server only"),
+    ],
+    ..APP_SERVER
+};
+
+const NEVER_ASKS: &str = "`codex exec` never asks";
+
+/// What the program is set up with: our model server, and nothing that calls home.
+fn configure(home: &Path, url: &str) {
+    let directory = home.join(".codex");
+    fs::create_dir(&directory).expect("a directory");
+    let config = format!(
+        r#"model = "gpt-5.5"
+model_provider = "fake"
+check_for_update_on_startup = false
+[model_providers.fake]
+name = "fake"
+base_url = "{url}/v1"
+env_key = "FAKE_KEY"
+wire_api = "responses"
+request_max_retries = 2
+stream_max_retries = 2
+[analytics]
+enabled = false
+[features]
+plugins = false
+remote_plugin = false
+apps = false
+plugin_discovery_prefetch = false
+unbounded_connection_retries = false
+[tools.update_plan]
+enabled = true
+"#
+    );
+    fs::write(directory.join("config.toml"), config).expect("a file");
+}
+
+const WORDS: Words = Words {
+    shell: |command| Call::new("exec_command", json!({ "cmd": command })),
+    write: |path, text| {
+        let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
+        let path = path.display();
+        Call::new(
+            "apply_patch",
+            json!(format!("*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch")),
+        )
+    },
+    edit: |path, old, new| {
+        let path = path.display();
+        Call::new(
+            "apply_patch",
+            json!(format!(
+                "*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch"
+            )),
+        )
+    },
+    read: |path| Call::new("exec_command", json!({ "cmd": format!("cat {}", path.display()) })),
+    question: |question, options| {
+        let options = options.map(|label| json!({ "label": label, "description": label }));
+        let question =
+            json!({ "id": "q1", "header": "Choice", "question": question, "options": options });
+        Call::new("request_user_input", json!({ "questions": [question] }))
+    },
+    subagent: |prompt| Call::new("multi_agent_v1.spawn_agent", json!({ "message": prompt })),
+    plan: |first, second| {
+        Call::new(
+            "update_plan",
+            json!({ "plan": [
+                { "step": first, "status": "in_progress" }, { "step": second, "status": "pending" },
+            ] }),
+        )
+    },
+    server_tool: |server, tool, arguments| Call::new(format!("mcp__{server}.{tool}"), arguments),
+};

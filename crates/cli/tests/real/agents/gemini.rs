@@ -1,0 +1,118 @@
+//! Gemini CLI, over both of its protocols.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Agent, Call, Words, variables};
+use crate::packages::GEMINI;
+
+pub(super) const ACP: Agent = Agent {
+    name: "gemini",
+    kind: "gemini",
+    driver: "acp",
+    package: GEMINI,
+    variable: "AGENTWIRE_GEMINI_BIN",
+    model: "gemini-2.5-pro",
+    other_model: "gemini-2.5-flash",
+    set_up: configure,
+    environment: |_, url| {
+        variables([
+            ("GEMINI_API_KEY", "made-up"),
+            ("GOOGLE_GEMINI_BASE_URL", url),
+            ("NO_COLOR", "1"),
+        ])
+    },
+    words: WORDS,
+    has_deltas: true,
+    structured: |answer| format!("[[say {answer}]]"),
+    cannot: &[
+        ("changed input", "an answer over ACP carries no input"),
+        ("structured output", "it takes no form of answers"),
+        ("subagent", UNTOLD),
+        ("plan", UNTOLD),
+        ("question", "over ACP it has no tool to ask with"),
+        ("fork", NO_COPY),
+        ("broken stream", NO_RETRY),
+    ],
+};
+
+const NO_COPY: &str = "it cannot copy a session";
+const NO_RETRY: &str = "it does not try again when a stream breaks: the turn fails, and says so";
+
+const UNTOLD: &str = "over ACP it tells the title of a tool call, not its arguments";
+
+pub(super) const HEADLESS: Agent = Agent {
+    name: "gemini -p",
+    driver: "stream-json",
+    cannot: &[
+        ("thinking", "its output leaves thoughts out"),
+        ("allow", NEVER_ASKS),
+        ("changed input", NEVER_ASKS),
+        ("deny", NEVER_ASKS),
+        ("question", NEVER_ASKS),
+        ("interrupt, asking", NEVER_ASKS),
+        ("nobody to ask", NEVER_ASKS),
+        ("mode change", NEVER_ASKS),
+        ("structured output", "it takes no form of answers"),
+        ("image", "agentwire gives it images over ACP only"),
+        ("MCP server", "agentwire gives it servers over ACP only"),
+        ("subagent", "its output tells that a subagent is called, not the subagent"),
+        ("fork", NO_COPY),
+        ("broken stream", NO_RETRY),
+    ],
+    ..ACP
+};
+
+const NEVER_ASKS: &str = "`gemini -p` never asks";
+
+/// What the program is set up with: a key, and nothing that calls home.
+fn configure(home: &Path, _url: &str) {
+    let directory = home.join(".gemini");
+    fs::create_dir(&directory).expect("a directory");
+    let settings = json!({
+        "security": { "auth": { "selectedType": "gemini-api-key" } },
+        "general": { "enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": 3 },
+        "privacy": { "usageStatisticsEnabled": false },
+        "telemetry": { "enabled": false },
+        "tools": { "shell": { "enableInteractiveShell": false } },
+    });
+    fs::write(directory.join("settings.json"), settings.to_string()).expect("a file");
+}
+
+const WORDS: Words = Words {
+    shell: |command| {
+        Call::new("run_shell_command", json!({ "command": command, "description": "A command" }))
+    },
+    write: |path, text| Call::new("write_file", json!({ "file_path": path, "content": text })),
+    edit: |path, old, new| {
+        Call::new(
+            "replace",
+            json!({
+                "file_path": path, "instruction": "Change it.", "old_string": old, "new_string": new,
+            }),
+        )
+    },
+    read: |path| Call::new("read_file", json!({ "file_path": path })),
+    question: |question, options| {
+        let options = options.map(|label| json!({ "label": label, "description": label }));
+        let question = json!({
+            "question": question, "header": "Choice", "type": "choice", "options": options,
+        });
+        Call::new("ask_user", json!({ "questions": [question] }))
+    },
+    subagent: |prompt| {
+        Call::new("invoke_agent", json!({ "agent_name": "generalist", "prompt": prompt }))
+    },
+    plan: |first, second| {
+        Call::new(
+            "write_todos",
+            json!({ "todos": [
+                { "description": first, "status": "in_progress" },
+                { "description": second, "status": "pending" },
+            ] }),
+        )
+    },
+    server_tool: |server, tool, arguments| Call::new(format!("mcp_{server}_{tool}"), arguments),
+};

@@ -1,0 +1,60 @@
+//! One column of the matrix, in a process of its own: each scenario in turn, and what came of it.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::agents::AGENTS;
+use crate::offline::Watch;
+use crate::place::Place;
+use crate::scenarios::SCENARIOS;
+
+/// The argument that makes this program a column: then come its name, the program, whether it is in a
+/// network of its own, and the scenarios.
+pub(crate) const VERB: &str = "column";
+
+/// Whether there is a network of its own.
+pub(crate) const OFFLINE: &str = "offline";
+
+/// Prints one line of JSON for each scenario.
+pub(crate) fn run(args: &[String]) -> ExitCode {
+    let [name, program, network, wanted @ ..] = args else { panic!("a column has a name") };
+    let agent = AGENTS.into_iter().find(|agent| agent.name == name).expect("a column");
+    let watch = (network == OFFLINE).then(|| Watch::start().expect("loopback"));
+    let mut place = Place::new(agent, Path::new(program));
+    // What a panic says from here on is told in the matrix.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut known = 0;
+    for scenario in
+        SCENARIOS.iter().filter(|scenario| wanted.iter().any(|name| name == scenario.name))
+    {
+        let begun = Instant::now();
+        let run = catch_unwind(AssertUnwindSafe(|| (scenario.run)(&mut place)));
+        let stop = catch_unwind(AssertUnwindSafe(|| place.stop_all()));
+        let error = run.and(stop).err().map(|panic| said(&*panic));
+        let unknown: Vec<String> =
+            place.models.unknown().iter().skip(known).map(|seen| seen.path.clone()).collect();
+        known += unknown.len();
+        let asked = || (!unknown.is_empty()).then(|| format!("no model knows {unknown:?}"));
+        let error = error.or_else(asked);
+        let outside = watch.as_ref().and_then(Watch::tried);
+        let seconds = begun.elapsed().as_secs_f64();
+        tell(
+            &json!({ "scenario": scenario.name, "error": error, "outside": outside, "seconds": seconds }),
+        );
+    }
+    ExitCode::SUCCESS
+}
+
+fn tell(value: &Value) {
+    println!("{value}");
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+}

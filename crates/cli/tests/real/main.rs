@@ -1,0 +1,43 @@
+//! The real programs, driven end to end and offline: `cargo test -p agentwire --test real`.
+//!
+//! Each column of the matrix is a program of a pinned version and a driver, each row a scenario. The
+//! programs come from the npm registry into the target directory (`packages.rs`); after that nothing but
+//! loopback can be reached (`offline.rs`), and the model is a script in the prompt (`agentwire-models`).
+//!
+//! `-- WORD…` runs only what has a name that contains one of the words; `AGENTWIRE_REAL_LATEST=1` takes
+//! the newest versions. With `AGENTWIRE_UPDATE=1` the matrix in `docs/agents.md` is written anew; else it
+//! must be the one that was found.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test that meets what it does not expect shall fail"
+)]
+
+mod agents;
+mod column;
+mod matrix;
+mod mcp;
+mod offline;
+mod packages;
+mod place;
+mod scenarios;
+mod talk;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        Some(column::VERB) => column::run(&args.collect::<Vec<_>>()),
+        Some(mcp::VERB) => mcp::run(),
+        first => {
+            // What the test runner adds says nothing to us.
+            let words = first.map(str::to_owned).into_iter().chain(args);
+            matrix::run(&words.filter(|word| !word.starts_with('-')).collect::<Vec<_>>())
+        }
+    }
+}

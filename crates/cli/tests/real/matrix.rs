@@ -1,0 +1,189 @@
+//! All columns beside each other: fetches the programs, runs a process for each, prints the matrix and
+//! compares it with the one in the documents.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::thread;
+
+use serde_json::Value;
+
+use crate::agents::{AGENTS, Agent};
+use crate::column::{self, OFFLINE};
+use crate::scenarios::SCENARIOS;
+use crate::{offline, packages};
+
+const BEGIN: &str = "<!-- matrix: written by the tests -->";
+const END: &str = "<!-- end of the matrix -->";
+
+/// What came of a scenario.
+enum Cell {
+    Works,
+    Cannot(&'static str),
+    Fails,
+}
+
+type Found = BTreeMap<(&'static str, &'static str), Cell>;
+
+pub(crate) fn run(words: &[String]) -> ExitCode {
+    let wants =
+        |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let some_agent = AGENTS.iter().any(|agent| wants(agent.name));
+    let some_scenario = SCENARIOS.iter().any(|scenario| wants(scenario.name));
+    let agents: Vec<Agent> =
+        AGENTS.into_iter().filter(|agent| !some_agent || wants(agent.name)).collect();
+    let scenarios: Vec<&'static str> = SCENARIOS
+        .iter()
+        .map(|scenario| scenario.name)
+        .filter(|name| !some_scenario || wants(name))
+        .collect();
+    let mut programs = Vec::new();
+    for agent in &agents {
+        match agent.package.fetch() {
+            Ok(program) => programs.push(program),
+            Err(why) => return skip(&why),
+        }
+    }
+    let launcher = offline::launcher();
+    if launcher.is_none() {
+        eprintln!(
+            "this machine allows no network of its own: what is tried beyond loopback is not seen"
+        );
+    }
+    let found = Mutex::new(Found::new());
+    let queue = Mutex::new(agents.iter().zip(&programs));
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().expect("no panic").next();
+                    let Some((agent, program)) = next else { return };
+                    let column = run_column(agent, program, launcher.as_deref(), &scenarios);
+                    found.lock().expect("no panic").extend(column);
+                }
+            });
+        }
+    });
+    let found = found.into_inner().expect("no panic");
+    let table = table(&agents, &scenarios, &found);
+    println!("\n{table}");
+    let failures = found.values().filter(|cell| matches!(cell, Cell::Fails)).count();
+    println!("{} scenarios of {} programs, {failures} failed", scenarios.len(), agents.len());
+    let is_whole = agents.len() == AGENTS.len() && scenarios.len() == SCENARIOS.len();
+    let is_whole = is_whole && !packages::takes_latest();
+    if failures > 0 || (is_whole && !is_documented(&table)) {
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// Without the programs there is nothing to show; whoever must show it fails.
+fn skip(why: &str) -> ExitCode {
+    println!("skipped: {why}");
+    let is_required =
+        std::env::var_os("AGENTWIRE_REQUIRE_AGENTS").is_some_and(|value| value == "1");
+    if is_required { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn run_column(
+    agent: &Agent,
+    program: &Path,
+    launcher: Option<&[&str]>,
+    scenarios: &[&'static str],
+) -> Found {
+    let mut found = Found::new();
+    let mut wanted = Vec::new();
+    for scenario in scenarios {
+        match agent.cannot(scenario) {
+            Some(why) => drop(found.insert((agent.name, scenario), Cell::Cannot(why))),
+            None => wanted.push(*scenario),
+        }
+    }
+    let own = std::env::current_exe().expect("this program");
+    let mut words: Vec<PathBuf> = launcher.unwrap_or_default().iter().map(PathBuf::from).collect();
+    words.push(own);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).args([column::VERB, agent.name]).arg(program);
+    command.arg(if launcher.is_some() { OFFLINE } else { "-" }).args(&wanted);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("this program starts");
+    for line in BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok) {
+        let Ok(told) = serde_json::from_str::<Value>(&line) else { continue };
+        let scenario = wanted.iter().find(|name| told["scenario"] == **name);
+        let Some(scenario) = scenario else { continue };
+        let seconds = told["seconds"].as_f64().unwrap_or_default();
+        let outside = told["outside"].as_str().map(|tried| format!("beyond loopback: {tried}"));
+        let error = told["error"].as_str().map(str::to_owned).or(outside);
+        eprintln!(
+            "{} · {scenario}: {} ({seconds:.1} s)",
+            agent.name,
+            error.as_deref().unwrap_or("works")
+        );
+        found.insert((agent.name, *scenario), error.map_or(Cell::Works, |_| Cell::Fails));
+    }
+    let status = child.wait().expect("this program ends");
+    for scenario in wanted {
+        found.entry((agent.name, scenario)).or_insert_with(|| {
+            eprintln!("{} · {scenario}: not run: {status}", agent.name);
+            Cell::Fails
+        });
+    }
+    found
+}
+
+fn table(agents: &[Agent], scenarios: &[&'static str], found: &Found) -> String {
+    let mut text = String::from("| |");
+    for agent in agents {
+        let _ = write!(text, " {} {} |", agent.name, agent.package.wanted());
+    }
+    text += "\n|---|";
+    text += &"---|".repeat(agents.len());
+    let mut notes: Vec<&str> = Vec::new();
+    for scenario in scenarios {
+        let _ = write!(text, "\n| {scenario} |");
+        for agent in agents {
+            let cell = match &found[&(agent.name, *scenario)] {
+                Cell::Works => "yes".to_owned(),
+                Cell::Fails => "**fails**".to_owned(),
+                Cell::Cannot(why) => {
+                    let place = notes.iter().position(|note| note == why).unwrap_or_else(|| {
+                        notes.push(why);
+                        notes.len() - 1
+                    });
+                    format!("no ({})", place + 1)
+                }
+            };
+            let _ = write!(text, " {cell} |");
+        }
+    }
+    text += "\n";
+    for (number, note) in (1..).zip(notes) {
+        let _ = write!(text, "\n{number}. {note}");
+    }
+    text + "\n"
+}
+
+/// Whether the documents have this matrix; they are given it, if that is wanted.
+fn is_documented(table: &str) -> bool {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agents.md");
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let begin = text.find(BEGIN).map(|at| at + BEGIN.len());
+    let (Some(begin), Some(end)) = (begin, text.find(END)) else {
+        println!("docs/agents.md has no place for the matrix");
+        return false;
+    };
+    let now = format!("\n\n{table}\n");
+    if text[begin..end] == now {
+        return true;
+    }
+    if std::env::var_os("AGENTWIRE_UPDATE").is_some_and(|value| value == "1") {
+        fs::write(&path, format!("{}{now}{}", &text[..begin], &text[end..])).expect("a file");
+        return true;
+    }
+    println!("docs/agents.md has another matrix; AGENTWIRE_UPDATE=1 writes this one");
+    false
+}

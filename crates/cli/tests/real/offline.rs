@@ -1,0 +1,110 @@
+//! A network of its own, in which only loopback is there, and what was tried beyond it.
+
+use std::cell::Cell;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, UdpSocket};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sendto, socket_with};
+
+/// How a command is started in a network of its own; none where the machine does not allow it.
+pub(crate) fn launcher() -> Option<Vec<&'static str>> {
+    [&["--net"][..], &["--user", "--map-root-user", "--net"]].into_iter().find_map(|flags| {
+        let works = Command::new("unshare")
+            .args(flags)
+            .arg("true")
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        works.then(|| [&["unshare"], flags].concat())
+    })
+}
+
+/// What was tried beyond loopback, from within a network of its own.
+pub(crate) struct Watch {
+    before: Cell<u64>,
+    /// Where the machine asks for names, if that is on loopback.
+    names: Vec<UdpSocket>,
+}
+
+impl Watch {
+    /// Makes loopback ready and begins.
+    pub(crate) fn start() -> io::Result<Self> {
+        raise_loopback()?;
+        let text = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+        let servers =
+            text.lines().filter_map(|line| line.strip_prefix("nameserver")?.trim().parse().ok());
+        let local = servers.filter(IpAddr::is_loopback);
+        let names =
+            local.map(|address| UdpSocket::bind((address, 53))).collect::<Result<_, _>>()?;
+        Ok(Self { before: Cell::new(unroutable()), names })
+    }
+
+    /// What was tried since this was last asked, in words; nothing if all stayed on loopback.
+    pub(crate) fn tried(&self) -> Option<String> {
+        let mut tried = Vec::new();
+        let now = unroutable();
+        let packets = now - self.before.replace(now);
+        if packets > 0 {
+            tried.push(format!("{packets} times a way to another machine was looked for"));
+        }
+        for socket in &self.names {
+            let mut asked = [0; 512];
+            socket.set_nonblocking(true).expect("a socket");
+            while let Ok(count) = socket.recv(&mut asked) {
+                let name = String::from_utf8_lossy(&asked[12.min(count)..count]).into_owned();
+                tried.push(format!("the name {name:?} was asked for"));
+            }
+        }
+        (!tried.is_empty()).then(|| tried.join(", "))
+    }
+}
+
+/// How often there was no route, since this network began.
+fn unroutable() -> u64 {
+    let old = table("/proc/net/snmp", "OutNoRoutes");
+    let new = fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
+    let new = new.lines().find_map(|line| line.strip_prefix("Ip6OutNoRoutes")?.trim().parse().ok());
+    old.expect("a count") + new.unwrap_or(0)
+}
+
+/// A figure of a file in which a line of names stands above a line of values.
+fn table(path: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(Path::new(path)).ok()?;
+    let mut lines = text.lines();
+    while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+        let mut pairs = names.split(' ').zip(values.split(' '));
+        if let Some((_, value)) = pairs.find(|(found, _)| *found == name) {
+            return value.parse().ok();
+        }
+    }
+    None
+}
+
+/// `ip link set lo up`, in the kernel's words: the program may not be here.
+fn raise_loopback() -> io::Result<()> {
+    const NEW_LINK: u16 = 16;
+    const REQUEST: u16 = 1;
+    const UP: u32 = 1;
+    const LOOPBACK: i32 = 1;
+    let mut message = Vec::new();
+    message.extend(32_u32.to_ne_bytes());
+    message.extend(NEW_LINK.to_ne_bytes());
+    message.extend(REQUEST.to_ne_bytes());
+    // No number of ours, no port.
+    message.extend([0; 8]);
+    // No family, no type.
+    message.extend([0; 4]);
+    message.extend(LOOPBACK.to_ne_bytes());
+    message.extend(UP.to_ne_bytes());
+    message.extend(UP.to_ne_bytes());
+    // Without a protocol it is the one for routes and links.
+    let kind = SocketType::RAW;
+    let socket = socket_with(AddressFamily::NETLINK, kind, SocketFlags::CLOEXEC, None)?;
+    sendto(&socket, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    // The kernel has done it when this returns; that it did is seen by who binds.
+    std::net::TcpListener::bind("127.0.0.1:0").map(drop)
+}

@@ -1,0 +1,247 @@
+//! Where one column runs: a model server, `agentwire serve` in a cleaned environment, and directories of
+//! their own.
+
+use std::cell::Cell;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use agentwire_models::{ModelServer, Options};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::agents::Agent;
+use crate::talk::Talk;
+
+/// Longer than anything here takes, even on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How long what was started may outlive its session.
+const SURVIVAL: Duration = Duration::from_secs(15);
+
+pub(crate) struct Place {
+    directory: TempDir,
+    pub(crate) agent: Agent,
+    program: PathBuf,
+    pub(crate) models: ModelServer,
+    server: Server,
+    count: Cell<usize>,
+}
+
+struct Server {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Place {
+    pub(crate) fn new(agent: Agent, program: &Path) -> Self {
+        let directory = tempfile::Builder::new().prefix("real-").tempdir().expect("a directory");
+        for name in ["data", "work", "home", "tmp"] {
+            fs::create_dir(directory.path().join(name)).expect("a directory");
+        }
+        let models = ModelServer::start(Options::default()).expect("a model server");
+        (agent.set_up)(&directory.path().join("home"), &models.url());
+        let command = command(&agent, program, directory.path(), &models.url());
+        let server = Server::start(command);
+        Self { directory, agent, program: program.to_owned(), models, server, count: Cell::new(0) }
+    }
+
+    /// A directory to work in, and nothing in it but a repository.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.count.set(self.count.get() + 1);
+        let path = self.directory.path().join(format!("work/w{}", self.count.get()));
+        fs::create_dir(&path).expect("a directory");
+        let _ = Command::new("git").args(["init", "-q"]).current_dir(&path).status();
+        path
+    }
+
+    /// A session that works there on that prompt; `config` is added to what it is given.
+    pub(crate) fn session(&self, workspace: &Path, prompt: &str, config: Value) -> Talk<'_> {
+        let body = self.request(workspace, prompt, config);
+        let answer = self.ask("POST", "/v1/sessions", &body).expect("a session");
+        Talk::new(self, answer["id"].as_str().expect("an id"))
+    }
+
+    /// What a session is asked for with.
+    pub(crate) fn request(&self, workspace: &Path, prompt: &str, config: Value) -> Value {
+        let mut all = json!({
+            "workingDirectory": workspace,
+            "driver": self.agent.driver,
+            "model": self.agent.model,
+        });
+        for (name, value) in config.as_object().expect("an object") {
+            all[name] = value.clone();
+        }
+        json!({ "agentType": self.agent.kind, "prompt": prompt, "config": all })
+    }
+
+    /// A verb of the program, in the same place, to its end.
+    pub(crate) fn verb(&self, workspace: &Path, args: &[&str]) -> Output {
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let errors = log.reopen().expect("a file");
+        let mut command = self.command();
+        command.args(args).current_dir(workspace).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn().expect("it runs");
+        let mut stdout = child.stdout.take().expect("stdout");
+        let reading = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            stdout.read_to_end(&mut text).map(|_| text)
+        });
+        let status = wait(&mut child);
+        let stdout = reading.join().expect("a reader").expect("its output");
+        Output { status, stdout, stderr: fs::read(log.path()).expect("a file") }
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        command(&self.agent, &self.program, self.directory.path(), &self.models.url())
+    }
+
+    /// Ends the server in order and starts another over the same log.
+    pub(crate) fn restart(&mut self) {
+        self.server.end();
+        self.server = Server::start(self.command());
+    }
+
+    /// Asks; a problem is an error.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
+        self.server.ask(method, path, body)
+    }
+
+    /// Ends what a scenario left running, of which no process may stay.
+    pub(crate) fn stop_all(&self) {
+        let live = self.ask("GET", "/v1/sessions?live=true", &Value::Null).expect("a list");
+        for session in live["sessions"].as_array().expect("a list") {
+            let id = session["id"].as_str().expect("an id");
+            let _ = self.ask("POST", &format!("/v1/sessions/{id}/stop"), &Value::Null);
+        }
+        self.assert_none_left(&self.directory.path().join("work"));
+    }
+
+    /// Waits until no process is left that works there or was told of it.
+    pub(crate) fn assert_none_left(&self, workspace: &Path) {
+        let begun = Instant::now();
+        loop {
+            let left = of(workspace);
+            if left.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < SURVIVAL, "left behind: {left:?}");
+            pause();
+        }
+    }
+}
+
+/// Waits for a process, and not for ever.
+fn wait(child: &mut Child) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status;
+        }
+        if begun.elapsed() > PATIENCE {
+            let _ = child.kill();
+        }
+        pause();
+    }
+}
+
+/// Lets others go on while something is waited for.
+pub(crate) fn pause() {
+    let (_sender, receiver) = std::sync::mpsc::sync_channel::<()>(0);
+    let _ = receiver.recv_timeout(Duration::from_millis(20));
+}
+
+/// The program as a user would start it, with an empty environment but for what the agent needs.
+fn command(agent: &Agent, program: &Path, place: &Path, url: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_agentwire"));
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", place.join("home"))
+        .env("TMPDIR", place.join("tmp"))
+        .env("LANG", "C.UTF-8")
+        .env("AGENTWIRE_DATA_DIR", place.join("data"))
+        .env(agent.variable, program)
+        .envs((agent.environment)(&place.join("home"), url))
+        .current_dir(place.join("home"));
+    command
+}
+
+/// Processes that are in that directory, or have it in their arguments.
+fn of(workspace: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("processes").flatten() {
+        let path = entry.path();
+        if !entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit) {
+            continue;
+        }
+        let words = fs::read(path.join("cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        let is_there = fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(workspace));
+        if is_there || words.contains(&*workspace.to_string_lossy()) {
+            found.push(format!("{} {words}", entry.file_name().display()));
+        }
+    }
+    found
+}
+
+impl Server {
+    fn start(mut command: Command) -> Self {
+        let mut child = command
+            .args(["serve", "--http", "127.0.0.1:0", "--insights", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut said = BufReader::new(child.stderr.take().expect("stderr"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        let ready: Value =
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("not ready: {line}"));
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::stderr()));
+        let address =
+            ready["http"].as_str().expect("an address").trim_start_matches("http://").to_owned();
+        let file = ready["tokenFile"].as_str().expect("a file");
+        let token = fs::read_to_string(file).expect("a token").trim().to_owned();
+        Self { child, address, token }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            self.address,
+            self.token,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
+        let value = serde_json::from_str(body).unwrap_or(Value::Null);
+        if head.starts_with("HTTP/1.1 2") { Ok(value) } else { Err(value) }
+    }
+
+    /// Its pid is another's once it was waited for.
+    fn end(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+            wait(&mut self.child);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,58 @@
+//! The rows: what a user does with an agent, and what must come of it.
+
+mod changes;
+mod endings;
+mod failures;
+mod requests;
+mod sessions;
+mod tools;
+mod turns;
+
+use crate::place::Place;
+
+/// A row of the matrix.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// Panics if it does not come out as it must.
+    pub(crate) run: fn(&mut Place),
+}
+
+macro_rules! scenarios {
+    ($($name:literal => $run:path,)+) => {
+        &[$(Scenario { name: $name, run: $run },)+]
+    };
+}
+
+pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
+    "text" => turns::text,
+    "thinking" => turns::thinking,
+    "follow-up" => turns::follow_up,
+    "image" => turns::image,
+    "structured output" => turns::structured,
+    "usage" => turns::usage,
+    "shell" => tools::shell,
+    "file written" => tools::write,
+    "file edited" => tools::edit,
+    "parallel tools" => tools::parallel,
+    "MCP server" => tools::server,
+    "subagent" => tools::subagent,
+    "plan" => tools::plan,
+    "allow" => requests::allow,
+    "changed input" => requests::changed,
+    "deny" => requests::deny,
+    "question" => requests::question,
+    "nobody to ask" => requests::nobody,
+    "interrupt, text" => endings::mid_text,
+    "interrupt, tool" => endings::mid_tool,
+    "interrupt, asking" => endings::asking,
+    "stop, tool" => endings::stop,
+    "model change" => changes::model,
+    "mode change" => changes::mode,
+    "resume" => sessions::resume,
+    "fork" => sessions::fork,
+    "API error" => failures::refused,
+    "retries" => failures::retried,
+    "rate limit" => failures::limited,
+    "broken stream" => failures::cut,
+    "`agentwire run`" => turns::run,
+};

@@ -1,0 +1,110 @@
+//! The Gemini API, as Gemini CLI calls it.
+//!
+//! `POST …/models/MODEL:streamGenerateContent?alt=sse`, `:generateContent` and `:countTokens`;
+//! `GET …/models` and `…/models/MODEL`. What stands before `models` is no matter: `/v1beta`, a
+//! prefix of the base URL, a project of Vertex AI.
+
+mod gemini_cli;
+mod read;
+mod write;
+
+use serde_json::{Value, json};
+
+use crate::api::{Api, Ask, Request};
+use crate::plan::{Failure, Plan};
+use crate::play::Frame;
+use crate::usage::Usage;
+
+/// The Gemini API.
+pub(crate) struct Gemini;
+
+impl Api for Gemini {
+    fn name(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn program(&self, url: &str) -> String {
+        format!(
+            "GEMINI_API_KEY=any GOOGLE_GEMINI_BASE_URL={url} gemini --skip-trust -p '[[say hello]]'"
+        )
+    }
+
+    fn owns(&self, request: &Request) -> bool {
+        request.path.starts_with("/v1beta")
+            || request.header("x-goog-api-key").is_some()
+            || gemini_cli::asks(request)
+    }
+
+    fn read(&self, request: &Request) -> Result<Ask, Failure> {
+        match (request.method.as_str(), target(&request.path)) {
+            ("POST", Some((model, "streamGenerateContent"))) => {
+                if !request.query.split('&').any(|pair| pair == "alt=sse") {
+                    let advice = "add ?alt=sse: streams are only served as server-sent events";
+                    return Err(Failure::new(400, advice));
+                }
+                turn(request, model, true)
+            }
+            ("POST", Some((model, "generateContent"))) => turn(request, model, false),
+            ("POST", Some((_, "countTokens"))) => {
+                request.json()?;
+                Ok(Ask::Value(json!({"totalTokens": (request.body.len() / 4).max(1)})))
+            }
+            ("GET", Some((name, ""))) => Ok(Ask::Value(model(name))),
+            ("GET", None) if request.path.ends_with("/models") => {
+                Ok(Ask::Value(json!({"models": [model("gemini-scripted")]})))
+            }
+            _ => Ok(Ask::Unknown),
+        }
+    }
+
+    fn stream(&self, plan: &Plan) -> Vec<Frame> {
+        write::stream(plan)
+    }
+
+    fn whole(&self, plan: &Plan) -> Value {
+        write::whole(plan)
+    }
+
+    fn failure(&self, failure: &Failure, _id: &str) -> Value {
+        write::failure(failure)
+    }
+
+    fn headers(&self, _id: &str, _failure: Option<&Failure>) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// What is put into a cache has no word here: it is read like the rest.
+    fn told(&self, usage: Usage) -> Usage {
+        Usage { input: usage.input.saturating_add(usage.cache_create), cache_create: 0, ..usage }
+    }
+}
+
+/// The model of an address, and what is asked of it.
+fn target(path: &str) -> Option<(&str, &str)> {
+    let (_, last) = path.rsplit_once("/models/")?;
+    let (model, method) = last.split_once(':').unwrap_or((last, ""));
+    (!model.is_empty() && !last.contains('/')).then_some((model, method))
+}
+
+fn turn(request: &Request, model: &str, stream: bool) -> Result<Ask, Failure> {
+    let mut conversation = read::conversation(&request.json()?, model, stream)?;
+    if gemini_cli::asks(request) {
+        conversation.side = gemini_cli::side(&conversation);
+    }
+    if gemini_cli::asks_once(request) {
+        conversation.entries = gemini_cli::given_up(conversation.entries);
+    }
+    Ok(Ask::Turn(Box::new(conversation)))
+}
+
+/// Any model is played.
+fn model(name: &str) -> Value {
+    json!({
+        "name": format!("models/{name}"),
+        "version": "1",
+        "displayName": "Scripted",
+        "inputTokenLimit": 1_048_576,
+        "outputTokenLimit": 65_536,
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+    })
+}

@@ -1,0 +1,286 @@
+//! Finds the steps that a request is to be answered with, and makes a plan of them.
+
+mod fill;
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+
+use crate::conversation::{Conversation, Entry};
+use crate::plan::{Block, Call, Deltas, End, Failure, Plan, Stop, ToolKind};
+use crate::sample::sample;
+use crate::script::{LONGEST, Script, Step, Trouble};
+use crate::usage::Usage;
+use fill::fill;
+
+const PAD_PIECE: usize = 16 * 1024;
+const ECHO: usize = 200;
+
+/// The steps of one response.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    steps: Vec<Step>,
+    /// What all attempts at this response have in common, and no other response.
+    pub(crate) key: u64,
+}
+
+impl Scene {
+    /// The steps for the request: those of the script, or a plain answer.
+    pub(crate) fn find(conversation: &Conversation) -> Result<Self, Failure> {
+        if let Some(answer) = &conversation.side {
+            return Ok(Self::saying(answer));
+        }
+        if let Some(scene) = Self::scripted(conversation)? {
+            return Ok(scene);
+        }
+        Ok(match (&conversation.schema, conversation.unanswered()) {
+            (Some(schema), _) => Self::saying(&sample(schema).to_string()),
+            (None, Some(prompt)) => {
+                let echo: String = prompt.trim().chars().take(ECHO).collect();
+                Self::saying(&format!("You said: {echo}"))
+            }
+            (None, None) => Self::saying("Done."),
+        })
+    }
+
+    /// How many responses the script of the last prompt with markers has had, if it is not over.
+    pub(crate) fn responses(conversation: &Conversation) -> Option<usize> {
+        Reached::find(conversation).ok()?.map(|reached| reached.responses)
+    }
+
+    /// The script of the last prompt with markers, at the place that is reached.
+    fn scripted(conversation: &Conversation) -> Result<Option<Self>, Failure> {
+        let Some(reached) = Reached::find(conversation)? else { return Ok(None) };
+        let Reached { script, text, place, responses } = reached;
+        let mut hasher = DefaultHasher::new();
+        (&conversation.session, text, place, responses).hash(&mut hasher);
+        let key = hasher.finish();
+        let steps = joined(script, conversation).into_iter().nth(responses);
+        Ok(steps.map(|steps| Self { steps, key }))
+    }
+
+    fn saying(text: &str) -> Self {
+        // So that no placeholder is read into it.
+        Self { steps: vec![Step::Say(text.replace('{', "{{"))], key: 0 }
+    }
+
+    /// Whether the attempts at this response have to be counted.
+    pub(crate) fn counts(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Trouble { times: Some(_), .. }))
+    }
+
+    /// The plan of the attempt, counted from 0. `size` is that of the request.
+    pub(crate) fn plan(
+        self,
+        conversation: &Conversation,
+        attempt: u32,
+        id: &str,
+        size: usize,
+    ) -> Plan {
+        let mut stage = Stage::new(conversation, attempt, id);
+        for step in self.steps {
+            stage.act(step);
+            if matches!(stage.end, End::Hang | End::Cut | End::Fail(_)) {
+                stage.leave_open();
+                break;
+            }
+        }
+        stage.finish(size)
+    }
+}
+
+/// A script, and how far it is.
+struct Reached<'conversation> {
+    script: Script,
+    /// The prompt that has it, and its place in the conversation.
+    text: &'conversation str,
+    place: usize,
+    responses: usize,
+}
+
+impl<'conversation> Reached<'conversation> {
+    fn find(conversation: &'conversation Conversation) -> Result<Option<Self>, Failure> {
+        let mut responses = 0;
+        let mut speaking = false;
+        let mut broken = false;
+        for (place, entry) in conversation.entries.iter().enumerate().rev() {
+            let spoke = std::mem::replace(&mut speaking, *entry == Entry::Response);
+            match entry {
+                Entry::Response if spoke => {}
+                Entry::Response if broken => broken = false,
+                Entry::Response => responses += 1,
+                Entry::Broken => broken = true,
+                // Nothing of the broken response is in the conversation.
+                Entry::Results(_) => broken = false,
+                Entry::Abandoned => return Ok(None),
+                Entry::Prompt(text) => {
+                    broken = false;
+                    if let Some(script) = Script::parse(text)? {
+                        return Ok(Some(Self { script, text, place, responses }));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The steps of each response, where what only calls tools of the API itself is no end.
+fn joined(script: Script, conversation: &Conversation) -> Vec<Vec<Step>> {
+    let mut responses: Vec<Vec<Step>> = Vec::new();
+    let mut goes_on = false;
+    for steps in script.responses {
+        let ends = !matches!(steps.last(), Some(Step::Tools(calls))
+            if calls.iter().all(|(name, _)| conversation.kind(name) == ToolKind::Hosted));
+        match responses.last_mut() {
+            Some(response) if goes_on => response.extend(steps),
+            _ => responses.push(steps),
+        }
+        goes_on = !ends;
+    }
+    responses
+}
+
+/// The plan as far as it is made.
+struct Stage<'conversation> {
+    conversation: &'conversation Conversation,
+    id: &'conversation str,
+    attempt: u32,
+    /// The attempts that the troubles so far take.
+    taken: u32,
+    /// The trouble of this attempt goes away with more attempts.
+    passing: bool,
+    pause: Duration,
+    blocks: Vec<Block>,
+    /// How much more text the response may have.
+    left: usize,
+    end: End,
+    usage: Option<Usage>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl<'conversation> Stage<'conversation> {
+    fn new(
+        conversation: &'conversation Conversation,
+        attempt: u32,
+        id: &'conversation str,
+    ) -> Self {
+        Self {
+            conversation,
+            id,
+            attempt,
+            taken: 0,
+            passing: false,
+            pause: Duration::ZERO,
+            blocks: Vec::new(),
+            left: LONGEST,
+            end: End::Stop(Stop::End),
+            usage: None,
+            headers: Vec::new(),
+        }
+    }
+
+    /// A text with its placeholders filled, cut where the response is full.
+    fn filled(&mut self, text: &str) -> String {
+        let filled = fill(text, self.conversation, self.left);
+        self.left -= filled.len();
+        filled
+    }
+
+    fn act(&mut self, step: Step) {
+        match step {
+            Step::Say(text) => {
+                let deltas = Deltas::words(&self.filled(&text));
+                self.blocks.push(Block::Text(deltas.after(self.pause)));
+            }
+            Step::Think(text) => {
+                let deltas = Deltas::words(&self.filled(&text));
+                self.blocks.push(Block::Thinking(deltas.after(self.pause)));
+            }
+            Step::Repeat { count, text } => {
+                let text = self.filled(&text);
+                let count = count.min(self.left / text.len().max(1) + 1);
+                self.left = self.left.saturating_sub(text.len() * (count - 1));
+                let pieces = vec![text; count];
+                self.blocks.push(Block::Text(Deltas::new(pieces).after(self.pause)));
+            }
+            Step::Pad(bytes) => {
+                let bytes = bytes.min(self.left);
+                self.left -= bytes;
+                let mut pieces = vec!["B".repeat(PAD_PIECE); bytes / PAD_PIECE];
+                pieces.push("B".repeat(bytes % PAD_PIECE));
+                self.blocks.push(Block::Text(Deltas::new(pieces).after(self.pause)));
+            }
+            Step::Tools(calls) => {
+                for (name, input) in calls {
+                    let id = format!("{}{:02}", self.id, self.blocks.len());
+                    let kind = self.conversation.kind(&name);
+                    if kind != ToolKind::Hosted {
+                        self.end = End::Stop(Stop::Tools);
+                    }
+                    let call = Call { id, name, kind, input, pause: self.pause };
+                    self.blocks.push(Block::Tool(call));
+                }
+            }
+            Step::Stop(stop) => self.end = End::Stop(stop),
+            Step::Usage(usage) => self.usage = Some(usage),
+            Step::Header(name, value) => self.headers.push((name, value)),
+            Step::Slow(pause) => self.pause = pause,
+            Step::Trouble { trouble, times: None } => self.suffer(trouble),
+            Step::Trouble { trouble, times: Some(times) } => {
+                let first = self.taken;
+                self.taken = first.saturating_add(times);
+                if (first..self.taken).contains(&self.attempt) {
+                    self.passing = true;
+                    self.suffer(trouble);
+                }
+            }
+        }
+    }
+
+    fn suffer(&mut self, trouble: Trouble) {
+        match trouble {
+            Trouble::Garbage => self.blocks.push(Block::Garbage),
+            Trouble::Fail(failure) => self.end = End::Fail(failure),
+            Trouble::Hang => self.end = End::Hang,
+            Trouble::Cut => self.end = End::Cut,
+        }
+    }
+
+    fn leave_open(&mut self) {
+        match self.blocks.last_mut() {
+            Some(Block::Text(deltas) | Block::Thinking(deltas)) => deltas.open = true,
+            Some(Block::Tool(_) | Block::Garbage) | None => {}
+        }
+    }
+
+    fn finish(self, size: usize) -> Plan {
+        let written: usize = self
+            .blocks
+            .iter()
+            .map(|block| match block {
+                Block::Text(deltas) | Block::Thinking(deltas) => deltas.pieces.len(),
+                Block::Tool(call) => call.input.get().len() / 4 + 1,
+                Block::Garbage => 0,
+            })
+            .sum();
+        let usage = self.usage.unwrap_or_else(|| Usage {
+            input: size as u64 / 4,
+            output: written.max(1) as u64,
+            ..Usage::default()
+        });
+        Plan {
+            id: self.id.to_owned(),
+            model: self.conversation.model.clone(),
+            blocks: self.blocks,
+            end: self.end,
+            usage,
+            headers: self.headers,
+            passing: self.passing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Reads the steps of a script out of a prompt.
+
+mod words;
+
+use std::time::Duration;
+
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderName, HeaderValue};
+use serde_json::value::RawValue;
+
+use crate::plan::{Failure, Stop};
+use crate::usage::Usage;
+use words::Words;
+
+/// Every step and what it does, for help texts and for the error that names them. With `TIMES n`
+/// a trouble comes in the first n attempts only.
+pub const STEPS: [(&str, &str); 15] = [
+    ("say TEXT", "text, streamed in deltas of a word"),
+    ("think TEXT", "thinking, streamed likewise"),
+    ("repeat N TEXT", "one text of N deltas, each TEXT"),
+    ("pad BYTES", "one text of that many B"),
+    (
+        "tool NAME JSON",
+        "calls a tool and ends the response; the next steps have its result. A tool that takes a \
+      text has it as a JSON string",
+    ),
+    ("tools NAME JSON ;; NAME JSON", "calls several tools at once"),
+    ("stop [REASON]", "ends the response: end_turn, max_tokens, refusal, or the API's own word"),
+    ("usage IN OUT CACHE_READ CACHE_CREATE", "what this response reports; what is left out is 0"),
+    ("header NAME VALUE", "a header of the answer"),
+    ("slow MS", "a pause before each of the following deltas"),
+    ("fail STATUS [TYPE] [TIMES n] [MESSAGE]", "an error of the API; after text, in the stream"),
+    ("ratelimit [TIMES n] [RETRY-AFTER s]", "the error of status 429, with its headers"),
+    ("hang [TIMES n]", "what came so far, then nothing until the client leaves"),
+    ("cut [TIMES n]", "what came so far, then the connection is cut"),
+    ("garbage [TIMES n]", "an event that is no JSON"),
+];
+
+/// What is filled into a TEXT, and with what. `{{` is a brace, `\n` a newline, `\]` a bracket.
+pub const PLACEHOLDERS: [(&str, &str); 5] = [
+    ("{result}", "the text of the last results of tools"),
+    ("{prompt}", "the last text of the user"),
+    ("{model}", "the model that was asked for"),
+    ("{system}", "the system prompt"),
+    ("{tools}", "the names of the tools that were offered"),
+];
+
+/// The most text that a response may have.
+pub(crate) const LONGEST: usize = 64 * 1024 * 1024;
+/// The most deltas that one step may make.
+const MOST: usize = 100_000;
+
+/// Headers that say where a body ends.
+const FRAMING: [HeaderName; 3] = [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING];
+
+/// A script: the steps of each response, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Script {
+    pub(crate) responses: Vec<Vec<Step>>,
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Say(String),
+    Think(String),
+    Repeat {
+        count: usize,
+        text: String,
+    },
+    Pad(usize),
+    Tools(Vec<(String, Box<RawValue>)>),
+    Stop(Stop),
+    Usage(Usage),
+    Header(HeaderName, HeaderValue),
+    Slow(Duration),
+    /// Only in the first `times` attempts, if that is given.
+    Trouble {
+        trouble: Trouble,
+        times: Option<u32>,
+    },
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Trouble {
+    Fail(Failure),
+    Hang,
+    Cut,
+    Garbage,
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+impl Script {
+    /// The script of a text, or nothing if it has no markers. A marker is `[[` and a lower-case
+    /// letter: shell conditions and the like are text.
+    pub(crate) fn parse(text: &str) -> Result<Option<Self>, Failure> {
+        let mut responses = vec![Vec::new()];
+        let mut found = false;
+        let mut rest = text;
+        while let Some((_, inner)) = rest.split_once("[[") {
+            if !inner.starts_with(|first: char| first.is_ascii_lowercase()) {
+                rest = inner;
+                continue;
+            }
+            found = true;
+            let mut words = Words::new(inner);
+            let step = read(&mut words).map_err(|reason| mistake(inner, &reason))?;
+            rest = words.rest();
+            let ends = matches!(step, Step::Tools(_) | Step::Stop(_));
+            if let Some(response) = responses.last_mut() {
+                response.push(step);
+            }
+            if ends {
+                responses.push(Vec::new());
+            }
+        }
+        if responses.last().is_some_and(Vec::is_empty) {
+            responses.pop();
+        }
+        Ok(found.then_some(Self { responses }))
+    }
+}
+
+fn read(words: &mut Words<'_>) -> Result<Step, String> {
+    let name = words.name();
+    let step = match name {
+        "say" => return words.text().map(Step::Say),
+        "think" => return words.text().map(Step::Think),
+        "repeat" => {
+            let count = words.number("how often")?;
+            if count > MOST {
+                return Err(format!("it makes more than {MOST} deltas"));
+            }
+            return Ok(Step::Repeat { count, text: words.text()? });
+        }
+        "pad" => match words.number("how many bytes")? {
+            bytes if bytes <= LONGEST => Step::Pad(bytes),
+            _ => return Err("it makes more than 64 MiB of text".to_owned()),
+        },
+        "tool" => Step::Tools(vec![call(words)?]),
+        "tools" => {
+            let mut calls = vec![call(words)?];
+            while words.take(";;") {
+                calls.push(call(words)?);
+            }
+            Step::Tools(calls)
+        }
+        "stop" => Step::Stop(match words.word().unwrap_or("end_turn") {
+            "end_turn" => Stop::End,
+            "max_tokens" => Stop::MaxTokens,
+            "refusal" => Stop::Refusal,
+            other => Stop::Other(other.to_owned()),
+        }),
+        "usage" => Step::Usage(Usage {
+            input: words.number("tokens read")?,
+            output: words.number_or("tokens written", 0)?,
+            cache_read: words.number_or("tokens from the cache", 0)?,
+            cache_create: words.number_or("tokens into the cache", 0)?,
+        }),
+        "header" => {
+            let name = words.word().ok_or("the header's name is missing")?;
+            let name = name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
+            if FRAMING.contains(&name) {
+                return Err(format!("`{name}` is the server's own"));
+            }
+            let value = words.text()?;
+            let value = value.parse().map_err(|_| format!("`{value}` is no value of a header"))?;
+            return Ok(Step::Header(name, value));
+        }
+        "slow" => Step::Slow(Duration::from_millis(words.number("milliseconds")?)),
+        "fail" => {
+            let status: u16 = words.number("the status")?;
+            if !(400..600).contains(&status) {
+                return Err(format!("{status} is no status of an error: take 400 to 599"));
+            }
+            let mut times = words.times()?;
+            let kind = words.kind();
+            if times.is_none() {
+                times = words.times()?;
+            }
+            let message = words.text()?;
+            let message = if message.is_empty() { "scripted failure".to_owned() } else { message };
+            let fail = Failure { status, kind, message, retry_after: None };
+            return Ok(Step::Trouble { trouble: Trouble::Fail(fail), times });
+        }
+        "ratelimit" => {
+            let times = words.times()?;
+            let seconds =
+                if words.take("RETRY-AFTER") { words.number("seconds to wait")? } else { 1 };
+            let times = if times.is_none() { words.times()? } else { times };
+            let mut fail = Failure::new(429, "scripted rate limit");
+            fail.retry_after = Some(seconds);
+            Step::Trouble { trouble: Trouble::Fail(fail), times }
+        }
+        "hang" => Step::Trouble { trouble: Trouble::Hang, times: words.times()? },
+        "cut" => Step::Trouble { trouble: Trouble::Cut, times: words.times()? },
+        "garbage" => Step::Trouble { trouble: Trouble::Garbage, times: words.times()? },
+        other => return Err(format!("there is no step `{other}`")),
+    };
+    words.close()?;
+    Ok(step)
+}
+
+fn call(words: &mut Words<'_>) -> Result<(String, Box<RawValue>), String> {
+    let name = words.word().ok_or("the tool's name is missing")?.to_owned();
+    Ok((name, words.json()?))
+}
+
+fn mistake(marker: &str, reason: &str) -> Failure {
+    const SHOWN: usize = 60;
+    let end = marker.find("]]").map_or(marker.len(), |end| end + 2);
+    let shown: String = marker.get(..end).unwrap_or(marker).chars().take(SHOWN).collect();
+    let more = if shown.len() < end { "…" } else { "" };
+    let steps: Vec<&str> = STEPS.iter().map(|(form, _)| *form).collect();
+    Failure::new(
+        400,
+        format!(
+            "failed to read the marker `[[{shown}{more}`: {reason}. Steps are: {}",
+            steps.join(" · ")
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests;

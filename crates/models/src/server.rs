@@ -1,0 +1,159 @@
+//! Listens, and brings each request to its API and its answer back.
+
+mod answer;
+mod attempts;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::record::{Record, Seen};
+use crate::usage::Usage;
+use attempts::Attempts;
+
+/// How a server is started.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// The port on 127.0.0.1; 0 takes a free one.
+    pub port: u16,
+    /// Called with each request when its answer begins.
+    pub watch: Option<Watch>,
+}
+
+type Watch = Arc<dyn Fn(&Seen) + Send + Sync>;
+
+/// A running server. It ends when this is dropped, and all connections with it.
+///
+/// It runs on a thread of its own, so that tests with and without a runtime can use it.
+pub struct ModelServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ModelServer {
+    /// Starts a server; it takes requests when this returns.
+    pub fn start(options: Options) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let shared = Arc::new(Shared::new(options.watch));
+        let (stop, stopped) = oneshot::channel();
+        let serving = Arc::clone(&shared);
+        let thread =
+            std::thread::Builder::new().name("model-server".to_owned()).spawn(move || {
+                // What is left running ends with the runtime.
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = serve(listener, serving) => {}
+                        _ = stopped => {}
+                    }
+                });
+            })?;
+        Ok(Self { address, shared, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The last requests, oldest first; of very many or very large ones only the newest are kept.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.shared.record().requests()
+    }
+
+    /// Requests for addresses that no API knows.
+    pub fn unknown(&self) -> Vec<Seen> {
+        self.shared.record().unknown()
+    }
+
+    /// The usage that clients were told, of all responses together.
+    pub fn reported(&self) -> Usage {
+        self.shared.record().reported()
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for ModelServer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ModelServer").field("address", &self.address).finish()
+    }
+}
+
+/// What all connections have in common.
+struct Shared {
+    record: Mutex<Record>,
+    attempts: Mutex<Attempts>,
+    watch: Option<Watch>,
+    /// Makes ids unlike those of any server before.
+    salt: u64,
+    count: AtomicU64,
+}
+
+impl Shared {
+    fn new(watch: Option<Watch>) -> Self {
+        use std::hash::{BuildHasher as _, RandomState};
+        Self {
+            record: Mutex::default(),
+            attempts: Mutex::default(),
+            watch,
+            salt: RandomState::new().hash_one(0),
+            count: AtomicU64::new(0),
+        }
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn id(&self) -> String {
+        format!("{:016x}{:06x}", self.salt, self.count.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors: others will end.
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            continue;
+        };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            let _ = stream.set_nodelay(true);
+            let answer = service_fn(move |request| answer::answer(Arc::clone(&shared), request));
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}
