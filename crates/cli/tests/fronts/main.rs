@@ -16,4 +16,5 @@ mod examples;
 mod flood;
 mod program;
 mod recording;
+#[path = "../shared/speaker/mod.rs"]
 mod speaker;

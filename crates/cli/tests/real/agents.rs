@@ -30,6 +30,8 @@ pub(crate) struct Agent {
     pub(crate) has_deltas: bool,
     /// A script that ends with an answer of a wanted form.
     pub(crate) structured: fn(answer: &Value) -> String,
+    /// Removes what the program keeps of its sessions.
+    pub(crate) forget: fn(home: &Path),
     /// What it cannot do, and why.
     pub(crate) cannot: &'static [(&'static str, &'static str)],
 }
@@ -77,6 +79,10 @@ impl Agent {
     pub(crate) fn cannot(&self, scenario: &str) -> Option<&'static str> {
         self.cannot.iter().find(|(name, _)| *name == scenario).map(|(_, why)| *why)
     }
+}
+
+fn remove(directory: &Path) {
+    let _ = std::fs::remove_dir_all(directory);
 }
 
 fn variables<const N: usize>(pairs: [(&str, &str); N]) -> Vec<(String, String)> {

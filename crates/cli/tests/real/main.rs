@@ -18,13 +18,19 @@
 )]
 
 mod agents;
+#[path = "../../../dialects/tests/render/check.rs"]
+mod check;
 mod column;
 mod matrix;
 mod mcp;
 mod offline;
 mod packages;
 mod place;
+mod recording;
 mod scenarios;
+#[expect(dead_code, reason = "a client of one session needs less")]
+#[path = "../shared/speaker/mod.rs"]
+mod speaker;
 mod talk;
 
 use std::process::ExitCode;

@@ -115,6 +115,9 @@ fn run_column(
         let Ok(told) = serde_json::from_str::<Value>(&line) else { continue };
         let scenario = wanted.iter().find(|name| told["scenario"] == **name);
         let Some(scenario) = scenario else { continue };
+        if let Some(first) = told["first"].as_str() {
+            eprintln!("{} · {scenario}: tried again after: {first}", agent.name);
+        }
         let seconds = told["seconds"].as_f64().unwrap_or_default();
         let outside = told["outside"].as_str().map(|tried| format!("beyond loopback: {tried}"));
         let error = told["error"].as_str().map(str::to_owned).or(outside);

@@ -51,6 +51,10 @@ impl Place {
         Self { directory, agent, program: program.to_owned(), models, server, count: Cell::new(0) }
     }
 
+    pub(crate) fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
     /// A directory to work in, and nothing in it but a repository.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.count.set(self.count.get() + 1);

@@ -3,9 +3,11 @@
 mod changes;
 mod endings;
 mod failures;
+mod fronts;
 mod requests;
 mod sessions;
 mod tools;
+mod traps;
 mod turns;
 
 use crate::place::Place;
@@ -50,9 +52,15 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "mode change" => changes::mode,
     "resume" => sessions::resume,
     "fork" => sessions::fork,
+    "resume, files gone" => traps::lost,
+    "queued prompts" => traps::queued,
     "API error" => failures::refused,
     "retries" => failures::retried,
     "rate limit" => failures::limited,
     "broken stream" => failures::cut,
     "`agentwire run`" => turns::run,
+    "`agentwire unified`" => fronts::unified,
+    "`agentwire claude`" => fronts::claude,
+    "`agentwire backend`" => fronts::backend,
+    "`agentwire rpc`" => fronts::rpc,
 };

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Agent, Call, Words, variables};
+use super::{Agent, Call, Words, remove, variables};
 use crate::packages::{CLAUDE, CLAUDE_ACP, CLAUDE_BEFORE};
 
 pub(super) const NOW: Agent = Agent {
@@ -27,6 +27,7 @@ pub(super) const NOW: Agent = Agent {
     },
     words: WORDS,
     has_deltas: true,
+    forget: |home| remove(&home.join(".claude/projects")),
     structured: |answer| format!("[[tool StructuredOutput {answer}]] [[say done]]"),
     cannot: &[("plan", NO_TODO)],
 };

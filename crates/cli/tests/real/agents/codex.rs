@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Agent, Call, Words, variables};
+use super::{Agent, Call, Words, remove, variables};
 use crate::packages::CODEX;
 
 pub(super) const APP_SERVER: Agent = Agent {
@@ -23,6 +23,7 @@ pub(super) const APP_SERVER: Agent = Agent {
     },
     words: WORDS,
     has_deltas: true,
+    forget: |home| remove(&home.join(".codex/sessions")),
     structured: |answer| format!("[[say {answer}]]"),
     cannot: &[
         ("changed input", "an approval carries no other command"),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Agent, Call, Words, variables};
+use super::{Agent, Call, Words, remove, variables};
 use crate::packages::GEMINI;
 
 pub(super) const ACP: Agent = Agent {
@@ -26,6 +26,7 @@ pub(super) const ACP: Agent = Agent {
     },
     words: WORDS,
     has_deltas: true,
+    forget: |home| remove(&home.join(".gemini/tmp")),
     structured: |answer| format!("[[say {answer}]]"),
     cannot: &[
         ("changed input", "an answer over ACP carries no input"),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::turns::last_body;
 use crate::place::{PATIENCE, Place, pause};
@@ -16,25 +16,29 @@ pub(crate) fn resume(place: &mut Place) {
     place.restart();
     let mut body = place.request(&work, "[[say after the restart]]", json!({}));
     body["sessionId"] = json!(id);
-    let begun = Instant::now();
-    let answer = loop {
-        match place.ask("POST", "/v1/sessions", &body) {
-            // It may have to wait for the next minute, and says so.
-            Err(problem)
-                if problem["detail"].as_str().is_some_and(|why| why.contains("minute")) =>
-            {
-                assert!(begun.elapsed() < PATIENCE, "{problem}");
-                pause();
-            }
-            answer => break answer.expect("it goes on"),
-        }
-    };
+    let answer = resumed(place, &body).expect("it goes on");
     assert_eq!(answer["id"], json!(id));
     let mut talk = Talk::new(place, &id);
     talk.until("second turn", |event| event["type"] == "turnCompleted" && event["turnNumber"] == 2);
     assert!(talk.text().contains("after the restart"), "{}", talk.digest());
     let body = last_body(place, "after the restart");
     assert!(body.contains("Remember the plum"), "the model was not told what was before");
+}
+
+/// Asks for a session to go on. It may have to wait for the next minute, and says so.
+pub(super) fn resumed(place: &Place, body: &Value) -> Result<Value, Value> {
+    let begun = Instant::now();
+    loop {
+        match place.ask("POST", "/v1/sessions", body) {
+            Err(problem)
+                if problem["detail"].as_str().is_some_and(|why| why.contains("minute")) =>
+            {
+                assert!(begun.elapsed() < PATIENCE, "{problem}");
+                pause();
+            }
+            answer => return answer,
+        }
+    }
 }
 
 pub(crate) fn fork(place: &mut Place) {

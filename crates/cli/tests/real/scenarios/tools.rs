@@ -91,7 +91,8 @@ pub(crate) fn subagent(place: &mut Place) {
     talk.completed();
     let spawned = talk.of("agentSpawned");
     assert_eq!(spawned.len(), 1, "{}", talk.digest());
-    assert_eq!(talk.text().trim(), "the end", "{}", talk.digest());
+    // Codex may ask the model once more when the subagent is done.
+    assert!(talk.text().starts_with("the end"), "{}", talk.digest());
     if talk.of("agentFinished").is_empty() {
         talk.next("agentFinished");
     }
