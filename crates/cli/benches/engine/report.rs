@@ -37,6 +37,7 @@ pub fn per_second(count: f64) -> String {
 /// A time in microseconds, in the unit that fits it.
 pub fn time(micros: f64) -> String {
     match micros {
+        micros if micros < 0.0 => format!("-{}", time(-micros)),
         micros if micros >= 1e6 => format!("{:.2} s", micros / 1e6),
         micros if micros >= 1e4 => format!("{:.1} ms", micros / 1e3),
         micros if micros >= 1e3 => format!("{:.2} ms", micros / 1e3),

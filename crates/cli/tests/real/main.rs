@@ -5,7 +5,8 @@
 //! loopback can be reached (`offline.rs`), and the model is a script in the prompt (`agentwire-models`).
 //!
 //! `-- WORD…` runs only what has a name that contains one of the words; `AGENTWIRE_REAL_LATEST=1` takes
-//! the newest versions. With `AGENTWIRE_UPDATE=1` the matrix in `docs/agents.md` is written anew; else it
+//! the newest versions. `cargo bench -p agentwire --test real` is the same program (`bench.rs`): what
+//! agentwire costs beside the bare programs. With `AGENTWIRE_UPDATE=1` the matrix in `docs/agents.md` is written anew; else it
 //! must be the one that was found.
 #![expect(
     clippy::expect_used,
@@ -18,6 +19,7 @@
 )]
 
 mod agents;
+mod bench;
 #[path = "../../../dialects/tests/render/check.rs"]
 mod check;
 mod column;
@@ -40,10 +42,16 @@ fn main() -> ExitCode {
     match args.next().as_deref() {
         Some(column::VERB) => column::run(&args.collect::<Vec<_>>()),
         Some(mcp::VERB) => mcp::run(),
+        Some(bench::VERB) => bench::measure(&args.collect::<Vec<_>>()),
         first => {
             // What the test runner adds says nothing to us.
-            let words = first.map(str::to_owned).into_iter().chain(args);
-            matrix::run(&words.filter(|word| !word.starts_with('-')).collect::<Vec<_>>())
+            let all: Vec<String> = first.map(str::to_owned).into_iter().chain(args).collect();
+            let words: Vec<_> = all.iter().filter(|word| !word.starts_with('-')).cloned().collect();
+            if all.iter().any(|word| word == "--bench") {
+                bench::run(&words)
+            } else {
+                matrix::run(&words)
+            }
         }
     }
 }

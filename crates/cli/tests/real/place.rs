@@ -160,17 +160,22 @@ pub(crate) fn pause() {
     let _ = receiver.recv_timeout(Duration::from_millis(20));
 }
 
-/// The program as a user would start it, with an empty environment but for what the agent needs.
+/// agentwire as a user would start it.
 fn command(agent: &Agent, program: &Path, place: &Path, url: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_agentwire"));
+    let mut command = dressed(Path::new(env!("CARGO_BIN_EXE_agentwire")), agent, place, url);
+    command.env("AGENTWIRE_DATA_DIR", place.join("data")).env(agent.variable, program);
+    command
+}
+
+/// A program with an empty environment but for what the agent needs.
+pub(crate) fn dressed(program: &Path, agent: &Agent, place: &Path, url: &str) -> Command {
+    let mut command = Command::new(program);
     command
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", place.join("home"))
         .env("TMPDIR", place.join("tmp"))
         .env("LANG", "C.UTF-8")
-        .env("AGENTWIRE_DATA_DIR", place.join("data"))
-        .env(agent.variable, program)
         .envs((agent.environment)(&place.join("home"), url))
         .current_dir(place.join("home"));
     command
