@@ -44,7 +44,7 @@ fn schema() -> Value {
 /// Run with `AGENTWIRE_UPDATE=1` to write it anew.
 #[test]
 fn the_committed_schema_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/config.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/config.json");
     if std::env::var_os("AGENTWIRE_UPDATE").is_some() {
         fs::write(&path, format!("{:#}\n", schema())).expect("the schema can be written");
     }

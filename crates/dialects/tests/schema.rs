@@ -30,7 +30,7 @@ const CORE: [&str; 12] = [
 ];
 
 fn validator(name: &str) -> Validator {
-    let path = format!("{}/../protocol/schema/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("the schema is committed");
     let schema: Value = serde_json::from_str(&text).expect("a schema is JSON");
     jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema")
@@ -38,7 +38,10 @@ fn validator(name: &str) -> Validator {
 
 #[test]
 fn every_event_follows_the_schemas() {
-    let (ours, specification) = (validator("event.json"), validator("specification-event.json"));
+    let (ours, specification) = (
+        validator("schema/event.json"),
+        validator("crates/protocol/tests/specification/event.json"),
+    );
     for case in common::cases() {
         for line in common::events(case.dialect, &[&case.bytes], Some(Exit::Unknown)) {
             check(&ours, &line, &case.name);

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Run with `AGENTWIRE_UPDATE=1` to write it anew.
 #[test]
 fn the_committed_description_is_current() {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/schema/openapi.json"));
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/openapi.json"));
     let current = openapi();
     if std::env::var_os("AGENTWIRE_UPDATE").is_some() {
         std::fs::write(path, format!("{current:#}\n")).expect("it can be written");

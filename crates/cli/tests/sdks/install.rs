@@ -18,6 +18,8 @@ const PYTHON_SDK: &str = "0.2.182";
 const TYPESCRIPT_SDK: &str = "0.3.325";
 const NODE_24: &str = "24.21.0";
 const CRAWLER: &str = "4.32.5";
+/// What makes declarations of the server's description, what checks them, and what Node has.
+const TYPES: [&str; 3] = ["openapi-typescript@7.13.0", "typescript@5.9.3", "@types/node@20.19.24"];
 
 /// Without a registry npm may wait for ever.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -153,17 +155,28 @@ async fn find_python(packages: &[&str]) -> Found<Python> {
 /// The directory of the TypeScript SDK.
 async fn packages() -> Option<PathBuf> {
     static PACKAGES: OnceCell<Option<PathBuf>> = OnceCell::const_new();
-    let find = async || {
-        let missing = |_| Missing("node, 18 or newer, and npm".to_owned());
-        told(Command::new("npm").arg("--version")).map_err(missing)?;
-        if major(&told(Command::new("node").arg("--version")).map_err(missing)?) < 18 {
-            return Err(missing(String::new()));
-        }
-        let package = format!("@anthropic-ai/claude-agent-sdk@{TYPESCRIPT_SDK}");
-        let install = async |directory: &Path| npm(directory, &package).await;
-        cached(&format!("claude-agent-sdk-{TYPESCRIPT_SDK}-node"), install).await
-    };
-    PACKAGES.get_or_init(async || or_skip("TypeScript SDK", find().await)).await.clone()
+    let package = format!("@anthropic-ai/claude-agent-sdk@{TYPESCRIPT_SDK}");
+    let name = format!("claude-agent-sdk-{TYPESCRIPT_SDK}-node");
+    let find = async || or_skip("TypeScript SDK", find_node(&name, &[&package]).await);
+    PACKAGES.get_or_init(find).await.clone()
+}
+
+/// The directory of what makes and checks TypeScript declarations.
+pub(crate) async fn typescript() -> Option<PathBuf> {
+    static PACKAGES: OnceCell<Option<PathBuf>> = OnceCell::const_new();
+    let name = TYPES.join("-").replace(['@', '/'], "-");
+    let find = async || or_skip("TypeScript declarations", find_node(&name, &TYPES).await);
+    PACKAGES.get_or_init(find).await.clone()
+}
+
+/// A directory in which Node finds those packages.
+async fn find_node(name: &str, packages: &[&str]) -> Found<PathBuf> {
+    let missing = |_| Missing("node, 18 or newer, and npm".to_owned());
+    told(Command::new("npm").arg("--version")).map_err(missing)?;
+    if major(&told(Command::new("node").arg("--version")).map_err(missing)?) < 18 {
+        return Err(missing(String::new()));
+    }
+    cached(name, async |directory: &Path| npm(directory, packages).await).await
 }
 
 async fn node_24() -> Option<PathBuf> {
@@ -180,7 +193,7 @@ async fn node_24() -> Option<PathBuf> {
         };
         let package = format!("node-linux-{machine}");
         let pinned = format!("{package}@{NODE_24}");
-        let install = async |directory: &Path| npm(directory, &pinned).await;
+        let install = async |directory: &Path| npm(directory, &[&pinned]).await;
         let directory = cached(&pinned, install).await?;
         Ok(directory.join("node_modules").join(package).join("bin/node"))
     };
@@ -192,14 +205,14 @@ fn major(version: &str) -> u32 {
     version.trim_start_matches('v').split('.').next().and_then(|major| major.parse().ok()).unwrap()
 }
 
-/// Installs one package and what it needs: no scripts, no program of the vendor's.
-async fn npm(directory: &Path, package: &str) -> Found<()> {
+/// Installs packages and what they need: no scripts, no program of the vendor's.
+async fn npm(directory: &Path, packages: &[&str]) -> Found<()> {
     // Else npm goes up in search of a project.
     fs::write(directory.join("package.json"), "{\"private\":true}").unwrap();
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund"]);
     npm.args(["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000"]);
-    npm.arg(package).current_dir(directory);
+    npm.args(packages).current_dir(directory);
     fetch(npm, "the npm registry", directory).await
 }
 

@@ -1,5 +1,6 @@
 //! Programs that others wrote drive agentwire: the official Agent SDKs take it for the `claude` program, and
-//! a crawler reads the server's description and tries everything in it.
+//! a crawler reads the server's description and tries everything in it, and a TypeScript program is checked
+//! against the declarations made of it.
 //!
 //! A test runs one scenario of `scenarios.py` or `scenarios.mjs`. The SDKs are fetched by the first that
 //! needs them (`install.rs`).
@@ -15,6 +16,8 @@ mod crawl;
 mod install;
 mod place;
 mod recording;
+mod server;
+mod types;
 
 use crate::install::Sdk;
 use crate::place::{Agent, Place};

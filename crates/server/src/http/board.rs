@@ -40,6 +40,7 @@ const GRACE: Duration = Duration::from_secs(30);
 /// What a session of the board begins with.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "BoardSessionRequest")]
 pub(super) struct Create {
     /// claude, codex, gemini, acp or demo.
     #[schemars(with = "AgentType")]
@@ -54,6 +55,7 @@ pub(super) struct Create {
 /// A session of the board.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "BoardSession")]
 pub(super) struct Shown {
     /// A UUID.
     id: SessionId,

@@ -17,6 +17,7 @@ use crate::tokens::{Caller, Scope};
 /// A request that waits.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "OpenRequest")]
 pub(super) struct Waiting {
     /// The session that asks.
     session_id: SessionId,
@@ -37,6 +38,7 @@ pub(super) struct Waiting {
 
 /// What waits for an answer, oldest first.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RequestList")]
 pub(super) struct Inbox {
     /// The requests.
     requests: Vec<Waiting>,

@@ -2,6 +2,7 @@
 
 mod schemas;
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use agentwire_protocol::Event;
@@ -9,7 +10,7 @@ use axum::extract::State;
 use axum::response::{Html, IntoResponse as _};
 use http::StatusCode;
 use http::header::CONTENT_SECURITY_POLICY;
-use schemars::{JsonSchema as _, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use self::schemas::Schemas;
@@ -24,12 +25,36 @@ pub(super) fn anything(_generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// An answer to a request. The path names the request, so that the body need not.
-pub(super) fn settlement(generator: &mut SchemaGenerator) -> Schema {
-    let mut schema = agentwire_protocol::Settlement::json_schema(generator);
-    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-        required.retain(|name| name != "requestId");
+pub(super) struct Settlement;
+
+impl JsonSchema for Settlement {
+    fn schema_name() -> Cow<'static, str> {
+        "Settlement".into()
     }
-    schema
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = agentwire_protocol::Settlement::json_schema(generator);
+        if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|name| name != "requestId");
+        }
+        schema
+    }
+}
+
+/// Some events of a session, and how it stands.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is written as text; this is its schema")]
+struct EventPage {
+    /// In order.
+    events: Vec<Event<'static>>,
+    /// The `after` of the next page.
+    next: u64,
+    /// The number of the last event.
+    last: u64,
+    /// Nothing more will come.
+    ended: bool,
+    /// `exact`, or what is missing.
+    resume: Value,
 }
 
 /// What is installed, as `agentwire agents --json` has it.
@@ -179,17 +204,7 @@ fn given(act: &Act, schemas: &mut Schemas) -> Value {
     let content = match &act.gives {
         Gives::Json(shape) => json!({ "application/json": { "schema": schemas.given(*shape) } }),
         Gives::Events => {
-            let page = json!({
-                "type": "object",
-                "required": ["events", "next", "last", "ended", "resume"],
-                "properties": {
-                    "events": { "type": "array", "items": schemas.given(of::<Event<'static>>) },
-                    "next": { "type": "integer", "description": "the after of the next page" },
-                    "last": { "type": "integer", "description": "the number of the last event" },
-                    "ended": { "type": "boolean", "description": "nothing more will come" },
-                    "resume": { "description": "exact, or what is missing" },
-                },
-            });
+            let page = schemas.given(of::<EventPage>);
             json!({
                 "application/json": { "schema": page },
                 "text/event-stream": { "schema": { "type": "string" } },

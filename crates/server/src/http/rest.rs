@@ -133,6 +133,7 @@ struct ListQuery {
 
 /// A page of sessions.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SessionList")]
 pub(super) struct Listed {
     /// Newest first.
     sessions: Vec<SessionSummary>,
@@ -172,6 +173,7 @@ pub(super) fn page_size(
 
 /// A session, and what it runs with.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SessionDetails")]
 pub(super) struct Details {
     #[serde(flatten)]
     session: SessionSummary,
@@ -206,6 +208,7 @@ pub(super) async fn forget(
 
 /// It is done; there is nothing to tell.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Empty")]
 pub(super) struct Done {}
 
 /// `PATCH /v1/sessions/{id}`
@@ -253,6 +256,7 @@ pub(super) async fn prompt(
 /// What becomes of the prompts that wait when a turn is stopped. The body may be left out.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[schemars(rename = "Interrupt")]
 pub(super) struct InterruptBody {
     /// They are given up too; else they stay.
     cancel_queued: bool,
@@ -278,6 +282,7 @@ pub(super) async fn interrupt(
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 #[expect(dead_code, reason = "the session makes it; this is its schema")]
+#[schemars(rename = "InterruptResult")]
 pub(super) struct Interrupted {
     /// The prompts that wait all the same, by the ids under which they were taken.
     still_queued: Vec<String>,
@@ -322,6 +327,7 @@ pub(super) async fn end(app: &App, id: &SessionId) -> Result<SessionSummary, Gat
 /// What to ask an agent for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Query")]
 pub(super) struct QueryBody {
     /// Such as `supportedModels`.
     method: String,
@@ -332,6 +338,7 @@ pub(super) struct QueryBody {
 
 /// What the agent says.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "QueryResult")]
 pub(super) struct Queried {
     /// As the agent has it.
     result: Json<'static>,
@@ -377,6 +384,7 @@ pub(super) async fn order(
 /// A prompt that was taken.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "PromptResult")]
 pub(super) struct Taken {
     /// Under which it was taken; the turn that works on it names it.
     message_id: String,

@@ -296,7 +296,7 @@ pub(super) const PLACES: &[Place] = &[
                 ..act("get", "getRequest", Some(Scope::Watch), "A request that waits for an answer")
             },
             Act {
-                body: Some(openapi::settlement),
+                body: Some(of::<openapi::Settlement>),
                 ..act(
                     "post",
                     "settleRequest",

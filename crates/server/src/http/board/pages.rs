@@ -32,6 +32,7 @@ struct EventsQuery {
 /// A page of the board's events.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it is written as text; this is its schema")]
+#[schemars(rename = "BoardEventPage")]
 pub(in crate::http) struct EventPage {
     /// In order.
     events: Vec<BoardEvent>,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use agentwire_protocol::schema::without_null;
+use agentwire_protocol::schema::{spread, without_null};
 use schemars::generate::SchemaSettings;
 use schemars::transform::Transform as _;
 use schemars::{Schema, SchemaGenerator};
@@ -52,6 +52,10 @@ impl Schemas {
             if let Ok(described) = Schema::try_from(schema.clone()) {
                 *schema = without_nulls(described).to_value();
             }
+        }
+        if let Some(Value::Object(mut event)) = given.remove("Event") {
+            spread(&mut event, &mut given, &format!("#{PLACE}/"));
+            given.insert("Event".to_owned(), event.into());
         }
         let twice = different(&taken, &given);
         let name = |name: &str| match twice.contains(name) {

@@ -1,0 +1,102 @@
+//! The TypeScript declarations are those of the server's description, and a program that is written
+//! against them holds a conversation with a real server.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::child::{assert_none_left, run};
+use crate::install::typescript;
+use crate::server::Server;
+
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// How a careful project checks its programs.
+const STRICT: [&str; 10] = [
+    "--strict",
+    "--exactOptionalPropertyTypes",
+    "--noUncheckedIndexedAccess",
+    "--module",
+    "nodenext",
+    "--target",
+    "es2022",
+    "--skipLibCheck",
+    "--outDir",
+    "out",
+];
+
+/// Run with `AGENTWIRE_UPDATE=1` to write the declarations anew.
+#[tokio::test]
+async fn declarations_are_current() {
+    let Some(packages) = typescript().await else { return };
+    let place = tempfile::Builder::new().prefix("agentwire-types-").tempdir().unwrap();
+    let mut command = program(&packages, place.path(), "openapi-typescript/bin/cli.js");
+    command
+        .arg(schema().join("openapi.json"))
+        .args(["--root-types", "--root-types-no-schema-prefix"]);
+    command.args(["--output", "made.d.ts"]);
+    succeeds(command, place.path()).await;
+    let made = fs::read_to_string(place.path().join("made.d.ts")).unwrap();
+    let path = schema().join("agentwire.d.ts");
+    if std::env::var_os("AGENTWIRE_UPDATE").is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    let committed = fs::read_to_string(path).unwrap();
+    assert!(committed == made, "agentwire.d.ts is stale: AGENTWIRE_UPDATE=1");
+}
+
+#[tokio::test]
+async fn a_program_of_the_declarations_holds_a_conversation() {
+    let Some(packages) = typescript().await else { return };
+    let place = tempfile::Builder::new().prefix("agentwire-types-").tempdir().unwrap();
+    let home = place.path();
+    fs::create_dir(home.join("examples")).unwrap();
+    for name in ["agentwire.d.ts", "examples/chat.ts"] {
+        fs::copy(schema().join(name), home.join(name)).unwrap();
+    }
+    fs::write(home.join("package.json"), r#"{"private":true,"type":"module"}"#).unwrap();
+    symlink(packages.join("node_modules"), home.join("node_modules")).unwrap();
+    let mut command = program(&packages, home, "typescript/bin/tsc");
+    command.args(STRICT).arg("examples/chat.ts");
+    succeeds(command, home).await;
+    // What the declarations do not have is refused.
+    let wrong = fs::read_to_string(home.join("examples/chat.ts")).unwrap();
+    let wrong = wrong.replace("event.content", "event.contents");
+    fs::write(home.join("examples/wrong.ts"), wrong).unwrap();
+    let mut command = program(&packages, home, "typescript/bin/tsc");
+    command.args(STRICT).args(["--noEmit", "examples/wrong.ts"]);
+    let refused = run(command, DEADLINE, &home.join("output")).await.unwrap_err();
+    assert!(refused.contains("TS2551") || refused.contains("TS2339"), "{refused}");
+
+    let server = Server::start(home);
+    let mut command = Command::new("node");
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.current_dir(home).arg("out/chat.js").args([&server.address, &server.token]);
+    command.arg("/say Hello\n/bash echo from the tool\n/ask Which one? | red | blue");
+    let ended = run(command, DEADLINE, &home.join("output")).await;
+    drop(server);
+    assert_none_left(home.to_str().unwrap()).await;
+    let said = fs::read_to_string(home.join("output")).unwrap();
+    ended.unwrap_or_else(|said| panic!("{said}"));
+    for part in ["Hello", "[Bash]", "done", "red", "turn 1: "] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+}
+
+fn schema() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema").canonicalize().unwrap()
+}
+
+/// A program of a package, in an empty environment.
+fn program(packages: &Path, home: &Path, name: &str) -> Command {
+    let mut command = Command::new("node");
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home);
+    command.arg(packages.join("node_modules").join(name)).current_dir(home);
+    command
+}
+
+async fn succeeds(command: Command, home: &Path) {
+    run(command, DEADLINE, &home.join("output")).await.unwrap_or_else(|said| panic!("{said}"));
+}

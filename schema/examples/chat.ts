@@ -1,0 +1,83 @@
+// A conversation with an agent over HTTP, typed by ../agentwire.d.ts:
+//
+//     tsc --module nodenext --outDir out chat.ts && node out/chat.js URL TOKEN PROMPT
+//
+// What the agent asks for is allowed, its questions get their first answer.
+import type {
+  Event,
+  EventPage,
+  Problem,
+  RequestRaisedEvent,
+  SessionRequest,
+  SessionSummary,
+  Settlement,
+} from "../agentwire.js";
+
+const [url, token, prompt] = process.argv.slice(2);
+if (url === undefined || token === undefined || prompt === undefined) {
+  throw new Error("give the server's address, a token and a prompt");
+}
+
+async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const answer = await fetch(url + path, {
+    method,
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  if (!answer.ok) {
+    const problem = (await answer.json()) as Problem;
+    throw new Error(`${problem.code}: ${problem.detail}`);
+  }
+  return (await answer.json()) as T;
+}
+
+/** All events of a session, to its end: nothing is lost if a connection breaks, for `after` is ours. */
+async function* events(session: string): AsyncGenerator<Event> {
+  for (let after = 0; ; ) {
+    const page = await call<EventPage>("GET", `/v1/sessions/${session}/events?after=${after}&wait=30`);
+    yield* page.events;
+    after = page.next;
+    if (page.ended && after === page.last) {
+      return;
+    }
+  }
+}
+
+function answer(request: RequestRaisedEvent): Settlement {
+  const questions = request.questions ?? [];
+  if (request.kind !== "question") {
+    return { behavior: "allow" };
+  }
+  const answers = questions.map((it) => [it.question, it.options?.[0]?.label ?? "yes"]);
+  return { behavior: "allow", answers: Object.fromEntries(answers) };
+}
+
+const request: SessionRequest = { agentType: "demo", prompt, config: { approvalMode: "ask" } };
+const session = await call<SessionSummary>("POST", "/v1/sessions", request);
+for await (const event of events(session.id)) {
+  switch (event.type) {
+    case "textChunk":
+      process.stdout.write(event.content + (event.isComplete ? "\n" : ""));
+      break;
+    case "toolStarted":
+      console.log(`[${event.toolName}] ${JSON.stringify(event.arguments)}`);
+      break;
+    case "toolCompleted":
+      console.log(`[${event.toolId}] ${event.success ? "done" : "failed"}`);
+      break;
+    case "requestRaised":
+      await call("POST", `/v1/sessions/${session.id}/requests/${event.requestId}`, answer(event));
+      break;
+    case "turnCompleted":
+      console.log(`turn ${event.turnNumber}: ${event.usage.outputTokens} tokens`);
+      await call("POST", `/v1/sessions/${session.id}/stop`);
+      break;
+    case "turnFailed":
+      console.error(`turn ${event.turnNumber} failed: ${event.error}`);
+      await call("POST", `/v1/sessions/${session.id}/stop`);
+      break;
+    default:
+      // Newer servers have types that this one does not know.
+      break;
+  }
+}
