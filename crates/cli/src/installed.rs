@@ -1,19 +1,25 @@
-//! Which agents are installed: where, in which version, and whether that one was tested.
+//! Which agents are installed: where, in which version, whether that one was tested, and whether it is
+//! signed in.
 
-use std::cmp::Ordering;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agentwire_dialects::program;
+use agentwire_dialects::program::{
+    Login, LoginMethod, LoginQuestion, Problem, Program, Source, Standing, version_in,
+};
 use agentwire_protocol::AgentType;
 use agentwire_sessions::Settings;
 use agentwire_sessions::process::{Contain, Spawn, StdinPlan, environment, resolve};
-use serde::Serialize;
+use agentwire_sessions::settings::AgentCommand;
+use serde::{Serialize, Serializer};
 use tokio::io::AsyncReadExt as _;
+use tokio::time::{Instant, timeout_at};
 
 use crate::settings::{AGENTS, program_variable};
 
-/// How long a program may take to tell its version; some are slow to start.
+/// How long a program may take to tell what it is asked, in all; some are slow to start.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How much of what it prints is read.
@@ -33,57 +39,68 @@ pub(crate) struct Installed {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
     pub(crate) standing: Standing,
+    #[serde(skip)]
+    pub(crate) newest_tested: Option<&'static str>,
+    /// What is known to be wrong with that version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) problems: Vec<Problem>,
+    /// Whether it is signed in; nothing of one that is not here or needs no login.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) login: Option<SignIn>,
     /// How it can be driven; the first is the default.
-    pub(crate) drivers: &'static [&'static str],
+    pub(crate) drivers: Vec<&'static str>,
     /// The variable that names another program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) variable: Option<&'static str>,
     /// How to get it.
-    pub(crate) install: &'static str,
+    #[serde(rename = "install", serialize_with = "words")]
+    pub(crate) source: Source,
     /// Whether the settings name the program.
     pub(crate) configured: bool,
 }
 
-/// How a version stands to those that agentwire was tested with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Whether an agent is signed in.
+#[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Standing {
-    /// It is one of them.
-    Tested,
-    /// It is between two of them.
-    Between,
-    /// It is newer than all of them.
-    Newer,
-    /// It is older than all of them.
-    Older,
-    /// Nobody knows.
-    Unknown,
-    /// There is none.
-    Missing,
+pub(crate) struct SignIn {
+    #[serde(serialize_with = "name")]
+    pub(crate) login: Login,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login_method: Option<LoginMethod>,
+    /// The variable that has a key, of a program that does not tell whether that is its login.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_variable: Option<&'static str>,
+    #[serde(skip)]
+    pub(crate) how_to: &'static str,
 }
 
-impl Standing {
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Tested => "tested",
-            Self::Between => "between tested versions",
-            Self::Newer => "newer than tested",
-            Self::Older => "older than tested",
-            Self::Unknown => "not tested",
-            Self::Missing => "not installed",
+impl SignIn {
+    pub(crate) fn words(&self) -> String {
+        match self.key_variable {
+            Some(name) => format!("{}, {name} is set", self.login.words()),
+            None => self.login.words().to_owned(),
         }
     }
 }
 
-/// The versions that agentwire was tested with.
-pub(crate) fn tested(agent: AgentType) -> &'static [&'static str] {
-    match agent {
-        AgentType::Claude => &["2.1.197", "2.1.325"],
-        AgentType::Codex => &["0.166.0"],
-        AgentType::Gemini => &["0.61.0"],
-        AgentType::Acp => &[],
-        AgentType::Demo => &[env!("CARGO_PKG_VERSION")],
+impl Installed {
+    /// What is wrong with it: with what agentwire cannot work, then the rest.
+    pub(crate) fn worst_first(&self) -> impl Iterator<Item = &Problem> {
+        let of = |fatal| self.problems.iter().filter(move |problem| problem.fatal == fatal);
+        of(true).chain(of(false))
     }
+}
+
+fn words<S: Serializer>(source: &Source, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(source)
+}
+
+fn name<S: Serializer>(login: &Login, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match login {
+        Login::SignedIn(_) => "signedIn",
+        Login::NotSignedIn => "notSignedIn",
+        Login::NotTold => "notTold",
+    })
 }
 
 /// Looks for all agents at once.
@@ -101,157 +118,126 @@ pub(crate) async fn look(settings: &Settings, contain: &Contain) -> Vec<Installe
 
 async fn look_for(agent: AgentType, settings: &Settings, contain: &Contain) -> Installed {
     let command = settings.agent(agent);
-    let program = match (&command.program, agent) {
-        (Some(program), _) => Ok(program.clone()),
-        (None, AgentType::Acp) => Err("no command is set".to_owned()),
-        (None, AgentType::Demo) => settings
-            .keeper
-            .as_ref()
-            .map(|path| path.to_string_lossy().into_owned())
-            .ok_or_else(|| "failed to find agentwire itself".to_owned()),
-        (None, AgentType::Claude | AgentType::Codex | AgentType::Gemini) => {
-            Ok(agent.as_str().to_owned())
-        }
-    };
+    let known = program(agent);
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let search = std::env::var_os("PATH");
-    let path = program.and_then(|program| {
-        resolve(&program, search.as_deref(), &here).map_err(|error| error.to_string())
-    });
-    let own = command.program.is_none() && agent == AgentType::Demo;
-    let version = match &path {
-        Ok(_) if own => Some(env!("CARGO_PKG_VERSION").to_owned()),
+    let path = find(agent, &command, settings, &here);
+    let is_own = command.program.is_none() && agent == AgentType::Demo;
+    let (version, login) = match &path {
+        Ok(_) if is_own => (Some(env!("CARGO_PKG_VERSION").to_owned()), None),
         Ok(path) => {
-            let args = command.args.iter().map(String::as_str).chain(["--version"]);
-            let spawn = Spawn {
-                program: path.clone(),
-                args: args.map(OsString::from).collect(),
-                env: environment(&command.env),
-                directory: here,
-                stdin: StdinPlan::Null,
+            let questions = Questions {
+                contain,
+                program: path,
+                command: &command,
+                directory: &here,
+                until: Instant::now() + PATIENCE,
             };
-            let told = tokio::time::timeout(PATIENCE, told(contain, spawn)).await;
-            told.ok().flatten().and_then(|text| version_in(&text).map(str::to_owned))
+            questions.ask_all(known).await
         }
-        Err(_) => None,
+        Err(_) => (None, None),
     };
     Installed {
         name: agent.as_str(),
         standing: match &path {
-            Ok(_) => standing(tested(agent), version.as_deref()),
+            Ok(_) => known.standing(version.as_deref()),
             Err(_) => Standing::Missing,
         },
+        newest_tested: known.newest_tested(),
+        problems: known.problems_of(version.as_deref()),
+        login,
         error: path.as_ref().err().cloned(),
         path: path.ok(),
         version,
-        drivers: drivers(agent),
+        drivers: known.drivers.iter().map(|(name, _)| *name).collect(),
         variable: program_variable(agent),
-        install: install(agent),
+        source: known.source,
         configured: command.program.is_some(),
     }
 }
 
-/// What the program prints. Dropping the process ends it and all it started.
-async fn told(contain: &Contain, spawn: Spawn) -> Option<String> {
-    let process = contain.spawn(spawn).await.ok()?;
-    let mut text = Vec::new();
-    process.stdout.take(ENOUGH).read_to_end(&mut text).await.ok()?;
-    Some(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// The first word that is numbers with dots between, such as the end of `codex-cli 0.166.0`.
-fn version_in(text: &str) -> Option<&str> {
-    let words = text.split(|c: char| c.is_whitespace() || c == '(' || c == ')');
-    words.map(|word| word.trim_start_matches('v')).find(|word| numbers(word).is_some())
-}
-
-/// The numbers of a version; what follows them, as in `1.2.3-beta`, does not count.
-fn numbers(version: &str) -> Option<[u64; 3]> {
-    let plain = version.split(['-', '+']).next()?;
-    let mut parts = plain.split('.').map(str::parse);
-    let numbers = [parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?];
-    parts.next().is_none().then_some(numbers)
-}
-
-fn standing(tested: &[&str], version: Option<&str>) -> Standing {
-    let Some(version) = version.and_then(numbers) else { return Standing::Unknown };
-    let orders = || tested.iter().filter_map(|tested| Some(version.cmp(&numbers(tested)?)));
-    let (older, newer) = (
-        orders().all(|order| order == Ordering::Less),
-        orders().all(|order| order == Ordering::Greater),
-    );
-    if orders().next().is_none() {
-        Standing::Unknown
-    } else if orders().any(|order| order == Ordering::Equal) {
-        Standing::Tested
-    } else if older {
-        Standing::Older
-    } else if newer {
-        Standing::Newer
-    } else {
-        Standing::Between
-    }
-}
-
-fn drivers(agent: AgentType) -> &'static [&'static str] {
-    match agent {
-        AgentType::Claude | AgentType::Demo => &["stream-json"],
-        AgentType::Codex => &["app-server", "exec"],
-        AgentType::Gemini => &["acp", "stream-json"],
-        AgentType::Acp => &["acp"],
-    }
-}
-
-fn install(agent: AgentType) -> &'static str {
-    match agent {
-        AgentType::Claude => "npm install -g @anthropic-ai/claude-code",
-        AgentType::Codex => "npm install -g @openai/codex",
-        AgentType::Gemini => "npm install -g @google/gemini-cli",
-        AgentType::Acp => "name an agent that speaks ACP in [agents.acp] command",
-        AgentType::Demo => "reinstall agentwire",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_found_in_what_programs_print() {
-        assert_eq!(version_in("2.1.197 (Claude Code)\n"), Some("2.1.197"));
-        assert_eq!(version_in("codex-cli 0.166.0\n"), Some("0.166.0"));
-        assert_eq!(version_in("warning: 3 things\nv0.61.0-nightly.1\n"), Some("0.61.0-nightly.1"));
-        assert_eq!(version_in("no version here 1.2 1.2.3.4 a.b.c"), None);
-    }
-
-    #[test]
-    fn a_version_stands_to_those_tested() {
-        let tested = ["2.1.197", "2.1.325"];
-        let cases = [
-            ("2.1.197", Standing::Tested),
-            ("2.1.325", Standing::Tested),
-            ("2.1.200", Standing::Between),
-            ("2.1.99", Standing::Older),
-            ("2.2.0", Standing::Newer),
-            ("10.0.0", Standing::Newer),
-            ("latest", Standing::Unknown),
-        ];
-        for (version, expected) in cases {
-            assert_eq!(standing(&tested, Some(version)), expected, "{version}");
+/// Where the program is.
+fn find(
+    agent: AgentType,
+    command: &AgentCommand,
+    settings: &Settings,
+    here: &Path,
+) -> Result<PathBuf, String> {
+    let program = match (&command.program, agent) {
+        (Some(program), _) => program.clone(),
+        (None, AgentType::Acp) => return Err("no command is set".to_owned()),
+        (None, AgentType::Demo) => {
+            let own = settings.keeper.as_ref().map(|path| path.to_string_lossy().into_owned());
+            own.ok_or_else(|| "failed to find agentwire itself".to_owned())?
         }
-        assert_eq!(standing(&[], Some("1.0.0")), Standing::Unknown);
-        assert_eq!(standing(&tested, None), Standing::Unknown);
-    }
+        (None, AgentType::Claude | AgentType::Codex | AgentType::Gemini) => {
+            agent.as_str().to_owned()
+        }
+    };
+    let search = std::env::var_os("PATH");
+    resolve(&program, search.as_deref(), here).map_err(|error| error.to_string())
+}
 
-    #[test]
-    fn drivers_that_are_listed_are_taken() {
-        for agent in AGENTS {
-            for driver in drivers(agent) {
-                assert!(
-                    agentwire_dialects::driver(agent, Some(driver)).is_ok(),
-                    "{agent:?} {driver}"
-                );
+/// What a program is asked, all of it until then.
+struct Questions<'q> {
+    contain: &'q Contain,
+    program: &'q Path,
+    command: &'q AgentCommand,
+    directory: &'q Path,
+    until: Instant,
+}
+
+impl Questions<'_> {
+    /// Its version, and whether it is signed in. One after the other: only a version that is known to
+    /// understand the second question is asked it.
+    async fn ask_all(&self, known: &Program) -> (Option<String>, Option<SignIn>) {
+        let told = self.ask(&["--version"]).await;
+        let version = told.and_then(|(text, _)| version_in(&text).map(str::to_owned));
+        let (login, key_variable) = match known.login {
+            LoginQuestion::Ask { args, read } => match known.standing(version.as_deref()) {
+                Standing::Tested | Standing::Between | Standing::Newer => {
+                    let told = self.ask(args).await;
+                    (told.map_or(Login::NotTold, |(out, err)| read(&out, &err)), None)
+                }
+                Standing::Older | Standing::Unknown | Standing::Missing => (Login::NotTold, None),
+            },
+            LoginQuestion::None { key } => {
+                (Login::NotTold, key.filter(|name| self.has_variable(name)))
             }
-        }
+            LoginQuestion::Needless => return (version, None),
+        };
+        let login_method = match login {
+            Login::SignedIn(method) => method,
+            Login::NotSignedIn | Login::NotTold => None,
+        };
+        (version, Some(SignIn { login, login_method, key_variable, how_to: known.sign_in }))
+    }
+
+    /// What it prints on stdout and stderr. Leaving it, in time or not, ends all that was started.
+    async fn ask(&self, args: &[&str]) -> Option<(String, String)> {
+        let args = self.command.args.iter().map(String::as_str).chain(args.iter().copied());
+        let spawn = Spawn {
+            program: self.program.to_owned(),
+            args: args.map(OsString::from).collect(),
+            env: environment(&self.command.env),
+            directory: self.directory.to_owned(),
+            stdin: StdinPlan::Null,
+        };
+        let told = async {
+            let process = self.contain.spawn(spawn).await.ok()?;
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let (mut stdout, mut stderr) =
+                (process.stdout.take(ENOUGH), process.stderr.take(ENOUGH));
+            let (first, second) =
+                tokio::join!(stdout.read_to_end(&mut out), stderr.read_to_end(&mut err));
+            first.and(second).ok()?;
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            Some((text(&out), text(&err)))
+        };
+        timeout_at(self.until, told).await.ok().flatten()
+    }
+
+    fn has_variable(&self, name: &str) -> bool {
+        let all = environment(&self.command.env);
+        all.iter().any(|(key, value)| key == name && !value.is_empty())
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use agentwire_protocol::event::{Status, StatusChanged};
 use agentwire_protocol::session::SystemPrompt;
 use agentwire_protocol::{
-    AgentType, ApprovalMode, Call, Command, Configure, GatewayError, Json, SessionConfig, Text,
+    AgentType, ApprovalMode, Call, Command, Configure, GatewayError, Json, Prompt, SessionConfig,
+    Text,
 };
 
 use crate::json::Value;
@@ -146,7 +147,7 @@ pub struct Start<'s> {
     /// The agent's own id that a new session shall have, where it lets us choose.
     pub native_session_id: Option<&'s str>,
     /// The prompt, for wires on which one process serves one turn.
-    pub prompt: Option<&'s str>,
+    pub prompt: Option<&'s Prompt>,
 }
 
 /// How to start a process.
@@ -162,8 +163,10 @@ pub struct Launch {
     pub working_directory: Option<String>,
     /// What its stdin gets.
     pub stdin: Stdin,
-    /// Files it needs: `{file:NAME}` in an argument stands for the path of the file of that name.
-    pub files: BTreeMap<String, String>,
+    /// Files it needs, in a directory of their own. In an argument `{file:NAME}` stands for the path of
+    /// the file of that name, `{escaped:NAME}` for the same with backslashes as in a shell, and `{file:}`
+    /// for the directory, in a list that commas divide.
+    pub files: BTreeMap<String, Vec<u8>>,
 }
 
 /// What a process's stdin gets.
@@ -193,6 +196,12 @@ impl Launch {
     /// A flag alone, or several words of ours.
     pub fn words(&mut self, words: &[&str]) -> &mut Self {
         self.args.extend(words.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    /// A file of that name.
+    pub fn file(&mut self, name: impl Into<String>, contents: impl Into<Vec<u8>>) -> &mut Self {
+        self.files.insert(name.into(), contents.into());
         self
     }
 

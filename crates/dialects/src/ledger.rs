@@ -38,13 +38,6 @@ pub(crate) struct Work<'a> {
     pub(crate) ids: Vec<Text<'a>>,
 }
 
-impl<'a> Work<'a> {
-    /// The same prompts, in the agent's words.
-    pub(crate) fn told_as(self, text: Text<'a>) -> Self {
-        Self { text, ..self }
-    }
-}
-
 impl<'a> From<Text<'a>> for Work<'a> {
     fn from(text: Text<'a>) -> Self {
         Self { text, ids: Vec::new() }

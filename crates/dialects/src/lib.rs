@@ -13,11 +13,13 @@ mod digest;
 pub mod front;
 pub mod gemini;
 pub mod hooks;
+mod images;
 pub mod insights;
 pub mod json;
 pub mod jsonrpc;
 mod ledger;
 pub mod mcp;
+pub mod program;
 mod recent;
 mod said;
 pub mod tape;
@@ -29,6 +31,7 @@ use agentwire_protocol::{AgentType, GatewayError};
 
 use crate::agent::AgentDialect;
 use crate::json::{Fault, Scanner, Value, repair};
+use crate::program::Program;
 
 /// Every agent wire that agentwire speaks. To add an agent, add its folder and its line here.
 pub fn agents() -> &'static [&'static dyn AgentDialect] {
@@ -55,21 +58,26 @@ pub fn recognise_line(scanner: &mut Scanner, line: &[u8]) -> Option<&'static dyn
     }
 }
 
+/// What is known of an agent's program.
+pub fn program(agent: AgentType) -> &'static Program {
+    match agent {
+        AgentType::Claude => &claude::PROGRAM,
+        AgentType::Codex => &codex::PROGRAM,
+        AgentType::Gemini => &gemini::PROGRAM,
+        AgentType::Acp => &acp::PROGRAM,
+        AgentType::Demo => &claude::DEMO_PROGRAM,
+    }
+}
+
 /// The wire over which that agent is driven: its default, or the one that is named.
 pub fn driver(
     agent: AgentType,
     name: Option<&str>,
 ) -> Result<&'static dyn AgentDialect, GatewayError> {
-    match (agent, name) {
-        (AgentType::Claude, None | Some("stream-json")) => Ok(&claude::CLAUDE),
-        (AgentType::Demo, None | Some("stream-json")) => Ok(&claude::DEMO),
-        (AgentType::Codex, None | Some("app-server")) => Ok(&codex::Codex),
-        (AgentType::Codex, Some("exec")) => Ok(&codex::CodexExec),
-        (AgentType::Gemini, None | Some("acp")) => Ok(&acp::GEMINI),
-        (AgentType::Gemini, Some("stream-json")) => Ok(&gemini::Gemini),
-        (AgentType::Acp, None | Some("acp")) => Ok(&acp::ACP),
-        (_, Some(name)) => {
-            Err(GatewayError::unsupported(agent.as_str(), &format!("the driver {name}")))
-        }
-    }
+    let mut drivers = program(agent).drivers.iter();
+    let found = drivers.find(|(driver, _)| name.is_none_or(|name| name == *driver));
+    found.map(|(_, dialect)| *dialect).ok_or_else(|| {
+        let what = format!("the driver {}", name.unwrap_or_default());
+        GatewayError::unsupported(agent.as_str(), &what)
+    })
 }

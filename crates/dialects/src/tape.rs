@@ -189,6 +189,11 @@ impl Tape {
         self.track.iter().flatten().map(String::as_str)
     }
 
+    /// The same, and forgets them: those that come after are told anew.
+    pub fn take_residue(&mut self) -> BTreeSet<String> {
+        self.track.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// The process has started.
     pub fn start(&mut self, sink: &mut dyn Sink) {
         self.translator.on_start(&mut Out::new(&mut self.session, sink, None));

@@ -160,7 +160,7 @@ fn a_session_opens_in_steps() {
     assert_eq!(
         live.stdin(),
         [format!(
-            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"clientCapabilities":{{"elicitation":{{"form":{{}},"url":{{}}}},"fs":{{"readTextFile":false,"writeTextFile":false}},"terminal":false}},"clientInfo":{{"name":"agentwire","title":"agentwire","version":"{version}"}},"protocolVersion":1}}}}"#
+            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"clientCapabilities":{{"_meta":{{"subagent-transcript":true}},"elicitation":{{"form":{{}},"url":{{}}}},"fs":{{"readTextFile":false,"writeTextFile":false}},"terminal":false}},"clientInfo":{{"name":"agentwire","title":"agentwire","version":"{version}"}},"protocolVersion":1}}}}"#
         )]
     );
     live.does(json!({"command":"prompt","prompt":"early"}));
@@ -673,6 +673,101 @@ fn the_agent_withdraws_what_it_asked() {
         ]
     );
     assert_eq!(live.events(), ["requestSettled withdrawn agent", "requestSettled resolved agent"]);
+}
+
+/// The form of claude-agent-acp: the question is the form's message, and a field beside it takes an
+/// answer of one's own.
+#[test]
+fn an_answer_of_ones_own_goes_to_the_field_for_it() {
+    let own = json!({"type":"string","title":"Other"});
+    let one = json!({"type":"string","title":"Choice","oneOf":[{"const":"Red","title":"Red"},{"const":"Blue","title":"Blue"}]});
+    let many = json!({"type":"array","description":"Which two?","items":{"anyOf":[{"const":"One"},{"const":"Two"}]}});
+    let asked = |properties: Value| {
+        let schema = json!({"type":"object","properties":properties});
+        json!({"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"sessionId":"s","toolCallId":"t","mode":"form","message":"Which one?","requestedSchema":schema}})
+    };
+    let single = asked(json!({"question_0":one,"question_0_custom":own}));
+    let double = asked(json!({"q":one,"q_custom":own,"r":many,"r_custom":own}));
+    for (form, answers, content) in [
+        (&single, json!({"Which one?":"Blue"}), json!({"question_0":"Blue"})),
+        (&single, json!({"question_0":"Green"}), json!({"question_0_custom":"Green"})),
+        (
+            &double,
+            json!({"q":"Red","Which two?":["One","Six"]}),
+            json!({"q":"Red","r":["One"],"r_custom":"Six"}),
+        ),
+        (&double, json!({"Choice":"Red","r":"Two"}), json!({"q":"Red","r":["Two"]})),
+    ] {
+        let mut live = Live::ready();
+        live.says(&form.to_string());
+        let request = live.seen.events.last().expect("an event").clone();
+        let id = request["requestId"].as_str().expect("an id").to_owned();
+        let own = request["questions"].as_array().expect("questions").iter();
+        assert!(
+            own.clone()
+                .all(|question| !question["id"].as_str().expect("an id").ends_with("_custom"))
+        );
+        live.stdin();
+        live.does(json!({"command":"settle","requestId":id,"behavior":"allow","answers":answers}));
+        let said: Value = serde_json::from_str(&live.stdin()[0]).expect("a line");
+        assert_eq!(said["result"], json!({"action":"accept","content":content}), "{answers}");
+    }
+}
+
+/// A call that nobody allowed has no subagent; one that was cut off ends with its turn, and so does what
+/// its subagent had open.
+#[test]
+fn a_subagent_is_told_when_it_works_and_ends_with_its_call() {
+    let claude = |tool: &str, by: Option<&str>| match by {
+        Some(by) => json!({"claudeCode":{"toolName":tool,"parentToolUseId":by}}),
+        None => json!({"claudeCode":{"toolName":tool}}),
+    };
+    let call = |id: &str, meta: Value, input: Value| {
+        update(
+            json!({"sessionUpdate":"tool_call","toolCallId":id,"title":id,"kind":"think","status":"pending","rawInput":input,"_meta":meta}),
+        )
+    };
+    let input = json!({"description":"A part","prompt":"Look","subagent_type":"general-purpose"});
+    let mut live = Live::ready();
+    live.does(json!({"command":"prompt","prompt":"go"}));
+    live.says(&call("a", claude("Agent", None), input.clone()));
+    let kinds = |live: &Live| -> Vec<(String, String)> {
+        let word = |event: &Value, name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        live.seen.events.iter().map(|event| (word(event, "type"), word(event, "agentId"))).collect()
+    };
+    assert!(!kinds(&live).iter().any(|(kind, _)| kind == "agentSpawned"), "more may come of it");
+    live.says(&call("b", claude("Bash", Some("a")), json!({"command":"sleep 9"})));
+    let content = json!({"type":"text","text":"hm"});
+    live.says(&update(json!({"sessionUpdate":"agent_message_chunk","content":content,"_meta":claude("Agent", Some("a"))})));
+    live.says(r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}"#);
+    let seen = kinds(&live);
+    let at = seen.iter().position(|(kind, _)| kind == "agentSpawned").expect("one");
+    let expected = [
+        ("agentSpawned", "a"),
+        ("toolStarted", "a"),
+        ("textChunk", "a"),
+        ("textChunk", "a"),
+        ("toolFailed", "a"),
+        ("agentFinished", "a"),
+        ("toolFailed", "main"),
+        ("turnFailed", "main"),
+    ];
+    let expected = expected.map(|(kind, agent)| (kind.to_owned(), agent.to_owned()));
+    assert_eq!(seen[at..], expected);
+    let spawned = &live.seen.events[at];
+    assert_eq!((&spawned["name"], &spawned["prompt"]), (&json!("general-purpose"), &json!("Look")));
+    assert_eq!(spawned["parentAgentId"], "main");
+
+    let mut live = Live::ready();
+    live.does(json!({"command":"prompt","prompt":"go"}));
+    live.says(&call("a", claude("Agent", None), input));
+    let asked = json!({"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"a"},"options":[{"optionId":"no","name":"No","kind":"reject_once"}]}});
+    live.says(&asked.to_string());
+    let id = live.seen.events.last().expect("an event")["requestId"].clone();
+    live.says(&text("meanwhile"));
+    live.does(json!({"command":"settle","requestId":id,"behavior":"deny"}));
+    live.says(&text("meanwhile"));
+    assert!(!kinds(&live).iter().any(|(kind, _)| kind.starts_with("agent")), "{:?}", kinds(&live));
 }
 
 #[test]

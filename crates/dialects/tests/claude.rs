@@ -850,7 +850,7 @@ fn start(config: Value) -> Result<Launch, GatewayError> {
         resume: None,
         fork: false,
         native_session_id: None,
-        prompt: Some("secret"),
+        prompt: Some(&agentwire_protocol::Prompt::text("secret")),
     })
 }
 
@@ -900,7 +900,7 @@ fn every_option_is_one_word() {
     }
     let with_server =
         start(json!({ "mcpServers": { "s": { "command": "run" } } })).expect("a launch");
-    assert_eq!(with_server.files["mcp.json"], r#"{"mcpServers":{"s":{"command":"run"}}}"#);
+    assert_eq!(with_server.files["mcp.json"], br#"{"mcpServers":{"s":{"command":"run"}}}"#);
     let whole = start(json!({ "includePartialMessages": false })).expect("a launch");
     assert_eq!(whole.args.len(), PLAIN - 1);
     let copies = start(json!({ "enableFileCheckpointing": true })).expect("a launch");

@@ -13,7 +13,10 @@ mod common;
 use agentwire_dialects::agent as dialect;
 use agentwire_dialects::agent::{Exit, Launch, Setup, Start, Stdin};
 use agentwire_dialects::tape::{Action, Draft, Sink, Tape};
-use agentwire_protocol::{Call, CommandFrame, ErrorCode, GatewayError, Json, SessionConfig};
+use agentwire_protocol::command::Image;
+use agentwire_protocol::{
+    Call, CommandFrame, ErrorCode, GatewayError, Json, Prompt, SessionConfig,
+};
 use serde_json::{Value, json};
 
 const THREAD: &str = "01a1e063-a453-7073-9c0a-6f8af3433c0c";
@@ -142,9 +145,16 @@ fn launch(name: &str, config: Value, resume: Option<&str>) -> Result<Launch, Gat
         resume,
         fork: false,
         native_session_id: None,
-        prompt: Some("-hi"),
+        prompt: Some(&Prompt::text("-hi")),
     };
     dialect_of(name).launch(&start)
+}
+
+fn pictured() -> Prompt {
+    let image =
+        |kind: &str, data: &str| Image { media_type: kind.to_owned(), data: data.to_owned() };
+    let images = vec![image("image/png", "////"), image("image/jpeg", "Zg==")];
+    Prompt { images, ..Prompt::text("hi") }
 }
 
 /// What `thread/start` is told of a config.
@@ -269,7 +279,7 @@ fn options_become_arguments_of_exec() {
     assert_eq!(error.code, ErrorCode::InvalidMessage);
     let schema = json!({"outputFormat": {"type": "json_schema", "schema": {"type": "object"}}});
     let files = launch("codex-exec", schema, None).expect("a launch").files;
-    assert_eq!(files["schema.json"], r#"{"type":"object"}"#);
+    assert_eq!(files["schema.json"], br#"{"type":"object"}"#);
 }
 
 #[test]
@@ -282,7 +292,7 @@ fn what_cannot_be_taken_is_refused_by_name() {
         (json!({"settingSources": []}), "settingSources"),
         (json!({"betas": []}), "betas"),
         (json!({"fallbackModel": "x"}), "fallbackModel"),
-        (json!({"permissionMode": "plan"}), "permissionMode plan"),
+        (json!({"permissionMode": "dontAsk"}), "permissionMode dontAsk"),
         (json!({"mcpServers": {"a": {"type": "sse", "url": "u"}}}), "MCP server a of type sse"),
         (json!({"mcpServers": {"a": {"type": "sdk"}}}), "MCP server a of type sdk"),
         (json!({"mcpServers": {"a.b": {"command": "c"}}}), "`a.b`"),
@@ -352,10 +362,14 @@ fn a_fork_is_a_copy_of_the_thread_and_not_the_thread() {
         resume: Some(THREAD),
         fork: true,
         native_session_id: Some("n"),
-        prompt: Some("hi"),
+        prompt: Some(&pictured()),
     };
     let launch = dialect_of("codex-exec").launch(&start).expect("a launch");
-    assert_eq!(launch.args[3..], ["--sandbox=read-only", "fork", THREAD, "-"]);
+    let images = ["--image={file:image-1.png}", "--image={file:image-2.jpg}"];
+    let fork = ["fork", THREAD, "-"];
+    assert_eq!(launch.args[3..], [&["--sandbox=read-only"], &images[..], &fork].concat());
+    assert_eq!(launch.files["image-1.png"], b"\xff\xff\xff");
+    assert_eq!(launch.files["image-2.jpg"], b"f");
 }
 
 #[test]
@@ -463,8 +477,8 @@ fn model_and_mode_stand_in_the_next_turn() {
     assert_eq!(params["sandboxPolicy"]["writableRoots"], json!(["/x"]));
     let refused = [
         (json!({"command": "configure", "maxThinkingTokens": 9}), "maxThinkingTokens"),
-        (json!({"command": "configure", "permissionMode": "plan"}), "permissionMode plan"),
-        (json!({"command": "query", "method": "setPermissionMode", "args": ["plan"]}), "plan"),
+        (json!({"command": "configure", "permissionMode": "dontAsk"}), "permissionMode dontAsk"),
+        (json!({"command": "query", "method": "setPermissionMode", "args": ["auto"]}), "auto"),
     ];
     for (command, named) in refused {
         assert!(driven.refused(&command).contains(named));
@@ -557,6 +571,70 @@ fn a_change_of_model_leaves_the_mode_alone_and_the_other_way_round() {
     assert_eq!(lines[2]["params"]["model"], "m");
     assert_eq!(lines[3]["method"], "turn/start");
     assert_eq!(lines[3]["params"].get("model"), None);
+}
+
+/// Codex asks questions in its plan mode alone, which a thread keeps from turn to turn and over a resume.
+#[test]
+fn a_thread_plans_as_long_as_the_session_does() {
+    let settings = |mode: &str, effort: &str| {
+        let mode = json!({"mode": mode, "settings": {"model": "m"}});
+        let settings =
+            json!({"approvalPolicy": "on-request", "effort": effort, "collaborationMode": mode});
+        json!({"method": "thread/settings/updated", "params": {"threadId": THREAD, "threadSettings": settings}})
+    };
+    let next = |driven: &mut Driven| {
+        driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("a prompt");
+        let params = driven.stdin()[0]["params"].clone();
+        driven.says(&turn("turn/started", json!({"id": "u"})));
+        driven.says(&turn("turn/completed", json!({"id": "u", "status": "completed"})));
+        params
+    };
+    let open = |driven: &mut Driven, more: Value| {
+        driven.says(&json!({"id": 1, "result": {"userAgent": "agentwire/0.166.0 (x)"}}));
+        let mut result = json!({"thread": {"id": THREAD, "cliVersion": "0.166.0"}, "model": "own", "cwd": "/p", "approvalPolicy": "on-request", "reasoningEffort": "high"});
+        result.as_object_mut().expect("one").extend(more.as_object().expect("one").clone());
+        driven.says(&json!({"id": 2, "result": result}));
+    };
+    let wanted = |mode: &str, model: &str, effort: &str| json!({"mode": mode, "settings": {"model": model, "reasoning_effort": effort, "developer_instructions": null}});
+    let mut driven = Driven::new("codex", json!({"permissionMode": "plan"}), None);
+    open(&mut driven, json!({}));
+    let started = driven.stdin()[2]["params"].clone();
+    assert_eq!(
+        (&started["approvalPolicy"], &started["sandbox"]),
+        (&json!("on-request"), &json!("read-only"))
+    );
+    assert_eq!(driven.events().last().expect("one")["info"]["mode"], "plan");
+    assert_eq!(next(&mut driven)["collaborationMode"], wanted("plan", "own", "high"));
+    driven.says(&settings("plan", "high"));
+    assert_eq!(driven.events().last().expect("one")["message"], "plan");
+    assert_eq!(next(&mut driven).get("collaborationMode"), None, "it is in the mode already");
+    // It goes back with the mode, and the model that is set then.
+    driven
+        .send(&json!({"command": "configure", "approvalMode": "ask", "model": "m"}))
+        .expect("taken");
+    let params = next(&mut driven);
+    assert_eq!(params["collaborationMode"], wanted("default", "m", "high"));
+    assert_eq!(params["sandboxPolicy"]["type"], "workspaceWrite");
+    driven.says(&settings("default", "low"));
+    assert_eq!(driven.events().last().expect("one")["message"], "on-request");
+    assert_eq!(next(&mut driven).get("collaborationMode"), None);
+    driven.send(&json!({"command": "configure", "permissionMode": "plan"})).expect("taken");
+    assert_eq!(next(&mut driven)["collaborationMode"], wanted("plan", "m", "low"));
+    // A thread that is resumed may be in the mode still.
+    for (config, mode) in [(json!({"permissionMode": "plan"}), None), (json!({}), Some("default"))]
+    {
+        let mut driven = Driven::new("codex", config, Some(THREAD));
+        open(
+            &mut driven,
+            json!({"collaborationMode": {"mode": "plan", "settings": {"model": "m"}}}),
+        );
+        driven.stdin();
+        let wanted = mode.map(|mode| wanted(mode, "own", "high"));
+        assert_eq!(next(&mut driven).get("collaborationMode"), wanted.as_ref());
+    }
+    let mut exec = Driven::new("codex-exec", json!({}), None);
+    let refused = exec.refused(&json!({"command": "configure", "permissionMode": "plan"}));
+    assert!(refused.contains("permissionMode plan"), "{refused}");
 }
 
 #[test]
@@ -1032,7 +1110,11 @@ fn exec_takes_signals_and_the_next_process() {
     let refused = [
         (
             json!({"command": "prompt", "prompt": "x", "images": [{"mediaType": "i", "data": ""}]}),
-            "images",
+            "`i`",
+        ),
+        (
+            json!({"command": "prompt", "prompt": "x", "images": [{"mediaType": "image/png", "data": "."}]}),
+            "base64",
         ),
         (json!({"command": "query", "method": "supportedModels"}), "supportedModels"),
         (json!({"command": "settle", "requestId": "r", "behavior": "allow"}), "r"),

@@ -19,7 +19,7 @@ use std::path::Path;
 use agentwire_dialects::agent::{AgentDialect, Exit, Setup, Start};
 use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::tape::{Action, Draft, Sink, Tape};
-use agentwire_protocol::{Call, CommandFrame, Event, GatewayError, Json, SessionConfig};
+use agentwire_protocol::{Call, CommandFrame, Event, GatewayError, Json, Prompt, SessionConfig};
 use serde_json::Value;
 
 #[test]
@@ -102,7 +102,7 @@ fn check(dialect: &dyn AgentDialect, section: &str, name: &str) -> usize {
                     resume: None,
                     fork: false,
                     native_session_id: None,
-                    prompt: Some("hi"),
+                    prompt: Some(&Prompt::text("hi")),
                 };
                 let launch = dialect.launch(&start).expect(name);
                 let argv: Vec<String> = [launch.program].into_iter().chain(launch.args).collect();

@@ -10,7 +10,10 @@ mod common;
 use agentwire_dialects::agent::{AgentDialect, Exit, Setup, Start, Stdin};
 use agentwire_dialects::gemini::Gemini;
 use agentwire_dialects::tape::{Action, Draft, Signal, Sink, Tape};
-use agentwire_protocol::{Call, CommandFrame, ErrorCode, GatewayError, Json, SessionConfig};
+use agentwire_protocol::command::Image;
+use agentwire_protocol::{
+    Call, CommandFrame, ErrorCode, GatewayError, Json, Prompt, SessionConfig,
+};
 use serde_json::{Value, json};
 
 const USER: &str = r#"{"type":"message","role":"user","content":"hi"}"#;
@@ -61,14 +64,18 @@ fn commands_are_signals_or_the_next_process() {
 
 #[test]
 fn what_it_cannot_do_is_refused_by_name() {
-    let image = json!([{"mediaType":"image/png","data":"AA=="}]);
+    let image = json!([{"mediaType":"image/png","data":"A"}]);
     for (line, code, name) in [
         (
             json!({"command":"prompt","prompt":"x","delivery":"steer"}),
             ErrorCode::Unsupported,
             "steer",
         ),
-        (json!({"command":"prompt","prompt":"x","images":image}), ErrorCode::Unsupported, "images"),
+        (
+            json!({"command":"prompt","prompt":"x","images":image}),
+            ErrorCode::InvalidMessage,
+            "base64",
+        ),
         (
             json!({"command":"configure","maxThinkingTokens":1}),
             ErrorCode::Unsupported,
@@ -180,7 +187,7 @@ fn long_texts_of_an_open_call_are_not_kept() {
 
 fn launch(config: Value, resume: Option<&str>, id: Option<&str>) -> Result<String, String> {
     let config: SessionConfig = serde_json::from_value(config).expect("a config");
-    let prompt = Some("--help");
+    let prompt = Some(&Prompt::text("--help"));
     let start = Start { config: &config, resume, fork: false, native_session_id: id, prompt };
     let launch = Gemini.launch(&start).map_err(|error| error.message)?;
     assert_eq!(launch.stdin, Stdin::Text("--help".to_owned()));
@@ -188,6 +195,38 @@ fn launch(config: Value, resume: Option<&str>, id: Option<&str>) -> Result<Strin
     let flags = launch.args.join(" ");
     let fixed = "--output-format=stream-json --skip-trust ";
     Ok(flags.strip_prefix(fixed).expect("the fixed flags").to_owned())
+}
+
+/// They are files of the workspace for as long as the turn lasts, and the prompt names them; what the
+/// client said is the turn's prompt all the same.
+#[test]
+fn images_are_files_that_the_prompt_names() {
+    let image =
+        |kind: &str, data: &str| Image { media_type: kind.to_owned(), data: data.to_owned() };
+    let images = vec![image("image/png", "/w=="), image("image/webp", "")];
+    let prompt = Prompt { images, ..Prompt::text("What is it?") };
+    let config = SessionConfig::default();
+    let start = Start {
+        config: &config,
+        resume: None,
+        fork: false,
+        native_session_id: None,
+        prompt: Some(&prompt),
+    };
+    let launch = Gemini.launch(&start).expect("a launch");
+    assert_eq!(launch.stdin, Stdin::Text("What is it?".to_owned()));
+    let named = "--prompt=@{escaped:image-1.png} @{escaped:image-2.webp}";
+    assert_eq!(launch.args[3..], ["--include-directories={file:}", named]);
+    let files: Vec<_> = launch.files.into_iter().collect();
+    let expected = [("image-1.png", vec![0xff]), ("image-2.webp", Vec::new())];
+    assert_eq!(files, expected.map(|(name, bytes)| (name.to_owned(), bytes)));
+
+    let (mut tape, mut seen) = (Tape::new(&Gemini, &Setup::default()), Seen::default());
+    let sent = json!({"command":"prompt","prompt":"What is it?","images":[{"mediaType":"image/png","data":"/w=="}]});
+    command(&mut tape, &mut seen, &sent).expect("taken");
+    let echo = json!({"type":"message","role":"user","content":"What is it?\n\n\n@/run/launch-1/image-1.png"});
+    tape.line(echo.to_string().as_bytes(), &mut seen);
+    assert_eq!(seen.events.last().expect("an event")["prompt"], "What is it?");
 }
 
 #[test]

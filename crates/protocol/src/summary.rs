@@ -92,6 +92,9 @@ pub struct SessionSummary {
     /// The agent's version, as it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
+    /// The version of agentwire that ran it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway_version: Option<String>,
     /// When it began, RFC 3339 in UTC.
     pub created_at: String,
     /// When its last event came.

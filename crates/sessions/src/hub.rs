@@ -22,7 +22,7 @@ use self::starting::Keys;
 use crate::figures::Figures;
 use crate::log::{Cursor, EventLog};
 use crate::owner::Owner;
-use crate::process::Contain;
+use crate::process::{Contain, LaunchFiles};
 use crate::session::{Mark, SessionHandle, prompt_key, storage};
 use crate::settings::{Settings, StoreKind};
 use crate::store::memory::Memory;
@@ -89,6 +89,7 @@ impl Hub {
                 StoreKind::Memory => None,
             };
             sweep::sweep(&*store).map_err(|error| storage(&error))?;
+            LaunchFiles::sweep(&settings.runtime_dir());
             Ok::<_, GatewayError>((settings, store, owner))
         });
         let (settings, store, owner) = opened.await.map_err(lost)??;

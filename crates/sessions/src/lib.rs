@@ -9,6 +9,7 @@ pub mod figures;
 pub mod hub;
 pub mod log;
 pub mod owner;
+mod private;
 pub mod process;
 pub mod session;
 pub mod settings;

@@ -129,6 +129,11 @@ impl Settings {
         }
     }
 
+    /// Where files are that processes are started with.
+    pub(crate) fn runtime_dir(&self) -> PathBuf {
+        self.data_dir.join("run")
+    }
+
     /// How many sessions may run at once.
     pub fn sessions(&self) -> usize {
         self.sessions.unwrap_or(SESSIONS).min(tokio::sync::Semaphore::MAX_PERMITS)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use agentwire_dialects::agent::{Launch, Stdin};
 use agentwire_protocol::SessionConfig;
-use agentwire_sessions::process::{ResolveError, StdinPlan, prepare, resolve};
+use agentwire_sessions::process::{LaunchFiles, ResolveError, StdinPlan, prepare, resolve};
 
 fn program(path: &Path, mode: u32) -> PathBuf {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -130,21 +130,24 @@ fn files_are_private_and_removed_with_the_process() {
     launch.words(&["--plain", "{file:unknown}"]).option("--config", "{file:a.json}");
     launch.option("--both", "{file:a.json},{file:b}");
     launch.stdin = Stdin::Empty;
-    launch.files = [("a.json", "{}"), ("b", "")].map(|(n, t)| (n.to_owned(), t.to_owned())).into();
+    launch.option("--all", "{file:}").option("--said", "@{escaped:b}");
+    launch.file("a.json", "{}").file("b", *b"\xff");
     // Nobody need have made it.
-    let runtime = place.path().join("data/run");
+    let runtime = place.path().join("da ta/run");
     let (spawn, files) = prepare(&launch, "/bin/agent".into(), &runtime).unwrap();
 
     let directory = fs::read_dir(&runtime).unwrap().next().unwrap().unwrap().path();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let (a, b) = (directory.join("a.json"), directory.join("b"));
     assert_eq!((mode(&directory), mode(&a), mode(&b)), (0o700, 0o600, 0o600));
-    assert_eq!(fs::read_to_string(&a).unwrap(), "{}");
+    assert_eq!((fs::read(&a).unwrap(), fs::read(&b).unwrap()), (b"{}".to_vec(), vec![0xff]));
     let args = [
         "--plain".to_owned(),
         "{file:unknown}".to_owned(),
         format!("--config={}", a.display()),
         format!("--both={},{}", a.display(), b.display()),
+        format!("--all={}", directory.display()),
+        format!("--said=@{}", b.display().to_string().replace(' ', "\\ ")),
     ];
     assert_eq!(spawn.args, args.map(OsString::from));
     assert_eq!((spawn.directory, spawn.stdin), ("/tmp".into(), StdinPlan::Null));
@@ -160,9 +163,38 @@ fn a_file_cannot_be_written_elsewhere() {
     let runtime = tempfile::tempdir().unwrap();
     for name in ["../b", "a/b", "/tmp/b", "..", "b/", ""] {
         let mut launch = Launch::new("agent", &SessionConfig::default());
-        launch.files = [(name.to_owned(), String::new())].into();
+        launch.file(name, "");
         let error = prepare(&launch, "/bin/agent".into(), runtime.path()).unwrap_err();
         assert!(error.to_string().ends_with("not a plain name"), "{error}");
     }
     assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_a_killed_gateway_left_is_removed() {
+    let runtime = tempfile::tempdir().unwrap();
+    let mut launch = Launch::new("agent", &SessionConfig::default());
+    launch.file("a", "");
+    let (_spawn, files) = prepare(&launch, "/bin/agent".into(), runtime.path()).unwrap();
+    let left = runtime.path().join("launch-0");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("mcp.json"), "secret").unwrap();
+    LaunchFiles::sweep(runtime.path());
+    assert!(!left.exists());
+    assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 1, "what is in use stays");
+    drop(files);
+}
+
+/// Whoever reads a list of directories would take it for two.
+#[test]
+fn a_list_of_directories_has_no_comma_in_it() {
+    let place = tempfile::tempdir().unwrap();
+    let runtime = place.path().join("a,b");
+    let mut launch = Launch::new("agent", &SessionConfig::default());
+    launch.file("a", "").option("--file", "{file:a}");
+    assert!(prepare(&launch, "/bin/agent".into(), &runtime).is_ok());
+    launch.option("--all", "{file:}");
+    let error = prepare(&launch, "/bin/agent".into(), &runtime).unwrap_err();
+    assert!(error.to_string().contains("comma"), "{error}");
+    assert_eq!(fs::read_dir(&runtime).unwrap().count(), 0);
 }

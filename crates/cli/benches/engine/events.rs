@@ -69,6 +69,7 @@ fn record(session: &SessionId, state: SessionState) -> Record {
             driver: Some("claude".to_owned()),
             native_session_id: None,
             agent_version: None,
+            gateway_version: None,
             created_at: time.to_owned(),
             updated_at: time.to_owned(),
             last_seq: 0,

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use agentwire_dialects::program::{Login, Standing};
 use agentwire_sessions::process::Contain;
 use serde_json::json;
 
 use crate::args::{Agents, Global};
 use crate::engine;
 use crate::failure::Failure;
-use crate::installed::{self, Installed, Standing};
+use crate::installed::{self, Installed};
 use crate::print;
 use crate::settings;
 use crate::shown::{self, Paint};
@@ -36,13 +37,28 @@ fn write(out: &mut impl Write, agents: &[Installed], paint: Paint) -> io::Result
             Standing::Newer | Standing::Older | Standing::Unknown => paint.yellow(words),
             Standing::Missing => paint.dim(words),
         };
-        writeln!(out, "{}{told}", paint.bold(&name))?;
+        write!(out, "{}{told}", paint.bold(&name))?;
+        if let Some(login) = &agent.login {
+            let words = login.words();
+            let told = match login.login {
+                Login::SignedIn(_) => paint.green(&words),
+                Login::NotSignedIn => paint.yellow(&words),
+                Login::NotTold => paint.dim(&words),
+            };
+            write!(out, ", {told}")?;
+        }
+        writeln!(out)?;
         match &agent.path {
             Some(path) => writeln!(out, "        {}", shown::line(&path.to_string_lossy()))?,
             None => {
                 writeln!(out, "        {}", agent.error.as_deref().unwrap_or_default())?;
-                writeln!(out, "        get it: {}", agent.install)?;
+                writeln!(out, "        get it: {}", agent.source)?;
             }
+        }
+        for problem in agent.worst_first() {
+            let what = format!("known problem: {}", problem.what);
+            let told = if problem.fatal { paint.red(&what) } else { paint.yellow(&what) };
+            writeln!(out, "        {told}; {}", problem.remedy)?;
         }
         let variable = agent.variable.map(|name| format!("; {name} names another program"));
         let drivers = format!("driven by {}", agent.drivers.join(" or "));

@@ -1,5 +1,6 @@
 //! `agentwire doctor`: checks the set-up, and says how to mend what is wrong.
 
+mod installation;
 mod place;
 mod turn;
 
@@ -14,7 +15,7 @@ use serde_json::json;
 use crate::args::{Doctor, Global};
 use crate::engine;
 use crate::failure::Failure;
-use crate::installed::{self, Installed, Standing};
+use crate::installed;
 use crate::print;
 use crate::settings::{self, Loaded};
 use crate::shown::{self, Paint};
@@ -62,7 +63,7 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<(), Failure> {
             let contain = Contain::probe(loaded.engine.keeper.clone()).await;
             checks.push(containment(&contain));
             for agent in installed::look(&loaded.engine, &contain).await {
-                checks.push(installation(&agent, loaded.agent));
+                checks.push(installation::check(&agent, loaded.agent));
             }
             checks.push(turn::check(&loaded).await);
         });
@@ -136,41 +137,6 @@ fn containment(contain: &Contain) -> Check {
             ),
             "run agentwire from its own file, on Linux, where it may start itself",
         ),
-    }
-}
-
-fn installation(agent: &Installed, wanted: Option<AgentType>) -> Check {
-    let name = agent.name;
-    let version = shown::line(agent.version.as_deref().unwrap_or("of unknown version"));
-    let Some(path) = &agent.path else {
-        let message = format!("not available: {}", agent.error.as_deref().unwrap_or_default());
-        let mend = match agent.variable {
-            Some(variable) => format!("{}, or set {variable} to its path", agent.install),
-            None => agent.install.to_owned(),
-        };
-        let needed = agent.configured || wanted.is_some_and(|wanted| wanted.as_str() == name);
-        return match needed {
-            true => Check::fail(name, message, mend),
-            false => Check::warn(name, message, mend),
-        };
-    };
-    let message = format!("{version} at {}, {}", path.display(), agent.standing.words());
-    match agent.standing {
-        Standing::Tested | Standing::Between => Check::ok(name, message),
-        // There is nothing to test it against.
-        Standing::Unknown if name == AgentType::Acp.as_str() => {
-            Check::ok(name, format!("{version} at {}", path.display()))
-        }
-        Standing::Unknown => {
-            Check::warn(name, message, format!("see what `{} --version` says", path.display()))
-        }
-        Standing::Newer => Check::warn(
-            name,
-            message,
-            "it will most likely work: what is not understood is kept and shown",
-        ),
-        Standing::Older => Check::warn(name, message, format!("upgrade it: {}", agent.install)),
-        Standing::Missing => Check::fail(name, message, agent.install),
     }
 }
 

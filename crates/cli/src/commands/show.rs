@@ -68,6 +68,7 @@ fn write(
         ("title", session.title.clone()),
         ("agent", Some(agent.into_iter().flatten().collect::<Vec<_>>().join(" "))),
         ("driver", session.driver.clone()),
+        ("agentwire", session.gateway_version.clone()),
         ("model", session.model.clone()),
         ("approval", session.approval_mode.map(|mode| name(&Json::of(&mode)))),
         ("mode", config.permission_mode.clone()),

@@ -26,15 +26,32 @@ pub(crate) struct Agent {
     pub(crate) set_up: fn(home: &Path, url: &str),
     pub(crate) environment: fn(home: &Path, url: &str) -> Vec<(String, String)>,
     pub(crate) words: Words,
+    /// The mode in which it asks questions, if not in any.
+    pub(crate) question_mode: Option<&'static str>,
     /// Whether its text comes in pieces.
     pub(crate) has_deltas: bool,
     /// A script that ends with an answer of a wanted form.
     pub(crate) structured: fn(answer: &Value) -> String,
     /// Removes what the program keeps of its sessions.
     pub(crate) forget: fn(home: &Path),
+    pub(crate) login: Login,
     /// What it cannot do, and why.
     pub(crate) cannot: &'static [(&'static str, &'static str)],
 }
+
+/// How a program comes to be signed in, and whether it tells.
+#[derive(Clone, Copy)]
+pub(crate) enum Login {
+    /// By a variable of its environment.
+    Variable,
+    /// By a command that reads a key.
+    Command(&'static [&'static str]),
+    /// It does not tell.
+    Untold,
+}
+
+/// The key of every program. It opens nothing.
+pub(crate) const KEY: &str = "made-up";
 
 /// Steps of a script, in the words of one program's tools.
 #[derive(Clone, Copy)]
@@ -45,7 +62,8 @@ pub(crate) struct Words {
     pub(crate) read: fn(path: &Path) -> Call,
     pub(crate) question: fn(question: &str, options: [&str; 2]) -> Call,
     pub(crate) subagent: fn(prompt: &str) -> Call,
-    pub(crate) plan: fn(first: &str, second: &str) -> Call,
+    /// A list of two: the step that makes it.
+    pub(crate) plan: fn(first: &str, second: &str) -> String,
     pub(crate) server_tool: fn(server: &str, tool: &str, arguments: Value) -> Call,
 }
 

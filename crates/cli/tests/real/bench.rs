@@ -67,6 +67,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
                 continue;
             }
         };
+        let version = agent.package.installed(&program);
         let own = std::env::current_exe().expect("this program");
         let words = launcher.clone().unwrap_or_default();
         let mut words = words.into_iter().map(PathBuf::from).chain([own]);
@@ -86,7 +87,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
         println!(
             "| {} {} | {} | {} |",
             agent.name,
-            agent.package.wanted(),
+            version,
             pair(figure("bareStart"), figure("throughStart")),
             pair(figure("bareTurn"), figure("throughTurn"))
         );

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::agents::AGENTS;
 use crate::offline::Watch;
 use crate::place::Place;
+use crate::results;
 use crate::scenarios::{SCENARIOS, Scenario};
 
 /// The argument that makes this program a column: then come its name, the program, whether it is in a
@@ -49,6 +50,9 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         tell(
             &json!({ "scenario": scenario.name, "error": error, "first": first, "outside": outside, "seconds": seconds }),
         );
+    }
+    if let Some(directory) = results::directory() {
+        results::record(&directory, &place);
     }
     ExitCode::SUCCESS
 }

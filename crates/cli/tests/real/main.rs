@@ -4,9 +4,10 @@
 //! programs come from the npm registry into the target directory (`packages.rs`); after that nothing but
 //! loopback can be reached (`offline.rs`), and the model is a script in the prompt (`agentwire-models`).
 //!
-//! `-- WORD…` runs only what has a name that contains one of the words; `AGENTWIRE_REAL_LATEST=1` takes
-//! the newest versions. `cargo bench -p agentwire --test real` is the same program (`bench.rs`): what
-//! agentwire costs beside the bare programs. With `AGENTWIRE_UPDATE=1` the matrix in `docs/agents.md` is written anew; else it
+//! `-- WORD…` runs only what has a name that contains one of the words, `-- =NAME…` what has that name;
+//! `AGENTWIRE_REAL_VERSION` takes another version, such as `latest`. `cargo bench -p agentwire --test real`
+//! is the same program (`bench.rs`): what agentwire costs beside the bare programs. With
+//! `AGENTWIRE_UPDATE=1` the matrix in `docs/agents.md` is written anew; else it
 //! must be the one that was found.
 #![expect(
     clippy::expect_used,
@@ -29,6 +30,7 @@ mod offline;
 mod packages;
 mod place;
 mod recording;
+mod results;
 mod scenarios;
 #[expect(dead_code, reason = "a client of one session needs less")]
 #[path = "../shared/speaker/mod.rs"]

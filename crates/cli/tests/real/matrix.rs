@@ -15,23 +15,28 @@ use serde_json::Value;
 use crate::agents::{AGENTS, Agent};
 use crate::column::{self, OFFLINE};
 use crate::scenarios::SCENARIOS;
-use crate::{offline, packages};
+use crate::{offline, packages, results};
 
 const BEGIN: &str = "<!-- matrix: written by the tests -->";
 const END: &str = "<!-- end of the matrix -->";
 
 /// What came of a scenario.
-enum Cell {
+pub(crate) enum Cell {
     Works,
     Cannot(&'static str),
-    Fails,
+    Fails(String),
 }
 
-type Found = BTreeMap<(&'static str, &'static str), Cell>;
+pub(crate) type Found = BTreeMap<(&'static str, &'static str), Cell>;
 
 pub(crate) fn run(words: &[String]) -> ExitCode {
-    let wants =
-        |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let wants = |name: &str| {
+        let is_in = |word: &String| match word.strip_prefix('=') {
+            Some(whole) => name == whole,
+            None => name.contains(word.as_str()),
+        };
+        words.is_empty() || words.iter().any(is_in)
+    };
     let some_agent = AGENTS.iter().any(|agent| wants(agent.name));
     let some_scenario = SCENARIOS.iter().any(|scenario| wants(scenario.name));
     let agents: Vec<Agent> =
@@ -70,12 +75,17 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
         }
     });
     let found = found.into_inner().expect("no panic");
-    let table = table(&agents, &scenarios, &found);
+    let versions: Vec<String> =
+        agents.iter().zip(&programs).map(|(agent, at)| agent.package.installed(at)).collect();
+    if let Some(directory) = results::directory() {
+        results::write(&directory, &agents, &versions, &found);
+    }
+    let table = table(&agents, &versions, &scenarios, &found);
     println!("\n{table}");
-    let failures = found.values().filter(|cell| matches!(cell, Cell::Fails)).count();
+    let failures = found.values().filter(|cell| matches!(cell, Cell::Fails(_))).count();
     println!("{} scenarios of {} programs, {failures} failed", scenarios.len(), agents.len());
     let is_whole = agents.len() == AGENTS.len() && scenarios.len() == SCENARIOS.len();
-    let is_whole = is_whole && !packages::takes_latest();
+    let is_whole = is_whole && packages::other_version().is_none();
     if failures > 0 || (is_whole && !is_documented(&table)) {
         return ExitCode::FAILURE;
     }
@@ -85,6 +95,9 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
 /// Without the programs there is nothing to show; whoever must show it fails.
 fn skip(why: &str) -> ExitCode {
     println!("skipped: {why}");
+    if let Some(directory) = results::directory() {
+        results::skip(&directory, why);
+    }
     let is_required =
         std::env::var_os("AGENTWIRE_REQUIRE_AGENTS").is_some_and(|value| value == "1");
     if is_required { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -126,22 +139,27 @@ fn run_column(
             agent.name,
             error.as_deref().unwrap_or("works")
         );
-        found.insert((agent.name, *scenario), error.map_or(Cell::Works, |_| Cell::Fails));
+        found.insert((agent.name, *scenario), error.map_or(Cell::Works, Cell::Fails));
     }
     let status = child.wait().expect("this program ends");
     for scenario in wanted {
         found.entry((agent.name, scenario)).or_insert_with(|| {
             eprintln!("{} · {scenario}: not run: {status}", agent.name);
-            Cell::Fails
+            Cell::Fails(format!("not run: {status}"))
         });
     }
     found
 }
 
-fn table(agents: &[Agent], scenarios: &[&'static str], found: &Found) -> String {
+fn table(
+    agents: &[Agent],
+    versions: &[String],
+    scenarios: &[&'static str],
+    found: &Found,
+) -> String {
     let mut text = String::from("| |");
-    for agent in agents {
-        let _ = write!(text, " {} {} |", agent.name, agent.package.wanted());
+    for (agent, version) in agents.iter().zip(versions) {
+        let _ = write!(text, " {} {version} |", agent.name);
     }
     text += "\n|---|";
     text += &"---|".repeat(agents.len());
@@ -151,7 +169,7 @@ fn table(agents: &[Agent], scenarios: &[&'static str], found: &Found) -> String 
         for agent in agents {
             let cell = match &found[&(agent.name, *scenario)] {
                 Cell::Works => "yes".to_owned(),
-                Cell::Fails => "**fails**".to_owned(),
+                Cell::Fails(_) => "**fails**".to_owned(),
                 Cell::Cannot(why) => {
                     let place = notes.iter().position(|note| note == why).unwrap_or_else(|| {
                         notes.push(why);

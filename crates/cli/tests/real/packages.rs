@@ -4,6 +4,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use agentwire_dialects::program::{Program, Source};
+use agentwire_dialects::{claude, codex, gemini};
+use serde_json::Value;
+
 /// A package of a version.
 #[derive(Clone, Copy)]
 pub(crate) struct Package {
@@ -13,19 +17,17 @@ pub(crate) struct Package {
     program: &'static str,
 }
 
+/// The versions are those that `agentwire agents` calls tested.
 pub(crate) const CLAUDE: Package = Package {
-    name: "@anthropic-ai/claude-code",
-    version: "2.1.325",
     program: "@anthropic-ai/claude-code-linux-x64/claude",
+    ..Package::of(&claude::PROGRAM, 1, "")
 };
 
-pub(crate) const CLAUDE_BEFORE: Package = Package { version: "2.1.197", ..CLAUDE };
+pub(crate) const CLAUDE_BEFORE: Package = Package { version: claude::PROGRAM.tested[0], ..CLAUDE };
 
-pub(crate) const CODEX: Package =
-    Package { name: "@openai/codex", version: "0.166.0", program: ".bin/codex" };
+pub(crate) const CODEX: Package = Package::of(&codex::PROGRAM, 0, ".bin/codex");
 
-pub(crate) const GEMINI: Package =
-    Package { name: "@google/gemini-cli", version: "0.61.0", program: ".bin/gemini" };
+pub(crate) const GEMINI: Package = Package::of(&gemini::PROGRAM, 0, ".bin/gemini");
 
 pub(crate) const CLAUDE_ACP: Package = Package {
     name: "@agentclientprotocol/claude-agent-acp",
@@ -33,16 +35,30 @@ pub(crate) const CLAUDE_ACP: Package = Package {
     program: ".bin/claude-agent-acp",
 };
 
-/// Whether the newest versions are wanted, not the pinned ones.
-pub(crate) fn takes_latest() -> bool {
-    std::env::var_os("AGENTWIRE_REAL_LATEST").is_some_and(|value| value == "1")
+/// The version that is wanted instead of the pinned ones: a number, or `latest`.
+pub(crate) fn other_version() -> Option<String> {
+    std::env::var("AGENTWIRE_REAL_VERSION").ok().filter(|version| !version.is_empty())
 }
 
 impl Package {
-    /// What is wanted: the pinned version, or the newest.
-    pub(crate) fn wanted(&self) -> &'static str {
+    const fn of(known: &Program, version: usize, program: &'static str) -> Self {
+        let Source::Npm(name) = known.source else { panic!("it is no package") };
+        Self { name, version: known.tested[version], program }
+    }
+
+    /// What is wanted: the pinned version, or another.
+    fn wanted(&self) -> String {
         let is_older = self.version == CLAUDE_BEFORE.version;
-        if takes_latest() && !is_older { "latest" } else { self.version }
+        other_version().filter(|_| !is_older).unwrap_or_else(|| self.version.to_owned())
+    }
+
+    /// The version that the program of this package says it has.
+    pub(crate) fn installed(&self, program: &Path) -> String {
+        let modules = program.ancestors().find(|path| path.ends_with("node_modules"));
+        let path = modules.expect("a package").join(self.name).join("package.json");
+        let text = fs::read_to_string(path).expect("a file");
+        let package: Value = serde_json::from_str(&text).expect("JSON");
+        package["version"].as_str().expect("a version").to_owned()
     }
 
     /// The program, fetched if it is not here; why not, if it cannot be.

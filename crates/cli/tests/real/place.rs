@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::agents::Agent;
+use crate::agents::{Agent, KEY};
 use crate::talk::Talk;
 
 /// Longer than anything here takes, even on a busy machine.
@@ -105,6 +105,41 @@ impl Place {
         command(&self.agent, &self.program, self.directory.path(), &self.models.url())
     }
 
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// agentwire, for somebody with another home.
+    pub(crate) fn stranger(&self, home: &Path, has_key: bool) -> Command {
+        let mut command =
+            self.at_home(home, Command::new(env!("CARGO_BIN_EXE_agentwire")), has_key);
+        command
+            .env("AGENTWIRE_DATA_DIR", home.join("data"))
+            .env(self.agent.variable, &self.program);
+        command
+    }
+
+    /// Any program, in a cleaned environment with that home, with the agent's key or without.
+    pub(crate) fn at_home(&self, home: &Path, mut command: Command, has_key: bool) -> Command {
+        let variables = (self.agent.environment)(home, &self.models.url());
+        cleaned(&mut command, home)
+            .envs(variables.into_iter().filter(|(_, value)| has_key || value != KEY));
+        command
+    }
+
+    /// Writes the log of each session into that directory.
+    pub(crate) fn record(&self, directory: &Path) {
+        fs::create_dir_all(directory).expect("a directory");
+        let list = self.verb(&self.home(), &["ls", "--all", "--json"]);
+        let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
+        for session in list["sessions"].as_array().expect("a list") {
+            let id = session["id"].as_str().expect("an id");
+            let file = directory.join(format!("{id}.jsonl")).display().to_string();
+            let output = self.verb(&self.home(), &["export", id, "--output", &file]);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+
     /// Ends the server in order and starts another over the same log.
     pub(crate) fn restart(&mut self) {
         self.server.end();
@@ -170,15 +205,22 @@ fn command(agent: &Agent, program: &Path, place: &Path, url: &str) -> Command {
 /// A program with an empty environment but for what the agent needs.
 pub(crate) fn dressed(program: &Path, agent: &Agent, place: &Path, url: &str) -> Command {
     let mut command = Command::new(program);
+    let home = place.join("home");
+    cleaned(&mut command, &home)
+        .env("TMPDIR", place.join("tmp"))
+        .envs((agent.environment)(&home, url));
+    command
+}
+
+/// Nothing of our own environment but where programs are.
+fn cleaned<'c>(command: &'c mut Command, home: &Path) -> &'c mut Command {
     command
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", place.join("home"))
-        .env("TMPDIR", place.join("tmp"))
+        .env("HOME", home)
+        .env("TMPDIR", home)
         .env("LANG", "C.UTF-8")
-        .envs((agent.environment)(&place.join("home"), url))
-        .current_dir(place.join("home"));
-    command
+        .current_dir(home)
 }
 
 /// Processes that are in that directory, or have it in their arguments.

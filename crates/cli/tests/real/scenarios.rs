@@ -4,6 +4,7 @@ mod changes;
 mod endings;
 mod failures;
 mod fronts;
+mod programs;
 mod requests;
 mod sessions;
 mod tools;
@@ -58,6 +59,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "retries" => failures::retried,
     "rate limit" => failures::limited,
     "broken stream" => failures::cut,
+    "`agentwire agents`" => programs::login,
     "`agentwire run`" => turns::run,
     "`agentwire unified`" => fronts::unified,
     "`agentwire claude`" => fronts::claude,

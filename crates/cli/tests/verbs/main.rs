@@ -4,5 +4,6 @@
 mod logs;
 mod model_server;
 mod place;
+mod programs;
 mod sessions;
 mod setup;

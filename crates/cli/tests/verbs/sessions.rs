@@ -66,6 +66,12 @@ fn show_tells_what_is_asked_and_how_to_go_on() {
     assert_eq!(shown["requests"][0]["type"], "requestRaised");
     assert_eq!(shown["requests"][0]["toolName"], "Bash");
     assert_eq!(shown["config"]["workingDirectory"], shown["workingDirectory"]);
+    // Which versions it ran with is kept.
+    let listed = &place.json(&["ls", "--json"])["sessions"][0];
+    for told in [&shown, listed] {
+        assert_eq!(told["gatewayVersion"], env!("CARGO_PKG_VERSION"), "{told}");
+        assert!(told["agentVersion"].is_string(), "{told}");
+    }
     place.runtime.block_on(hub.shutdown());
 
     let text = place.told(&["show", prefix]);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::place::{Place, code, error};
 
 /// A program that is no agent, on a search path of its own.
-fn program(place: &Place, name: &str, script: &str) -> PathBuf {
+pub(crate) fn program(place: &Place, name: &str, script: &str) -> PathBuf {
     let folder = place.path("bin");
     fs::create_dir_all(&folder).expect("a directory");
     let path = folder.join(name);
@@ -18,16 +18,16 @@ fn program(place: &Place, name: &str, script: &str) -> PathBuf {
     path
 }
 
-fn search_path(place: &Place) -> String {
+pub(crate) fn search_path(place: &Place) -> String {
     format!("{}:/usr/bin:/bin", place.path("bin").display())
 }
 
-fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
+pub(crate) fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
     let mut items = list.as_array().expect("a list").iter();
     items.find(|item| item["name"] == name).expect("an entry")
 }
 
-fn answer(output: &std::process::Output) -> Value {
+pub(crate) fn answer(output: &std::process::Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 

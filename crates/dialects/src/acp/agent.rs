@@ -2,10 +2,12 @@
 
 mod commands;
 mod content;
+mod forms;
 mod opening;
 mod requests;
 mod settings;
 mod settle;
+mod subagents;
 mod tools;
 mod turns;
 mod updates;
@@ -20,6 +22,7 @@ use agentwire_protocol::{
 use self::opening::Stage;
 use self::requests::Asked;
 use self::settings::Choice;
+use self::subagents::Agents;
 use self::tools::{Held, Tool};
 use self::turns::Block;
 use super::launch;
@@ -61,6 +64,7 @@ pub(super) struct Translator {
     block: Option<Block>,
     /// Calls that wait for their arguments, oldest first.
     held: Vec<Held>,
+    agents: Agents,
     /// Whether the turn has brought anything.
     has_output: bool,
     /// Whether the turn was told to stop.
@@ -139,6 +143,7 @@ impl Translator {
             commands: None,
             block: None,
             held: Vec::new(),
+            agents: Agents::default(),
             has_output: false,
             interrupted: false,
             has_other_session: false,
@@ -310,6 +315,7 @@ impl AgentTranslator for Translator {
     fn on_exit(&mut self, _exit: Exit, out: &mut Out<'_>) {
         const ENDED: &str = "the agent ended before the turn did";
         self.advance(out);
+        self.end_agents(true, out);
         self.ledger.close_agent(out, MAIN_AGENT, "the agent ended");
         let was_open = self.ledger.turn_is_open();
         if self.interrupted && was_open {

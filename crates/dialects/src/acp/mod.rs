@@ -11,7 +11,10 @@
 
 mod agent;
 mod launch;
+mod program;
 mod wire;
+
+pub use program::PROGRAM;
 
 use agentwire_protocol::{AgentType, GatewayError};
 

@@ -29,6 +29,7 @@ wire! {
     struct Chunk {
         content: Value<'d> = "content",
         message_id: Cow<'d, str> = "messageId",
+        meta: Meta<'d> = "_meta",
     }
 
     /// A content block; of `text` only the text is read.
@@ -47,6 +48,27 @@ wire! {
         content: Value<'d> = "content",
         raw_input: Value<'d> = "rawInput",
         raw_output: Value<'d> = "rawOutput",
+        meta: Meta<'d> = "_meta",
+    }
+
+    /// `_meta` of a chunk or a call
+    struct Meta {
+        claude: ClaudeMeta<'d> = "claudeCode",
+    }
+
+    /// What claude-agent-acp says of subagents
+    struct ClaudeMeta {
+        tool_name: Cow<'d, str> = "toolName",
+        spawned_by: Cow<'d, str> = "parentToolUseId",
+        response: SpawnResponse<'d> = "toolResponse",
+    }
+
+    /// Its `toolResponse` of a call that had a subagent work
+    struct SpawnResponse {
+        status: Cow<'d, str> = "status",
+        agent_id: Cow<'d, str> = "agentId",
+        total_tokens: u64 = "totalTokens",
+        duration_ms: u64 = "totalDurationMs",
     }
 
     /// One piece of a tool call's `content`
@@ -108,20 +130,29 @@ wire! {
     /// The result of `session/prompt`
     struct Prompted {
         stop_reason: Cow<'d, str> = "stopReason",
+        usage: Tokens<'d> = "usage",
         meta: Value<'d> = "_meta",
     }
 
-    /// `_meta.quota` of a prompt's result, and each of its `model_usage`; Gemini's
+    /// `_meta.quota` of a prompt's result, and each of its `model_usage`
     struct Quota {
         model: Text<'d> = "model",
         tokens: Tokens<'d> = "token_count",
         models: Vec<Quota<'d>> = "model_usage",
     }
 
-    /// Tokens as Gemini counts them
+    /// Tokens: the words of Gemini, then those of the protocol's drafts
     struct Tokens {
-        input: u64 = "input_tokens",
-        output: u64 = "output_tokens",
+        gemini_input: u64 = "input_tokens",
+        gemini_output: u64 = "output_tokens",
+        input: u64 = "inputTokens",
+        output: u64 = "outputTokens",
+        cache_read: u64 = "cachedReadTokens",
+        cached_input: u64 = "cachedInputTokens",
+        cache_written: u64 = "cachedWriteTokens",
+        thought: u64 = "thoughtTokens",
+        reasoning: u64 = "reasoningOutputTokens",
+        total: u64 = "totalTokens",
     }
 
     /// A JSON-RPC error. The code is any integer; Gemini's are HTTP's.

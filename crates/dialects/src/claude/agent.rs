@@ -10,6 +10,7 @@ mod requests;
 mod stream;
 mod subagents;
 mod system;
+mod tasks;
 mod tools;
 mod turns;
 
@@ -27,6 +28,7 @@ use self::calls::Calls;
 use self::requests::Ask;
 use self::stream::Streams;
 use self::subagents::SubAgents;
+use self::tasks::Tasks;
 use self::tools::ToolCall;
 use self::turns::{Prompts, Totals};
 use super::wire::{Failure, Progress};
@@ -44,6 +46,7 @@ pub(super) struct Translator {
     ledger: Ledger<ToolCall, Ask>,
     streams: Streams,
     agents: SubAgents,
+    tasks: Tasks,
     prompts: Prompts,
     totals: Totals,
     calls: Calls,
@@ -69,6 +72,7 @@ impl Translator {
             ledger: Ledger::keeping(Ask::outlives_turn),
             streams: Streams::default(),
             agents: SubAgents::default(),
+            tasks: Tasks::default(),
             prompts: Prompts::default(),
             totals: Totals::of_process(setup.resume.is_some()),
             calls: Calls::default(),

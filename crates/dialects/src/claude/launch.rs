@@ -64,7 +64,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     let servers = servers(config, |server| !server.is_hosted());
     if !servers.is_empty() {
         // A file, not argv: servers have secrets in `env` and `headers`.
-        launch.files.insert("mcp.json".to_owned(), json!({ "mcpServers": servers }).to_string());
+        launch.file("mcp.json", json!({ "mcpServers": servers }).to_string());
         launch.option("--mcp-config", "{file:mcp.json}");
     }
     if config.enable_file_checkpointing == Some(true) {
@@ -76,7 +76,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
             Some((flag, json)) => {
                 let name = format!("native-{at}.json");
                 launch.option(flag, format!("{{file:{name}}}"));
-                launch.files.insert(name, json.to_owned());
+                launch.file(name, json);
             }
             None => launch.args.push(arg.clone()),
         }

@@ -12,11 +12,13 @@ mod agent;
 mod front;
 mod launch;
 pub(crate) mod permission;
+mod program;
 pub mod render;
 pub mod tools;
 mod wire;
 
 pub use front::{ClaudeFront, Options as FrontOptions};
+pub use program::{DEMO_PROGRAM, PROGRAM};
 
 use agentwire_protocol::{AgentType, GatewayError};
 

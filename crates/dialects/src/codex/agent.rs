@@ -8,6 +8,7 @@ mod exec;
 mod exec_tools;
 mod items;
 mod notices;
+mod planning;
 mod replies;
 mod requests;
 mod settle;
@@ -27,6 +28,7 @@ use crate::tape::Out;
 use blocks::Blocks;
 use calls::Wire;
 use exec::Exec;
+use planning::Planning;
 use requests::Asked;
 use threads::Threads;
 use tools::Called;
@@ -47,6 +49,7 @@ pub(super) struct Translator {
     threads: Threads,
     exec: Exec,
     wire: Wire,
+    planning: Planning,
     /// The message of the user that was told last.
     prompted: Option<String>,
     /// The last message of the main agent in its JSON form, where it must follow a schema.
@@ -73,6 +76,7 @@ impl Translator {
             threads: Threads::default(),
             exec: Exec::new(setup.resume.is_some() && !setup.recording),
             wire: Wire::default(),
+            planning: Planning::default(),
             prompted: None,
             answer: None,
             last_error: None,

@@ -35,6 +35,20 @@ wire! {
         model: Text<'d> = "model",
         cwd: Text<'d> = "cwd",
         approval_policy: Text<'d> = "approvalPolicy",
+        effort: Text<'d> = "reasoningEffort",
+        collaboration: Collaboration<'d> = "collaborationMode",
+    }
+
+    /// `threadSettings`
+    struct Settings {
+        approval_policy: Text<'d> = "approvalPolicy",
+        effort: Text<'d> = "effort",
+        collaboration: Collaboration<'d> = "collaborationMode",
+    }
+
+    /// `collaborationMode`
+    struct Collaboration {
+        mode: Cow<'d, str> = "mode",
     }
 
     /// A thread

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Driver, policy};
 use crate::agent::{Launch, Start, Stdin, has_native_options, own_prompt, refuse};
+use crate::images;
 
 /// `codex app-server`. All that a session runs with is said on stdin, where no other process of the
 /// machine reads it.
@@ -38,13 +39,13 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
         launch.option("--add-dir", directory);
     }
     if let Some(format) = &config.output_format {
-        launch.files.insert("schema.json".to_owned(), format.schema.get().to_owned());
+        launch.file("schema.json", format.schema.get());
         launch.option("--output-schema", "{file:schema.json}");
     }
     match own_prompt(config) {
         None => {}
         Some(SystemPrompt::Text(text)) => {
-            launch.files.insert("instructions.md".to_owned(), text.clone());
+            launch.file("instructions.md", text.as_str());
             let value = "model_instructions_file=\"{file:instructions.md}\"";
             launch.option("--config", value);
         }
@@ -58,6 +59,9 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     for (key, value) in mcp_servers(Driver::Exec, config)? {
         launch.option("--config", format!("{key}={}", toml(&value)));
     }
+    for name in images::add(start.prompt, &mut launch)? {
+        launch.option("--image", format!("{{file:{name}}}"));
+    }
     if let Some(thread) = start.resume {
         // Anything but an id is taken as a name, and a name that is not found opens a new thread.
         if !is_uuid(thread) {
@@ -67,7 +71,8 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
         launch.words(&[if start.fork { "fork" } else { "resume" }, thread]);
     }
     launch.words(&["-"]);
-    launch.stdin = Stdin::Text(start.prompt.unwrap_or_default().to_owned());
+    let text = start.prompt.map(|prompt| prompt.text.clone());
+    launch.stdin = Stdin::Text(text.unwrap_or_default());
     Ok(launch)
 }
 

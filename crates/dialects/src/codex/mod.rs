@@ -14,6 +14,9 @@ mod app_wire;
 mod exec_wire;
 mod launch;
 mod policy;
+mod program;
+
+pub use program::PROGRAM;
 
 use agentwire_protocol::{AgentType, GatewayError};
 
@@ -91,6 +94,7 @@ impl AgentDialect for CodexExec {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            images: true,
             resume: true,
             configure: true,
             process_per_turn: true,

@@ -69,6 +69,8 @@ pub(super) fn mode(
     let dangerous = Mode { approval: "on-request", ..write };
     let edits = Mode { accept_edits: true, ..write };
     let never = Mode { approval: "never", ..write };
+    // Nothing is to change: what would, asks.
+    let plan = Mode { sandbox: Sandbox::ReadOnly, ..dangerous };
     let all = Mode { approval: "never", sandbox: Sandbox::FullAccess, ..ask };
     match (permission, approval.unwrap_or_default()) {
         (Some("default" | "untrusted"), _) | (None, ApprovalMode::Ask) => Ok(ask),
@@ -76,6 +78,7 @@ pub(super) fn mode(
         (Some("acceptEdits"), _) | (None, ApprovalMode::AutoEdit) => Ok(edits),
         (Some("bypassPermissions"), _) | (None, ApprovalMode::AutoAll) => Ok(all),
         (Some("never"), _) => Ok(never),
+        (Some("plan"), _) if driver == Driver::AppServer => Ok(plan),
         (Some(other), _) => {
             Err(GatewayError::unsupported(driver.name(), &format!("permissionMode {other}")))
         }

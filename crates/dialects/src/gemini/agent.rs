@@ -1,25 +1,28 @@
 //! We drive Gemini: its lines become events.
 
+mod stats;
 mod tools;
 
 use std::borrow::Cow;
 
 use agentwire_protocol::command::Delivery;
 use agentwire_protocol::event::{
-    AgentInfo, ErrorEvent, SessionEndReason, Status, StatusChanged, TextChunk, ToolCompleted,
-    ToolFailed, ToolStarted, TurnCompleted, TurnFailed, TurnFailure, TurnOrigin,
+    AgentFinished, AgentInfo, AgentOutcome, ErrorEvent, SessionEndReason, Status, StatusChanged,
+    TextChunk, ToolCompleted, ToolFailed, ToolFailure, ToolStarted, TurnCompleted, TurnFailed,
+    TurnFailure, TurnOrigin,
 };
-use agentwire_protocol::usage::ModelUsage;
-use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, Prompt, Text, TokenUsage};
-use serde::Deserialize;
+use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, MAIN_AGENT, Prompt, Text};
 
-pub(crate) use self::tools::tool_kind;
-use self::tools::{Edit, changed, edit, not_run, plan};
+pub(crate) use self::stats::api_error;
+use self::stats::{models, usage};
+use self::tools::{Called, changed, edit, ended, not_run, plan, spawned};
+pub(crate) use self::tools::{SPAWN, tool_kind};
 use super::launch::approval_mode;
 use super::wire::{
     Content, Error, Failure, Init, Message, Outcome, Stats, ToolCall, ToolResult, ToolUse,
 };
 use crate::agent::{AgentTranslator, Exit, Setup, tell_change};
+use crate::images;
 use crate::json::Value;
 use crate::ledger::{Ledger, Work, completed_turn, failed_turn};
 use crate::recent::Recent;
@@ -30,7 +33,7 @@ const NAME: &str = "gemini with stream-json";
 /// What is known of one session.
 #[derive(Debug, Default)]
 pub(super) struct Translator {
-    ledger: Ledger<Option<Edit>, ()>,
+    ledger: Ledger<Called, ()>,
     /// Text has come that no closing chunk followed: the wire has no word for its end.
     text_open: bool,
     started_tools: Recent,
@@ -97,14 +100,12 @@ impl AgentTranslator for Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         match command {
-            Command::Prompt(prompt) if !prompt.images.is_empty() => {
-                return Err(GatewayError::unsupported(NAME, "images in a prompt"));
-            }
             Command::Prompt(Prompt { delivery: Some(Delivery::Steer), .. }) => {
                 return Err(GatewayError::unsupported(NAME, "delivery steer"));
             }
             // The prompt itself is the next process's stdin.
             Command::Prompt(prompt) => {
+                images::check(prompt)?;
                 if prompt.delivery == Some(Delivery::Now) && self.ledger.turn_is_open() {
                     out.act(Action::Signal(Signal::Interrupt));
                 }
@@ -150,6 +151,7 @@ impl AgentTranslator for Translator {
     fn on_exit(&mut self, exit: Exit, out: &mut Out<'_>) {
         self.is_running = false;
         self.close_text(out);
+        self.end_agents(out);
         if !self.ledger.turn_is_open() {
             return self.never_begun(exit, out);
         }
@@ -184,11 +186,9 @@ impl Translator {
         match message.role.as_deref() {
             Some("user") => {
                 self.last_error = None;
-                let work = match self.ledger.next_prompt() {
-                    Some(prompt) => prompt.told_as(content),
-                    None => Work::from(content),
-                };
-                self.ledger.start_turn(out, Some(work), TurnOrigin::Prompt);
+                // What is told again also names the files of images.
+                let prompt = self.ledger.next_prompt().unwrap_or_else(|| Work::from(content));
+                self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
             }
             Some("assistant") => {
                 self.text(content, out);
@@ -231,7 +231,9 @@ impl Translator {
         if !self.started_tools.add(id) {
             return;
         }
-        self.ledger.open_tool(id, &Agent::main(), edit);
+        let spawned = (name == *SPAWN).then(|| spawned(arguments));
+        let called = Called { edit, spawns: spawned.is_some() };
+        self.ledger.open_tool(id, &Agent::main(), called);
         out.emit(ToolStarted {
             tool_id: Text::from(id),
             kind: tool_kind(&name.decode()),
@@ -243,6 +245,9 @@ impl Translator {
         if let Some(plan) = plan {
             out.emit(plan);
         }
+        if let Some(spawned) = spawned {
+            out.emit_as(&Agent::sub(id, MAIN_AGENT), spawned);
+        }
     }
 
     fn tool_result(&mut self, result: ToolResult<'_>, out: &mut Out<'_>) {
@@ -251,6 +256,16 @@ impl Translator {
         let failure = result.error.unwrap_or_default();
         let tool_id = Text::from(&*id);
         let reason = failure.kind.as_ref().and_then(|kind| not_run(&kind.decode()));
+        if tool.memo.spawns {
+            let outcome = match (result.status.as_deref(), reason) {
+                (Some("error"), Some(ToolFailure::Denied)) => AgentOutcome::Cancelled,
+                (Some("error"), _) => AgentOutcome::Failed,
+                _ => AgentOutcome::Completed,
+            };
+            let text = result.output.as_ref().and_then(|output| output.read::<String>().ok());
+            let finished = AgentFinished { result: text.map(Text::from), ..ended(outcome) };
+            out.emit_as(&Agent::sub(&*id, MAIN_AGENT), finished);
+        }
         match (result.status.as_deref(), reason) {
             (Some("error"), Some(reason)) => out.emit(ToolFailed {
                 tool_id,
@@ -273,7 +288,7 @@ impl Translator {
                     duration_ms: None,
                     structured: None,
                 });
-                if let Some(edit) = tool.memo.filter(|_| success) {
+                if let Some(edit) = tool.memo.edit.filter(|_| success) {
                     let output = output.and_then(|output| output.read::<String>().ok());
                     out.emit(changed(edit, output.as_deref(), tool_id));
                 }
@@ -323,8 +338,17 @@ impl Translator {
         out.emit(ErrorEvent { code, ..ErrorEvent::new(message) });
     }
 
+    /// The turn is over, and with it whoever works for it.
+    fn end_agents(&mut self, out: &mut Out<'_>) {
+        let calls = self.ledger.tools().filter(|call| call.memo.spawns);
+        for call in calls {
+            out.emit_as(&Agent::sub(&*call.id, MAIN_AGENT), ended(AgentOutcome::Cancelled));
+        }
+    }
+
     fn outcome(&mut self, outcome: Outcome<'_>, out: &mut Out<'_>) {
         self.close_text(out);
+        self.end_agents(out);
         let stats = outcome.stats.unwrap_or_default();
         match outcome.status.as_deref() {
             Some("success") => {
@@ -393,49 +417,4 @@ impl Translator {
         };
         self.ledger.fail_turn(out, TurnFailure::Died, Text::from(why));
     }
-}
-
-/// The words and the status of an error of the model's service, which Gemini passes on as JSON in a
-/// string: `[API Error: {"error":{"code":400,"message":"…","status":"INVALID_ARGUMENT"}}]`.
-pub(crate) fn api_error(message: &str) -> Option<(String, Option<String>)> {
-    #[derive(Deserialize)]
-    struct Wrapped {
-        error: Inner,
-    }
-    #[derive(Deserialize)]
-    struct Inner {
-        message: String,
-        #[serde(default)]
-        status: Option<String>,
-    }
-    let bare = message.strip_prefix("[API Error: ").and_then(|rest| rest.strip_suffix(']'));
-    let Wrapped { error } = serde_json::from_str(bare.unwrap_or(message)).ok()?;
-    Some((error.message, error.status))
-}
-
-fn usage(stats: &Stats<'_>) -> TokenUsage {
-    let input_tokens = stats.input_tokens.unwrap_or(0);
-    let output_tokens = stats.output_tokens.unwrap_or(0);
-    let plain = input_tokens.saturating_add(output_tokens);
-    let total_tokens = stats.total_tokens.unwrap_or(plain);
-    // The program counts thoughts in the total alone: `real-think`.
-    let thoughts = total_tokens.checked_sub(plain).filter(|thoughts| *thoughts > 0);
-    TokenUsage {
-        input_tokens,
-        output_tokens,
-        cached_tokens: stats.cached.or(stats.cache_tokens),
-        cache_creation_tokens: None,
-        reasoning_tokens: stats.thought_tokens.or(thoughts),
-        total_tokens,
-    }
-}
-
-fn models(stats: &Stats<'_>) -> Vec<ModelUsage> {
-    let models = stats.models.into_iter().flat_map(Value::fields);
-    models
-        .filter_map(|(model, stats)| {
-            let usage = usage(&stats.to()?);
-            Some(ModelUsage { model: model.into_owned(), usage, cost_usd: None })
-        })
-        .collect()
 }

@@ -3,6 +3,7 @@
 use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode};
 
 use crate::agent::{Launch, Start, Stdin, has_native_options, own_prompt, refuse};
+use crate::images;
 
 const NAME: &str = "gemini with stream-json";
 
@@ -55,7 +56,14 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     };
     // The launcher swallows signals; one process does not.
     launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
-    launch.stdin = start.prompt.map_or(Stdin::Empty, |prompt| Stdin::Text(prompt.to_owned()));
+    launch.stdin = start.prompt.map_or(Stdin::Empty, |prompt| Stdin::Text(prompt.text.clone()));
+    // A prompt may name files of the workspace; this one stands behind what comes on stdin.
+    let images = images::add(start.prompt, &mut launch)?;
+    if !images.is_empty() {
+        launch.option("--include-directories", "{file:}");
+        let names: Vec<String> = images.iter().map(|name| format!("@{{escaped:{name}}}")).collect();
+        launch.option("--prompt", names.join(" "));
+    }
     Ok(launch)
 }
 

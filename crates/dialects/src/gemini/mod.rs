@@ -9,9 +9,12 @@
 
 mod agent;
 mod launch;
+mod program;
 mod wire;
 
-pub(crate) use agent::{api_error, tool_kind};
+pub use program::PROGRAM;
+
+pub(crate) use agent::{SPAWN, api_error, tool_kind};
 pub(crate) use launch::approval_mode;
 
 use agentwire_protocol::{AgentType, GatewayError};
@@ -34,6 +37,7 @@ impl AgentDialect for Gemini {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             deltas: true,
+            images: true,
             resume: true,
             process_per_turn: true,
             folds_prompts: false,

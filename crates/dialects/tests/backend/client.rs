@@ -224,6 +224,7 @@ pub(crate) fn summary() -> SessionSummary {
         driver: None,
         native_session_id: None,
         agent_version: None,
+        gateway_version: None,
         created_at: "2026-01-01T00:00:00.000Z".to_owned(),
         updated_at: "2026-01-01T00:00:00.000Z".to_owned(),
         last_seq: 0,

@@ -68,6 +68,28 @@ pub(super) fn agents(_generator: &mut SchemaGenerator) -> Schema {
             "error": { "type": "string", "description": "why it is nowhere" },
             "version": { "type": "string" },
             "standing": { "type": "string", "description": "how its version stands to those tested" },
+            "problems": {
+                "type": "array",
+                "description": "what is known to be wrong with that version",
+                "items": {
+                    "type": "object",
+                    "required": ["what", "remedy", "fatal"],
+                    "properties": {
+                        "what": { "type": "string" },
+                        "remedy": { "type": "string", "description": "what to do" },
+                        "fatal": { "type": "boolean", "description": "whether sessions cannot work with it" },
+                    },
+                },
+            },
+            "login": {
+                "enum": ["signedIn", "notSignedIn", "notTold"],
+                "description": "whether it is signed in, as far as it tells",
+            },
+            "loginMethod": { "type": "string", "description": "by what: apiKey, token, account or cloud" },
+            "keyVariable": {
+                "type": "string",
+                "description": "the variable that has a key, of a program that does not tell its login",
+            },
             "drivers": {
                 "type": "array",
                 "items": { "type": "string" },

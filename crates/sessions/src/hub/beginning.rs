@@ -149,6 +149,7 @@ impl Hub {
                 driver: Some(dialect.name().to_owned()),
                 native_session_id: None,
                 agent_version: None,
+                gateway_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
                 created_at: now.clone(),
                 updated_at: now,
                 last_seq: 0,
@@ -199,6 +200,7 @@ impl Hub {
         summary.working_directory.clone_from(&config.working_directory);
         let dialect = driver(new.agent, config.driver.as_deref())?;
         summary.driver = Some(dialect.name().to_owned());
+        summary.gateway_version = Some(env!("CARGO_PKG_VERSION").to_owned());
         // The agent kept nothing of a session whose turns all failed: it begins anew.
         let has_nothing = dialect.capabilities().forgets_failures
             && summary.last_turn == Some(TurnEnd::Failed)

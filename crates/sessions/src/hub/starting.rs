@@ -109,7 +109,7 @@ impl Hub {
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
         // What cannot be started is refused before anything is kept.
         let launch = plan
-            .launch(&config, &origin, Some(id.as_str()), Some(""))
+            .launch(&config, &origin, Some(id.as_str()), None)
             .map_err(|error| plan.named(error))?;
         plan.program(&launch)?;
         self.enter(&handle, new.goes_on()).await?;

@@ -2,35 +2,38 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use agentwire_dialects::agent::{Launch, Stdin};
-use uuid::Uuid;
 
 use super::{Spawn, SpawnError, StdinPlan};
+use crate::private::{PrivateDirectory, remove_stale};
+
+/// What the names of their directories begin with.
+const PREFIX: &str = "launch-";
+
+/// What stands for the directory in an argument.
+const ALL: &str = "{file:}";
 
 /// The files of one process, in a private directory. Dropping it removes them: keep it until the
 /// process has ended.
 #[derive(Debug, Default)]
 pub struct LaunchFiles {
-    directory: Option<PathBuf>,
-}
-
-impl Drop for LaunchFiles {
-    fn drop(&mut self) {
-        if let Some(directory) = &self.directory {
-            let _ = fs::remove_dir_all(directory);
-        }
-    }
+    _directory: Option<PrivateDirectory>,
 }
 
 impl LaunchFiles {
+    /// Removes what a gateway that was killed left there.
+    pub fn sweep(runtime_dir: &Path) {
+        remove_stale(runtime_dir, PREFIX);
+    }
+
     /// Writes the files and puts their paths in the arguments that name them.
     fn write(
-        files: &BTreeMap<String, String>,
+        files: &BTreeMap<String, Vec<u8>>,
         args: &mut [String],
         runtime_dir: &Path,
     ) -> Result<Self, SpawnError> {
@@ -43,28 +46,55 @@ impl LaunchFiles {
         };
         let unfit =
             |path: &Path, why| failed(path)(io::Error::new(io::ErrorKind::InvalidInput, why));
-        let directory = std::path::absolute(runtime_dir).map_err(failed(runtime_dir))?;
-        let directory = directory.join(format!("launch-{}", Uuid::new_v4()));
+        let base = std::path::absolute(runtime_dir).map_err(failed(runtime_dir))?;
         let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(&directory).map_err(failed(&directory))?;
+        builder.recursive(true).mode(0o700).create(&base).map_err(failed(&base))?;
         // From here on a failure removes what was written.
-        let written = Self { directory: Some(directory.clone()) };
-        for (name, text) in files {
+        let directory = PrivateDirectory::new(&base, PREFIX).map_err(failed(&base))?;
+        let text = |path: &Path| match path.to_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(unfit(path, "its path is not UTF-8")),
+        };
+        for (name, contents) in files {
             if Path::new(name).file_name() != Some(name.as_ref()) {
                 return Err(unfit(Path::new(name), "not a plain name"));
             }
-            let path = directory.join(name);
+            let path = directory.path().join(name);
             let mut options = OpenOptions::new();
             let file = options.write(true).create_new(true).mode(0o600).open(&path);
-            file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed(&path))?;
-            let path = path.to_str().ok_or_else(|| unfit(&path, "its path is not UTF-8"))?;
-            let mark = format!("{{file:{name}}}");
-            for arg in args.iter_mut().filter(|arg| arg.contains(&mark)) {
-                *arg = arg.replace(&mark, path);
-            }
+            file.and_then(|mut file| file.write_all(contents)).map_err(failed(&path))?;
+            let path = text(&path)?;
+            put(args, &format!("{{file:{name}}}"), &path);
+            put(args, &format!("{{escaped:{name}}}"), &escaped(&path));
         }
-        Ok(written)
+        let all = text(directory.path())?;
+        if args.iter().any(|arg| arg.contains(ALL)) && all.contains(',') {
+            return Err(unfit(
+                directory.path(),
+                "its path has a comma; choose another data directory",
+            ));
+        }
+        put(args, ALL, &all);
+        Ok(Self { _directory: Some(directory) })
     }
+}
+
+/// Puts a text in the place of its mark.
+fn put(args: &mut [String], mark: &str, text: &str) {
+    for arg in args.iter_mut().filter(|arg| arg.contains(mark)) {
+        *arg = arg.replace(mark, text);
+    }
+}
+
+/// A path with a backslash before whatever could have a meaning.
+fn escaped(path: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-".contains(letter);
+    let mut text = String::new();
+    for letter in path.chars() {
+        text.extend((!is_plain(letter)).then_some('\\'));
+        text.push(letter);
+    }
+    text
 }
 
 /// The process that a launch wants. The text that its stdin gets, if any, is the caller's to write.

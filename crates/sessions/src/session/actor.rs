@@ -85,7 +85,7 @@ pub(crate) struct Actor {
     /// The one that the store was asked for last, if it has it.
     pub(super) recalled: Option<String>,
     /// Prompts that wait for their process, where one process serves one turn.
-    pub(super) prompts: VecDeque<String>,
+    pub(super) prompts: VecDeque<Prompt>,
     /// Prompts that wait until somebody allows to go past a limit.
     pub(super) held: VecDeque<Prompt>,
     pub(super) reached: Option<Reached>,

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Launch, Start, Stdin};
+use agentwire_dialects::program::Source;
 use agentwire_protocol::session::{McpServer, OnLimit};
-use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SessionConfig};
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Prompt, SessionConfig};
 use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::sync::Semaphore;
@@ -83,7 +84,7 @@ impl Plan {
         config: &SessionConfig,
         origin: &Origin,
         native_session_id: Option<&str>,
-        prompt: Option<&str>,
+        prompt: Option<&Prompt>,
     ) -> Result<Launch, GatewayError> {
         let config = self.forwarded(config);
         let resume = origin.resume.as_deref();
@@ -131,12 +132,9 @@ impl Plan {
         resolve(&launch.program, path.as_deref(), directory.as_ref()).map_err(|error| {
             let agent = self.agent.as_str();
             let variable = agent.to_uppercase();
-            let install = match self.agent {
-                AgentType::Claude => "install it with `npm install -g @anthropic-ai/claude-code`",
-                AgentType::Codex => "install it with `npm install -g @openai/codex`",
-                AgentType::Gemini => "install it with `npm install -g @google/gemini-cli`",
-                AgentType::Acp => "name an agent that speaks ACP",
-                AgentType::Demo => "reinstall agentwire",
+            let install = match agentwire_dialects::program(self.agent).source {
+                source @ Source::Npm(_) => format!("install it with `{source}`"),
+                Source::Other(words) => words.to_owned(),
             };
             let message = format!(
                 "{agent} is not available: {error}; {install}, or set AGENTWIRE_{variable}_BIN to its path"
@@ -160,7 +158,7 @@ impl Plan {
             Stdin::Open | Stdin::Empty => None,
         };
         let closes = launch.stdin != Stdin::Open;
-        let runtime = self.settings.data_dir.join("run");
+        let runtime = self.settings.runtime_dir();
         let (mut spawn, files) = prepare(&launch, program, &runtime).map_err(failed)?;
         if closes && text.is_none() {
             spawn.stdin = StdinPlan::Null;

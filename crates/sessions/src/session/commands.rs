@@ -28,6 +28,9 @@ const OUTGOING_LIMIT: usize = 64 << 20;
 /// How many prompts may wait for their process.
 const PROMPT_QUEUE: usize = 1024;
 
+/// How many bytes these may have.
+const PROMPT_BYTES: usize = 256 << 20;
+
 impl Actor {
     /// Does what is wanted. An error is the reply; else the reply comes by an effect.
     pub(super) fn command(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
@@ -97,9 +100,13 @@ impl Actor {
     /// Gives a prompt to the agent.
     pub(super) fn deliver(&mut self, call: Call, prompt: Prompt) -> Result<(), GatewayError> {
         let per_turn = self.plan.dialect.capabilities().process_per_turn;
-        if per_turn && self.prompts.len() >= PROMPT_QUEUE {
+        let waiting: usize = self.prompts.iter().map(bytes).sum();
+        if per_turn
+            && (self.prompts.len() >= PROMPT_QUEUE || waiting + bytes(&prompt) > PROMPT_BYTES)
+        {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
+        let kept = per_turn.then(|| prompt.clone());
         let text = prompt.text.clone();
         let id = prompt.message_id.clone().unwrap_or_default();
         let capabilities = self.plan.dialect.capabilities();
@@ -126,8 +133,8 @@ impl Actor {
         if waits {
             self.queued(&id);
         }
-        if per_turn {
-            self.prompts.push_back(text);
+        if let Some(prompt) = kept {
+            self.prompts.push_back(prompt);
             self.core.effects.push(Effect::Start);
         }
         Ok(())
@@ -371,6 +378,10 @@ pub(crate) fn check_prompt(
         return Err(GatewayError::unsupported(agent.as_str(), "shouldQuery: false"));
     }
     Ok(())
+}
+
+fn bytes(prompt: &Prompt) -> usize {
+    prompt.text.len() + prompt.images.iter().map(|image| image.data.len()).sum::<usize>()
 }
 
 fn taken(id: &str) -> Json<'static> {

@@ -3,7 +3,7 @@
 use agentwire_dialects::agent::Exit;
 use agentwire_dialects::tape::Sink as _;
 use agentwire_protocol::event::{ErrorEvent, SessionEndReason};
-use agentwire_protocol::{ErrorCode, GatewayError, Json, Text, TurnEnd};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, Text, TurnEnd};
 
 use super::actor::Actor;
 use super::agent::{Happening, Origin, Running, SCRATCH};
@@ -15,7 +15,7 @@ impl Actor {
     /// Starts the agent. A process that serves one turn waits for its prompt.
     pub(super) async fn open(&mut self) -> Result<(), GatewayError> {
         if self.plan.dialect.capabilities().process_per_turn {
-            let launch = self.plan.launch(&self.config, &self.origin, None, Some(""))?;
+            let launch = self.plan.launch(&self.config, &self.origin, None, None)?;
             self.plan.program(&launch)?;
             self.core.book.ready();
             return Ok(());
@@ -23,7 +23,10 @@ impl Actor {
         self.start_process(None).await
     }
 
-    pub(super) async fn start_process(&mut self, prompt: Option<&str>) -> Result<(), GatewayError> {
+    pub(super) async fn start_process(
+        &mut self,
+        prompt: Option<&Prompt>,
+    ) -> Result<(), GatewayError> {
         let summary = &self.core.book.record.summary;
         let session = summary.id.as_str().to_owned();
         // An agent that has told its id has used ours, though it may have nothing under it to go on with.

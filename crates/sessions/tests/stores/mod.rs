@@ -29,6 +29,7 @@ pub(crate) fn record(id: &str, state: SessionState, owner: Option<&str>, last: u
             driver: None,
             native_session_id: None,
             agent_version: None,
+            gateway_version: None,
             created_at: "2026-01-02T03:04:05Z".to_owned(),
             updated_at: "2026-01-02T03:04:05Z".to_owned(),
             last_seq: last,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Agent, Call, Words, remove, variables};
+use super::{Agent, Call, KEY, Login, Words, remove, variables};
 use crate::packages::{CLAUDE, CLAUDE_ACP, CLAUDE_BEFORE};
 
 pub(super) const NOW: Agent = Agent {
@@ -17,7 +17,7 @@ pub(super) const NOW: Agent = Agent {
     environment: |_, url| {
         variables([
             ("ANTHROPIC_BASE_URL", url),
-            ("ANTHROPIC_API_KEY", "made-up"),
+            ("ANTHROPIC_API_KEY", KEY),
             ("DISABLE_TELEMETRY", "1"),
             ("DISABLE_AUTOUPDATER", "1"),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
@@ -26,13 +26,13 @@ pub(super) const NOW: Agent = Agent {
         ])
     },
     words: WORDS,
+    question_mode: None,
     has_deltas: true,
     forget: |home| remove(&home.join(".claude/projects")),
     structured: |answer| format!("[[tool StructuredOutput {answer}]] [[say done]]"),
-    cannot: &[("plan", NO_TODO)],
+    login: Login::Variable,
+    cannot: &[],
 };
-
-const NO_TODO: &str = "it has no to-do tool when it runs without a terminal";
 
 pub(super) const BEFORE: Agent = Agent { name: "claude, older", package: CLAUDE_BEFORE, ..NOW };
 
@@ -44,16 +44,16 @@ pub(super) const OVER_ACP: Agent = Agent {
     variable: "AGENTWIRE_ACP_BIN",
     model: "sonnet",
     other_model: "haiku",
+    login: Login::Untold,
+    environment: |home, url| {
+        let mut all = (NOW.environment)(home, url);
+        // The newest models are not offered the tools of a task list.
+        all.extend(variables([("ANTHROPIC_DEFAULT_SONNET_MODEL", NOW.model)]));
+        all
+    },
     cannot: &[
         ("changed input", "an answer over ACP carries no input"),
         ("structured output", "ACP has no form of answers"),
-        ("plan", NO_TODO),
-        ("usage", "it tells no tokens"),
-        ("subagent", "over ACP a subagent is a tool call like others"),
-        (
-            "question",
-            "it asks with a form (`elicitation`), whose fields are answered, not with a question",
-        ),
     ],
     ..NOW
 };
@@ -82,13 +82,8 @@ const WORDS: Words = Words {
         )
     },
     plan: |first, second| {
-        Call::new(
-            "TodoWrite",
-            json!({ "todos": [
-                { "content": first, "status": "in_progress", "activeForm": first },
-                { "content": second, "status": "pending", "activeForm": second },
-            ] }),
-        )
+        let task = |subject: &str| json!({ "subject": subject, "description": subject });
+        format!("[[tools TaskCreate {} ;; TaskCreate {}]]", task(first), task(second))
     },
     server_tool: |server, tool, arguments| Call::new(format!("mcp__{server}__{tool}"), arguments),
 };

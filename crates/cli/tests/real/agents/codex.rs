@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Agent, Call, Words, remove, variables};
+use super::{Agent, Call, KEY, Login, Words, remove, variables};
 use crate::packages::CODEX;
 
 pub(super) const APP_SERVER: Agent = Agent {
@@ -19,16 +19,15 @@ pub(super) const APP_SERVER: Agent = Agent {
     set_up: configure,
     environment: |home, _| {
         let home = home.join(".codex").display().to_string();
-        variables([("CODEX_HOME", &home), ("FAKE_KEY", "made-up")])
+        variables([("CODEX_HOME", &home), ("FAKE_KEY", KEY)])
     },
     words: WORDS,
+    question_mode: Some("plan"),
     has_deltas: true,
     forget: |home| remove(&home.join(".codex/sessions")),
     structured: |answer| format!("[[say {answer}]]"),
-    cannot: &[
-        ("changed input", "an approval carries no other command"),
-        ("question", "it asks in its plan mode only, which agentwire does not turn on"),
-    ],
+    login: Login::Command(&["login", "--with-api-key"]),
+    cannot: &[("changed input", "an approval carries no other command")],
 };
 
 pub(super) const EXEC: Agent = Agent {
@@ -43,7 +42,6 @@ pub(super) const EXEC: Agent = Agent {
         ("interrupt, asking", NEVER_ASKS),
         ("nobody to ask", NEVER_ASKS),
         ("mode change", NEVER_ASKS),
-        ("image", "agentwire gives images to the app-server only"),
     ],
     ..APP_SERVER
 };
@@ -114,6 +112,7 @@ const WORDS: Words = Words {
                 { "step": first, "status": "in_progress" }, { "step": second, "status": "pending" },
             ] }),
         )
+        .step()
     },
     server_tool: |server, tool, arguments| Call::new(format!("mcp__{server}.{tool}"), arguments),
 };

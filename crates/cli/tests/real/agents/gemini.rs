@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Agent, Call, Words, remove, variables};
+use super::{Agent, Call, KEY, Login, Words, remove, variables};
 use crate::packages::GEMINI;
 
 pub(super) const ACP: Agent = Agent {
@@ -18,21 +18,18 @@ pub(super) const ACP: Agent = Agent {
     other_model: "gemini-2.5-flash",
     set_up: configure,
     environment: |_, url| {
-        variables([
-            ("GEMINI_API_KEY", "made-up"),
-            ("GOOGLE_GEMINI_BASE_URL", url),
-            ("NO_COLOR", "1"),
-        ])
+        variables([("GEMINI_API_KEY", KEY), ("GOOGLE_GEMINI_BASE_URL", url), ("NO_COLOR", "1")])
     },
     words: WORDS,
+    question_mode: None,
     has_deltas: true,
     forget: |home| remove(&home.join(".gemini/tmp")),
     structured: |answer| format!("[[say {answer}]]"),
+    login: Login::Untold,
     cannot: &[
         ("changed input", "an answer over ACP carries no input"),
         ("structured output", "it takes no form of answers"),
-        ("subagent", UNTOLD),
-        ("plan", UNTOLD),
+        ("plan", "over ACP it tells how many entries a to-do list has, not which"),
         ("question", "over ACP it has no tool to ask with"),
         ("fork", NO_COPY),
         ("broken stream", NO_RETRY),
@@ -41,8 +38,6 @@ pub(super) const ACP: Agent = Agent {
 
 const NO_COPY: &str = "it cannot copy a session";
 const NO_RETRY: &str = "it does not try again when a stream breaks: the turn fails, and says so";
-
-const UNTOLD: &str = "over ACP it tells the title of a tool call, not its arguments";
 
 pub(super) const HEADLESS: Agent = Agent {
     name: "gemini -p",
@@ -57,9 +52,10 @@ pub(super) const HEADLESS: Agent = Agent {
         ("nobody to ask", NEVER_ASKS),
         ("mode change", NEVER_ASKS),
         ("structured output", "it takes no form of answers"),
-        ("image", "agentwire gives it images over ACP only"),
-        ("MCP server", "agentwire gives it servers over ACP only"),
-        ("subagent", "its output tells that a subagent is called, not the subagent"),
+        (
+            "MCP server",
+            "it takes servers from its own settings files only; over ACP it takes others",
+        ),
         ("fork", NO_COPY),
         ("broken stream", NO_RETRY),
     ],
@@ -114,6 +110,7 @@ const WORDS: Words = Words {
                 { "description": second, "status": "pending" },
             ] }),
         )
+        .step()
     },
     server_tool: |server, tool, arguments| Call::new(format!("mcp_{server}_{tool}"), arguments),
 };

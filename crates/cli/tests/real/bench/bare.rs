@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use agentwire_dialects::agent::{Launch, Start, Stdin};
-use agentwire_protocol::{AgentType, SessionConfig};
+use agentwire_protocol::{AgentType, Prompt, SessionConfig};
 use serde_json::{Value, json};
 
 use super::through::Lines;
@@ -102,12 +102,13 @@ impl<'b> Bare<'b> {
         let agent = &self.bench.agent;
         let kind: AgentType = serde_json::from_value(json!(agent.kind)).expect("an agent");
         let dialect = agentwire_dialects::driver(kind, Some(agent.driver)).expect("a driver");
+        let prompt = Prompt::text(PROMPT);
         let start = Start {
             config: &config,
             resume,
             fork: false,
             native_session_id: None,
-            prompt: Some(PROMPT),
+            prompt: Some(&prompt),
         };
         let launch = dialect.launch(&start).expect("it can start");
         self.process = Some(Process::start(self.bench, &launch));

@@ -53,7 +53,11 @@ pub(crate) fn question(place: &mut Place) {
     let work = place.workspace();
     let call = (place.agent.words.question)("Which one?", ["Red", "Blue"]);
     let script = format!("{} [[say you chose {{result}}]]", call.step());
-    let mut talk = place.session(&work, &script, json!({ "approvalMode": ASK }));
+    let config = match place.agent.question_mode {
+        Some(mode) => json!({ "permissionMode": mode }),
+        None => json!({ "approvalMode": ASK }),
+    };
+    let mut talk = place.session(&work, &script, config);
     let (request, id) = talk.asked();
     assert_eq!(request["kind"], "question", "{request}");
     assert_eq!(request["questions"][0]["question"], "Which one?", "{request}");

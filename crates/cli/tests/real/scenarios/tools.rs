@@ -100,8 +100,8 @@ pub(crate) fn subagent(place: &mut Place) {
 
 pub(crate) fn plan(place: &mut Place) {
     let work = place.workspace();
-    let call = (place.agent.words.plan)("look at it", "mend it");
-    let mut talk = place.session(&work, &format!("{} [[say planned]]", call.step()), free());
+    let step = (place.agent.words.plan)("look at it", "mend it");
+    let mut talk = place.session(&work, &format!("{step} [[say planned]]"), free());
     talk.completed();
     let plans = talk.of("planUpdated");
     let plan = plans.last().unwrap_or_else(|| panic!("no plan: {}", talk.digest()));

@@ -1,5 +1,6 @@
 //! Turns without tools.
 
+use agentwire_models::Usage;
 use serde_json::json;
 
 use crate::place::Place;
@@ -66,12 +67,12 @@ pub(crate) fn structured(place: &mut Place) {
 
 pub(crate) fn usage(place: &mut Place) {
     let work = place.workspace();
-    let before = place.models.reported();
+    let before = reported(place);
     let mut talk = place.session(&work, "[[usage 1000 20 300 0]] [[say one]]", json!({}));
     let first = talk.completed()["usage"].clone();
     talk.prompt("[[usage 1100 30 400 0]] [[say two]]");
     let second = talk.completed()["usage"].clone();
-    let after = place.models.reported();
+    let after = reported(place);
     let output = after.output - before.output;
     let told = [&first, &second].map(|usage| usage["outputTokens"].as_u64().expect("a count"));
     assert_eq!(told.iter().sum::<u64>(), output, "{first} {second} {after:?}");
@@ -83,6 +84,13 @@ pub(crate) fn usage(place: &mut Place) {
     let forms = [(input, cached), (input + cached, cached), (input + cached, 0)];
     let told = (told("inputTokens"), told("cachedTokens"));
     assert!(forms.contains(&told), "{total}: {input} and {cached} were reported");
+}
+
+/// What the model reported so far. A title that a program asks for by itself is no turn's.
+fn reported(place: &Place) -> Usage {
+    let requests = place.models.requests();
+    let asked = requests.iter().filter(|seen| !seen.side);
+    asked.fold(Usage::default(), |sum, seen| sum + seen.usage)
 }
 
 pub(crate) fn run(place: &mut Place) {

@@ -38,6 +38,8 @@ impl Translator {
                 "fs": { "readTextFile": false, "writeTextFile": false },
                 "terminal": false,
                 "elicitation": { "form": {}, "url": {} },
+                // claude-agent-acp tells what subagents say only if that is wanted.
+                "_meta": { "subagent-transcript": true },
             },
             "clientInfo": {
                 "name": "agentwire",

@@ -1,16 +1,17 @@
 //! What the agent asks: permissions, questions, and files or terminals that we do not offer.
 
 use agentwire_protocol::event::{
-    Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome,
-    RequestRaised, RequestSettled, SettledBy, ToolFailure,
+    Question, RequestKind, RequestOption, RequestOptionKind, RequestOutcome, RequestRaised,
+    RequestSettled, SettledBy, ToolFailure,
 };
 use agentwire_protocol::{Json, Text};
 
 use super::super::wire::{self, Elicitation, Permission, ToolCall};
 use super::Translator;
 use super::content::shown;
+use super::forms::form;
 use crate::json::Value;
-use crate::tape::{Agent, Out};
+use crate::tape::Out;
 
 /// A request that has no answer yet.
 pub(super) struct Asked {
@@ -43,6 +44,10 @@ pub(super) struct Field {
     pub(super) question: String,
     /// Its JSON type.
     pub(super) kind: String,
+    /// What can be chosen.
+    pub(super) choices: Vec<String>,
+    /// The field for what is none of these.
+    pub(super) other: Option<String>,
 }
 
 impl Translator {
@@ -140,10 +145,7 @@ impl Translator {
             };
             (vec![question], What::Link { id: read.id.as_deref().map(str::to_owned) })
         } else {
-            let properties = read.schema.and_then(|schema| schema.get("properties"));
-            let questions: Vec<_> =
-                properties.into_iter().flat_map(Value::fields).map(question).collect();
-            let (questions, fields) = questions.into_iter().unzip();
+            let (questions, fields) = form(read.schema, read.message.as_ref());
             (questions, What::Form { fields })
         };
         let asked = RequestRaised {
@@ -175,12 +177,12 @@ impl Translator {
             times => format!("{base}:{}", times + 1),
         };
         let memo = Asked { wire_id: wire_id.into_owned(), what };
+        let tool = asked.tool_use_id.as_ref().map(Text::decode);
+        let agent = &self.owner(tool.as_deref());
         // The same request said twice is one: its answer has one id to go to.
-        if self.ledger.request(&base).is_none()
-            && self.ledger.open_request(&id, &Agent::main(), memo)
-        {
+        if self.ledger.request(&base).is_none() && self.ledger.open_request(&id, agent, memo) {
             self.raised_requests.add(&base);
-            out.emit(RequestRaised { request_id: Text::from(id), ..asked });
+            out.emit_as(agent, RequestRaised { request_id: Text::from(id), ..asked });
         }
     }
 
@@ -235,14 +237,15 @@ impl Translator {
         let mut wire_ids = Vec::new();
         for id in ids {
             if let Some(request) = self.ledger.close_request(&id) {
-                out.emit(RequestSettled {
+                let settled = RequestSettled {
                     request_id: Text::from(id),
                     outcome,
                     by,
                     client: None,
                     reason: reason.map(Text::from),
                     updated_input: None,
-                });
+                };
+                out.emit_as(&request.agent(), settled);
                 wire_ids.push(request.memo.wire_id);
             }
         }
@@ -299,38 +302,4 @@ fn option_kind(kind: &str) -> RequestOptionKind {
         "reject_always" => RequestOptionKind::RejectAlways,
         _ => RequestOptionKind::Unknown,
     }
-}
-
-/// A property of a form's schema as a question.
-fn question<'d>((id, schema): (std::borrow::Cow<'d, str>, Value<'d>)) -> (Question<'d>, Field) {
-    let kind = schema.get("type").and_then(Value::string).unwrap_or_default();
-    let items = schema.get("items").unwrap_or(schema);
-    let labels = items.get("enum").into_iter().flat_map(Value::items).filter_map(Value::to);
-    let mut options: Vec<QuestionOption<'d>> =
-        labels.map(|label| QuestionOption { label, description: None }).collect();
-    let titled = ["oneOf", "anyOf"].iter().filter_map(|name| items.get(name));
-    options.extend(titled.flat_map(Value::items).filter_map(|choice| {
-        Some(QuestionOption { label: choice.read("const")?, description: choice.read("title") })
-    }));
-    if kind == "boolean" {
-        let words = ["true", "false"].map(Text::from);
-        options.extend(words.map(|label| QuestionOption { label, description: None }));
-    }
-    let header: Option<Text<'d>> = schema.read("title");
-    let described: Option<Text<'d>> = schema.read("description").or_else(|| header.clone());
-    let question = described.unwrap_or_else(|| Text::new(id.clone()));
-    let field = Field {
-        id: id.clone().into_owned(),
-        question: question.to_string(),
-        kind: kind.clone().into_owned(),
-    };
-    let question = Question {
-        question,
-        id: Some(Text::new(id)),
-        header,
-        options,
-        multi_select: kind == "array",
-        is_secret: false,
-    };
-    (question, field)
 }

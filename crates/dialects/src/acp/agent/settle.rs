@@ -199,6 +199,24 @@ fn content(
             return invalid(&format!("the form has no field {key}"));
         };
         let word = answer.read::<String>().ok();
+        if let Some(other) = &field.other {
+            let words = word.map_or_else(|| answer.read::<Vec<String>>(), |word| Ok(vec![word]));
+            let Ok(words) = words else { return invalid(&format!("{key} must be text")) };
+            // What is none of the choices is written beside them.
+            let (chosen, own): (Vec<_>, Vec<_>) =
+                words.into_iter().partition(|word| field.choices.contains(word));
+            if !own.is_empty() {
+                content.insert(other.clone(), Json::of(&own.join(", ")));
+            }
+            let value = match (field.kind.as_str(), chosen.as_slice()) {
+                (_, []) => continue,
+                ("array", chosen) => Json::of(&chosen),
+                (_, [one]) => Json::of(one),
+                (_, _) => return invalid(&format!("{key} takes one answer")),
+            };
+            content.insert(field.id.clone(), value);
+            continue;
+        }
         let value = match (field.kind.as_str(), word) {
             ("boolean" | "number" | "integer", Some(word)) => match Json::parse(word.trim()) {
                 Ok(value) => value.into_owned(),

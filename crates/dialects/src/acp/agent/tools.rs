@@ -10,11 +10,12 @@ use agentwire_protocol::{Json, Text};
 use super::super::wire::ToolCall;
 use super::Translator;
 use super::content::{Edit, KEPT_BYTES, Shown, arguments, changed, kept, look, shown};
+use super::subagents::Spawned;
 use crate::gemini;
 use crate::json::Value;
 use crate::ledger::OpenTool;
 use crate::said::Said;
-use crate::tape::{Agent, Out};
+use crate::tape::Out;
 
 /// How many calls may wait for their arguments.
 const HELD_LIMIT: usize = 64;
@@ -29,15 +30,24 @@ pub(super) struct Tool {
     output: Said,
     /// The changes it is about to make, or has made.
     edits: Vec<Edit>,
+    /// It has a subagent work; what is told of that one.
+    pub(super) spawns: Option<Spawned>,
 }
 
 /// The first word of a call.
+#[derive(Default)]
 struct Beginning {
     title: Option<String>,
     name: Option<String>,
     kind: Option<String>,
     input: Option<Json<'static>>,
     shown: Shown,
+    /// The call by which its agent was spawned.
+    spawned_by: Option<String>,
+    /// It has a subagent work.
+    spawns: bool,
+    /// It has begun to.
+    runs: bool,
 }
 
 /// A call that waits for its arguments.
@@ -63,6 +73,7 @@ impl Translator {
         }
         let was_held = self.held.iter().any(|held| held.id == *id);
         let is_new = self.start_tool(&id, call, out);
+        self.learn(&id, call);
         match call.status.as_deref() {
             Some("completed") => self.finish_tool(&id, call, true, out),
             Some("failed") if is_new && !was_held && self.is_gemini => {
@@ -144,18 +155,29 @@ impl Translator {
             None if server.is_some() => object_in(&begun.shown.text),
             None => arguments(&begun.shown.edits),
         };
-        out.emit(ToolStarted {
+        let spawns = begun.spawns || (self.is_gemini && named == Some(gemini::SPAWN));
+        let kind = if spawns { ToolKind::Agent } else { kind(begun.kind.as_deref(), named) };
+        let agent = &self.speaker(begun.spawned_by.as_deref(), out);
+        let started = ToolStarted {
             tool_id: Text::from(id),
             tool_name: Text::from(name),
             arguments: input.clone(),
-            kind: kind(begun.kind.as_deref(), named),
+            kind,
             title: title.as_deref().map(Text::from),
             server,
-        });
+        };
+        out.emit_as(agent, started);
         let title = title.clone().unwrap_or_default();
-        let memo = Tool { name: name.to_owned(), title, input, ..Tool::default() };
-        self.ledger.open_tool(id, &Agent::main(), memo);
+        let told = spawns.then(Spawned::default);
+        let memo = Tool { name: name.to_owned(), title, input, spawns: told, ..Tool::default() };
+        self.ledger.open_tool(id, agent, memo);
         self.started_tools.add(id);
+        if spawns {
+            self.agents.wait(id);
+            if begun.runs {
+                self.spawn(id, out);
+            }
+        }
     }
 
     /// What is shown of a call first describes it; what follows is its output. `true` if nothing was
@@ -167,7 +189,7 @@ impl Translator {
         let is_input = tool.memo.input.as_ref().is_some_and(|input| input.get() == shown.text);
         let text = (!shown.text.is_empty() && !is_input).then_some(shown.text);
         if let Some(message) = shown.terminal.or(text) {
-            out.emit(progress(id, None, Some(Text::from(message))));
+            out.emit_as(&tool.agent(), progress(id, None, Some(Text::from(message))));
         }
         is_nothing
     }
@@ -191,8 +213,8 @@ impl Translator {
             }
             return;
         }
-        let Some(tool) = self.ledger.tool(id) else { return };
-        let tool = &mut tool.memo;
+        let Some(open) = self.ledger.tool(id) else { return };
+        let tool = &mut open.memo;
         let mut message = call.title.clone().filter(|title| *title != *tool.title);
         if let Some(title) = &message {
             tool.title = title.to_string();
@@ -210,7 +232,7 @@ impl Translator {
             message = call.status.clone().map(Text::new);
         }
         if message.is_some() || output.is_some() {
-            out.emit(progress(id, output, message));
+            out.emit_as(&open.agent(), progress(id, output, message));
         }
     }
 
@@ -222,8 +244,13 @@ impl Translator {
             false => (RequestOutcome::Resolved, SettledBy::Agent),
         };
         self.settle_requests_of(id, outcome, out);
+        self.spawn(id, out);
+        let agent = &self.owner(Some(id));
         let Some(OpenTool { memo: tool, .. }) = self.ledger.close_tool(id) else { return };
-        let seen = look(call.content, !is_well);
+        let seen = look(call.content, !is_well || tool.spawns.is_some());
+        if let Some(told) = tool.spawns {
+            self.spawn_result(id, told, is_well, &seen.text, out);
+        }
         let edits = if call.content.is_some() { seen.edits } else { tool.edits };
         let content = call.content.filter(|_| seen.has_more).map(Value::json);
         let output = call.raw_output.map(Value::json);
@@ -240,7 +267,7 @@ impl Translator {
             Some(content) => (Some(content), output),
             None => (output, None),
         };
-        out.emit(ToolCompleted {
+        let completed = ToolCompleted {
             tool_id: Text::from(id),
             success,
             result,
@@ -248,9 +275,10 @@ impl Translator {
             exit_code,
             duration_ms: None,
             structured,
-        });
+        };
+        out.emit_as(agent, completed);
         if is_well {
-            edits.into_iter().for_each(|edit| out.emit(changed(edit, id)));
+            edits.into_iter().for_each(|edit| out.emit_as(agent, changed(edit, id)));
         }
     }
 
@@ -262,10 +290,12 @@ impl Translator {
         error: &str,
         out: &mut Out<'_>,
     ) {
+        let agent = &self.owner(Some(id));
         if self.ledger.close_tool(id).is_some() {
+            self.cut_agent(id, out);
             let error = if error.is_empty() { "the tool did not run" } else { error };
             let (tool_id, error) = (Text::from(id), Text::from(error));
-            out.emit(ToolFailed { tool_id, error, reason, result: None });
+            out.emit_as(agent, ToolFailed { tool_id, error, reason, result: None });
         }
     }
 }
@@ -274,8 +304,7 @@ impl Beginning {
     fn of(call: &ToolCall<'_>) -> Self {
         let mut shown = shown(call.content);
         shown.edits = kept(shown.edits);
-        let (title, name, kind, input) = (None, None, None, None);
-        let mut begun = Self { title, name, kind, input, shown };
+        let mut begun = Self { shown, ..Self::default() };
         begun.add(call);
         begun
     }
@@ -288,6 +317,12 @@ impl Beginning {
         self.kind = call.kind.as_deref().map(str::to_owned).or(self.kind.take());
         let input = call.raw_input.filter(|input| input.is_object());
         self.input = input.map(|input| input.json().into_owned()).or(self.input.take());
+        if let Some(meta) = call.meta.as_ref().and_then(|meta| meta.claude.as_ref()) {
+            let spawned_by = meta.spawned_by.as_deref().map(str::to_owned);
+            self.spawned_by = spawned_by.or(self.spawned_by.take());
+            self.spawns |= matches!(meta.tool_name.as_deref(), Some("Agent" | "Task"));
+        }
+        self.runs |= call.status.as_deref() == Some("in_progress");
     }
 }
 

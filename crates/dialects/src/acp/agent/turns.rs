@@ -14,13 +14,14 @@ use super::{Sent, Translator, words};
 use crate::agent::tell_cancelled;
 use crate::json::Value;
 use crate::ledger::{Work, completed_turn, failed_turn};
-use crate::tape::Out;
+use crate::tape::{Agent, Out};
 
 /// How many bytes of prompts may wait.
 const QUEUE_LIMIT: usize = 64 << 20;
 
 /// A block of text or thought that is open.
 pub(super) struct Block {
+    pub(super) agent: Agent<'static>,
     pub(super) is_thought: bool,
     pub(super) message_id: Option<String>,
 }
@@ -121,6 +122,7 @@ impl Translator {
         let models = quota.as_ref().and_then(|quota| quota.models.as_deref()).unwrap_or_default();
         let models: Vec<_> = models.iter().filter_map(model_usage).collect();
         let tokens = quota.as_ref().and_then(|quota| quota.tokens.as_ref());
+        let tokens = read.usage.as_ref().or(tokens);
         let stop = read.stop_reason.as_deref().unwrap_or_default();
         self.end_turn(out, stop == "cancelled");
         let cost_usd = self.turn_cost();
@@ -187,6 +189,7 @@ impl Translator {
         if out.is_recording() && !is_cancelled {
             self.settle_unseen(out);
         }
+        self.end_agents(false, out);
     }
 
     /// What this turn cost, of the running total.
@@ -200,19 +203,25 @@ impl Translator {
 
     pub(super) fn text(
         &mut self,
+        agent: Agent<'static>,
         is_thought: bool,
         content: Text<'_>,
         message_id: Option<&str>,
         out: &mut Out<'_>,
     ) {
         let same = self.block.as_ref().is_some_and(|block| {
-            block.is_thought == is_thought && block.message_id.as_deref() == message_id
+            block.agent.id == agent.id
+                && block.is_thought == is_thought
+                && block.message_id.as_deref() == message_id
         });
         if !same {
             self.advance(out);
-            self.block = Some(Block { is_thought, message_id: message_id.map(str::to_owned) });
         }
-        chunk(is_thought, content, false, message_id, out);
+        chunk(&agent, is_thought, content, false, message_id, out);
+        if !same {
+            let message_id = message_id.map(str::to_owned);
+            self.block = Some(Block { agent, is_thought, message_id });
+        }
     }
 
     /// What comes now stands after what was said before: the open block is closed, and the calls
@@ -224,12 +233,14 @@ impl Translator {
 
     pub(super) fn close_block(&mut self, out: &mut Out<'_>) {
         if let Some(block) = self.block.take() {
-            chunk(block.is_thought, Text::from(""), true, block.message_id.as_deref(), out);
+            let message_id = block.message_id.as_deref();
+            chunk(&block.agent, block.is_thought, Text::from(""), true, message_id, out);
         }
     }
 }
 
 fn chunk(
+    agent: &Agent<'_>,
     is_thought: bool,
     content: Text<'_>,
     is_complete: bool,
@@ -238,9 +249,9 @@ fn chunk(
 ) {
     let block_id = message_id.map(Text::from);
     if is_thought {
-        out.emit(ThinkingChunk { content, is_complete, block_id, signature: None });
+        out.emit_as(agent, ThinkingChunk { content, is_complete, block_id, signature: None });
     } else {
-        out.emit(TextChunk { content, is_complete, block_id });
+        out.emit_as(agent, TextChunk { content, is_complete, block_id });
     }
 }
 
@@ -257,12 +268,16 @@ fn size(prompt: &Prompt) -> usize {
 }
 
 fn usage(tokens: &Tokens<'_>) -> TokenUsage {
-    let (input_tokens, output_tokens) = (tokens.input.unwrap_or(0), tokens.output.unwrap_or(0));
+    let input_tokens = tokens.input.or(tokens.gemini_input).unwrap_or(0);
+    let output_tokens = tokens.output.or(tokens.gemini_output).unwrap_or(0);
+    let total_tokens = tokens.total.unwrap_or(input_tokens.saturating_add(output_tokens));
     TokenUsage {
         input_tokens,
         output_tokens,
-        total_tokens: input_tokens.saturating_add(output_tokens),
-        ..TokenUsage::default()
+        cached_tokens: tokens.cache_read.or(tokens.cached_input),
+        cache_creation_tokens: tokens.cache_written,
+        reasoning_tokens: tokens.thought.or(tokens.reasoning),
+        total_tokens,
     }
 }
 

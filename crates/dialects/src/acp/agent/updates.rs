@@ -34,6 +34,8 @@ impl Translator {
         if is_content && self.replaying {
             return out.emit(Other::named("replay"));
         }
+        let call = update.get("toolCallId").and_then(Value::string);
+        self.spawn_waiting(call.as_deref(), out);
         match &*kind {
             "agent_message_chunk" => self.chunk(false, update, out),
             "agent_thought_chunk" => self.chunk(true, update, out),
@@ -85,8 +87,11 @@ impl Translator {
     }
 
     fn chunk(&mut self, is_thought: bool, update: Value<'_>, out: &mut Out<'_>) {
-        let Some(Chunk { content: Some(content), message_id, .. }) = update.to() else { return };
+        let Some(Chunk { content: Some(content), message_id, meta, .. }) = update.to() else {
+            return;
+        };
         let Some(Block { kind: Some(kind), text, .. }) = content.to() else { return };
+        let spawned_by = meta.and_then(|meta| meta.claude?.spawned_by);
         let text = text.filter(|_| kind == "text");
         if text.is_some_and(|text| !text.is_string()) {
             return;
@@ -101,12 +106,14 @@ impl Translator {
             self.settle_passed_over(out);
         }
         self.in_turn(out);
-        self.has_output |= !is_thought;
+        let agent = self.speaker(spawned_by.as_deref(), out);
+        self.has_output |= !is_thought && agent.parent.is_none();
         match text.and_then(Value::to::<Text<'_>>) {
-            Some(text) => self.text(is_thought, text, message_id.as_deref(), out),
+            Some(text) => self.text(agent, is_thought, text, message_id.as_deref(), out),
             None => {
                 self.advance(out);
-                out.emit(
+                out.emit_as(
+                    &agent,
                     StatusChanged::new(Status::Notice)
                         .message(Text::from(describe(&kind, content)))
                         .details(content.json()),

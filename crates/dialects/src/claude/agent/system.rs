@@ -61,6 +61,7 @@ impl Translator {
         if let Some(id) = &init.session_id {
             let known = self.session_id.replace(id.to_string());
             if known.is_some_and(|known| *id != *known) {
+                self.tasks.clear();
                 out.emit(StatusChanged::new(Status::Session).message(id.clone()));
             }
         }

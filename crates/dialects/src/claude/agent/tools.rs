@@ -7,6 +7,7 @@ use agentwire_protocol::event::{
 };
 
 use super::files::{self, Change};
+use super::tasks::TaskCall;
 use super::{Translator, plain_text};
 use crate::claude::wire::{Block, ResultMeta};
 use crate::json::Value;
@@ -19,6 +20,8 @@ pub(super) struct ToolCall {
     change: Option<Change>,
     /// The plan it shall set; told when it has.
     plan: Option<Vec<PlanEntry<'static>>>,
+    /// What it does to the list of tasks.
+    task: Option<TaskCall>,
     /// Somebody refused it.
     denied: bool,
 }
@@ -47,6 +50,7 @@ impl Translator {
             plan: input
                 .filter(|input| name == "TodoWrite" && input.json().get().len() <= files::KEPT)
                 .and_then(|input| todos(input.get("todos")?)),
+            task: input.and_then(|input| TaskCall::asked(&name, input)),
             denied: false,
         };
         // A line that comes again calls nothing.
@@ -167,7 +171,9 @@ impl Translator {
             out.emit_as(&owner, changed);
         }
         let told = structured.and_then(|value| value.get("newTodos")).and_then(todos);
-        if let Some(entries) = told.or(call.plan).filter(|_| success) {
+        let task = call.task.zip(structured).filter(|_| success);
+        let listed = task.and_then(|(task, result)| self.tasks.after(task, result));
+        if let Some(entries) = told.or(call.plan).filter(|_| success).or(listed) {
             out.emit_as(&owner, PlanUpdated { entries, explanation: None });
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, json};
 
 use super::super::app_wire::{Initialized, Opened, Turn};
 use super::super::{launch, policy};
+use super::planning::PLAN;
 use super::replies::{Shape, refusal};
 use super::{Driver, Translator};
 use crate::agent::tell_cancelled;
@@ -182,6 +183,9 @@ impl Translator {
             put("approvalPolicy", json!(mode.approval));
             put("sandboxPolicy", mode.sandbox.policy(&self.config));
         }
+        if let Some(mode) = self.planning.change(self.plans(), self.model()) {
+            put("collaborationMode", mode);
+        }
         self.ledger.prompt_sent(&prompt);
         self.wire.starting = true;
         self.stopping = false;
@@ -342,11 +346,13 @@ impl Translator {
             let model = opened.model.as_ref().or(thread.model.as_ref());
             self.first_model = model.map(Text::to_string);
         }
+        self.planning.told(opened.effort, opened.collaboration);
+        let mode = if self.plans() { Some(Text::from(PLAN)) } else { opened.approval_policy };
         let info = AgentInfo {
             native_session_id: thread.id.map(Text::new),
             agent_version: thread.cli_version,
             model: opened.model.or(thread.model),
-            mode: opened.approval_policy,
+            mode,
             working_directory: opened.cwd.or(thread.cwd),
             ..AgentInfo::default()
         };

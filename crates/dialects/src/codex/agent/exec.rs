@@ -15,6 +15,7 @@ use super::super::policy;
 use super::blocks::{Key, Part};
 use super::{Driver, Translator};
 use crate::agent::tell_change;
+use crate::images;
 use crate::json::Value;
 use crate::ledger::{completed_turn, failed_turn};
 use crate::tape::{Action, Agent, Out, Signal};
@@ -207,11 +208,11 @@ impl Translator {
     ) -> Result<(), GatewayError> {
         let name = self.driver.name();
         match command {
-            Command::Prompt(prompt) if !prompt.images.is_empty() => {
-                return Err(GatewayError::unsupported(name, "images in a prompt"));
-            }
             // The prompt itself is the next process's stdin.
-            Command::Prompt(prompt) => self.ledger.prompt_sent(prompt),
+            Command::Prompt(prompt) => {
+                images::check(prompt)?;
+                self.ledger.prompt_sent(prompt);
+            }
             Command::Interrupt { cancel_queued } => {
                 if *cancel_queued {
                     // The first is that of the process, until it has told of its turn.

@@ -30,6 +30,7 @@ impl Translator {
             "thread/started" => return self.thread_started(&notice, out),
             "thread/tokenUsage/updated" => return self.usage(&notice, out),
             "serverRequest/resolved" => return self.resolved(&notice, out),
+            "thread/settings/updated" => return self.settings(&notice, out),
             _ => {}
         }
         let thread_id = notice.thread_id.clone();
@@ -68,7 +69,7 @@ impl Translator {
     }
 
     /// Whose the thread of that id is, who has shown himself.
-    fn shown(&mut self, thread: Option<&str>, out: &mut Out<'_>) -> Agent<'static> {
+    pub(super) fn shown(&mut self, thread: Option<&str>, out: &mut Out<'_>) -> Agent<'static> {
         let thread = self.threads.of(thread);
         thread.show(out);
         thread.owner()
@@ -382,11 +383,6 @@ fn status_changed<'d>(
             change(Status::McpServer).message(notice.name).details(details)
         }
         "thread/name/updated" => change(Status::Title).message(notice.thread_name),
-        "thread/settings/updated" => {
-            let settings = notice.thread_settings?;
-            let mode = settings.read("approvalPolicy");
-            change(Status::Mode).message(mode).details(settings.json())
-        }
         "model/rerouted" => {
             let details = pick(params, &["fromModel", "reason"]);
             change(Status::Model).message(notice.to_model).details(details)

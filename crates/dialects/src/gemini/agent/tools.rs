@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{
-    FileChangeType, FileChanged, PlanEntry, PlanStatus, PlanUpdated, ToolFailure, ToolKind,
+    AgentFinished, AgentOutcome, AgentSpawned, FileChangeType, FileChanged, PlanEntry, PlanStatus,
+    PlanUpdated, ToolFailure, ToolKind,
 };
 
 use crate::diff;
@@ -12,6 +13,17 @@ use crate::json::Value;
 
 /// How much of a text is kept of a call that is open.
 const KEPT_BYTES: usize = 64 << 10;
+
+/// The tool that has a subagent work. What that one does is told by no wire, only that it ends.
+pub(crate) const SPAWN: &str = "invoke_agent";
+
+/// What is remembered of a call until its result.
+#[derive(Debug, Default)]
+pub(super) struct Called {
+    pub(super) edit: Option<Edit>,
+    /// It has a subagent work.
+    pub(super) spawns: bool,
+}
 
 /// What an edit tool was asked to do; told as a changed file when it has been done.
 #[derive(Debug)]
@@ -68,6 +80,15 @@ pub(super) fn changed<'a>(edit: Edit, output: Option<&str>, tool_id: Text<'a>) -
     }
 }
 
+pub(super) fn spawned(arguments: Option<Value<'_>>) -> AgentSpawned<'_> {
+    let text = |name| arguments.and_then(|arguments| arguments.read(name));
+    AgentSpawned { name: text("agent_name"), prompt: text("prompt"), ..AgentSpawned::default() }
+}
+
+pub(super) fn ended<'a>(outcome: AgentOutcome) -> AgentFinished<'a> {
+    AgentFinished { outcome, result: None, native_id: None, usage: None, duration_ms: None }
+}
+
 pub(super) fn plan(arguments: Value<'_>) -> Option<PlanUpdated<'_>> {
     let entries = arguments.get("todos")?.items().filter_map(|todo| {
         let status = todo.get("status").and_then(Value::string);
@@ -90,7 +111,7 @@ pub(crate) fn tool_kind(name: &str) -> ToolKind {
         "run_shell_command" => ToolKind::Execute,
         "web_fetch" | "google_web_search" => ToolKind::Fetch,
         "write_todos" | "update_topic" | "save_memory" => ToolKind::Think,
-        "invoke_agent" => ToolKind::Agent,
+        SPAWN => ToolKind::Agent,
         "ask_user" => ToolKind::Question,
         "enter_plan_mode" | "exit_plan_mode" => ToolKind::SwitchMode,
         name if name.starts_with("mcp_") => ToolKind::Mcp,

@@ -34,6 +34,7 @@ fn append(first: u64, size: usize) -> Append {
                 driver: None,
                 native_session_id: None,
                 agent_version: None,
+                gateway_version: None,
                 created_at: String::new(),
                 updated_at: String::new(),
                 last_seq: first,

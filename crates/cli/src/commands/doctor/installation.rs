@@ -1,0 +1,75 @@
+//! An agent's program: whether it is here, in which version, and signed in.
+
+use agentwire_dialects::program::{Login, Source, Standing};
+use agentwire_protocol::AgentType;
+
+use super::{Check, Verdict};
+use crate::installed::Installed;
+use crate::shown;
+
+pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
+    let name = agent.name;
+    let Some(path) = &agent.path else {
+        let message = format!("not available: {}", agent.error.as_deref().unwrap_or_default());
+        let mend = match agent.variable {
+            Some(variable) => format!("{}, or set {variable} to its path", agent.source),
+            None => agent.source.to_string(),
+        };
+        let needed = agent.configured || wanted.is_some_and(|wanted| wanted.as_str() == name);
+        return match needed {
+            true => Check::fail(name, message, mend),
+            false => Check::warn(name, message, mend),
+        };
+    };
+    let path = path.display();
+    let version = shown::line(agent.version.as_deref().unwrap_or("of unknown version"));
+    let mut message = format!("{version} at {path}");
+    let mut mends = Vec::new();
+    // Of a program that the user chose nothing was tested, and nothing is to be mended.
+    if name != AgentType::Acp.as_str() {
+        message.push_str(&format!(", {}", agent.standing.words()));
+        mends.extend(about_version(agent, &path.to_string()));
+    }
+    if let Some(login) = &agent.login {
+        message.push_str(&format!(", {}", login.words()));
+        if login.login == Login::NotSignedIn {
+            mends.push(login.how_to.to_owned());
+        }
+    }
+    for problem in agent.worst_first() {
+        message.push_str(&format!("; known problem: {}", problem.what));
+        mends.push(problem.remedy.to_owned());
+    }
+    let status = match agent.problems.iter().any(|problem| problem.fatal) {
+        true => Verdict::Fail,
+        false if mends.is_empty() => Verdict::Ok,
+        false => Verdict::Warn,
+    };
+    // Two things may have one remedy.
+    let mut told = Vec::new();
+    for mend in mends {
+        if !told.contains(&mend) {
+            told.push(mend);
+        }
+    }
+    let mend = (!told.is_empty()).then(|| told.join("; "));
+    Check { name, status, message, mend }
+}
+
+/// What to do about a version that was not tested.
+fn about_version(agent: &Installed, path: &str) -> Option<String> {
+    match agent.standing {
+        Standing::Tested | Standing::Between | Standing::Missing => None,
+        Standing::Unknown => Some(format!("see what `{path} --version` says")),
+        Standing::Newer => {
+            let words = "it will most likely work: what is not understood is kept and shown";
+            Some(match (agent.source, agent.newest_tested) {
+                (Source::Npm(_), Some(tested)) => {
+                    format!("{words}; if it does not, `{}@{tested}` was tested", agent.source)
+                }
+                (Source::Npm(_) | Source::Other(_), _) => words.to_owned(),
+            })
+        }
+        Standing::Older => Some(format!("upgrade it: {}", agent.source)),
+    }
+}

@@ -1,0 +1,65 @@
+//! What is told of the program itself.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::agents::Login;
+use crate::place::{PATIENCE, Place};
+
+/// Its version, and whether it is signed in: first it is not, then it is.
+pub(crate) fn login(place: &mut Place) {
+    let home = place.workspace();
+    (place.agent.set_up)(&home, &place.models.url());
+    let [before, after] = match place.agent.login {
+        Login::Variable => [false, true].map(|has_key| told(place, place.stranger(&home, has_key))),
+        Login::Command(words) => {
+            let before = told(place, place.stranger(&home, false));
+            sign_in(place.at_home(&home, Command::new(place.program()), false), words);
+            [before, told(place, place.stranger(&home, false))]
+        }
+        Login::Untold => {
+            let told = told(place, place.stranger(&home, true));
+            assert_eq!(told["login"], "notTold", "{told}");
+            return;
+        }
+    };
+    assert_eq!(before["login"], "notSignedIn", "{before}");
+    assert_eq!(
+        (&after["login"], &after["loginMethod"]),
+        (&json!("signedIn"), &json!("apiKey")),
+        "{after}"
+    );
+}
+
+/// What is told of the column's program. A version is the one of its package. A program is not waited for
+/// long, which a busy machine may keep: it is asked until it has told, where it tells.
+fn told(place: &Place, mut command: Command) -> Value {
+    command.args(["agents", "--json"]);
+    let begun = Instant::now();
+    loop {
+        let output = command.output().expect("it runs");
+        let all: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let agents = all["agents"].as_array().expect("a list");
+        let agent = agents.iter().find(|agent| agent["name"] == place.agent.kind);
+        let agent = agent.expect("an agent");
+        assert_eq!(agent["path"], json!(place.program()));
+        if place.agent.kind != "acp" && !agent["version"].is_null() {
+            assert_eq!(agent["version"], place.agent.package.installed(place.program()), "{agent}");
+        }
+        let tells = !matches!(place.agent.login, Login::Untold);
+        if !tells || agent["login"] != "notTold" || begun.elapsed() > PATIENCE {
+            return agent.clone();
+        }
+    }
+}
+
+fn sign_in(mut command: Command, words: &[&str]) {
+    let command = command.args(words).stdin(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
+    let key = b"sk-made-up-key-for-tests-0123456789\n";
+    child.stdin.take().expect("stdin").write_all(key).expect("it reads");
+    assert!(child.wait().expect("it ends").success());
+}

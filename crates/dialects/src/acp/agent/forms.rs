@@ -1,0 +1,80 @@
+//! Forms that the agent wants filled in: each field is a question.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::Text;
+use agentwire_protocol::event::{Question, QuestionOption};
+
+use super::requests::Field;
+use crate::json::Value;
+
+/// What claude-agent-acp puts after the name of a question's field to name that for another answer than
+/// those to choose from (fixture real-claude-question).
+const OTHER: &str = "_custom";
+
+/// The questions of a form's schema, and where the answers go. What is asked by one field alone stands
+/// in the form's message.
+pub(super) fn form<'d>(
+    schema: Option<Value<'d>>,
+    message: Option<&Text<'d>>,
+) -> (Vec<Question<'d>>, Vec<Field>) {
+    let properties = schema.and_then(|schema| schema.get("properties"));
+    let all: Vec<(Cow<'d, str>, Value<'d>)> =
+        properties.into_iter().flat_map(Value::fields).collect();
+    let has_choices = |id: &str| all.iter().any(|(own, schema)| own == id && is_choice(*schema));
+    let is_other = |id: &str| id.strip_suffix(OTHER).is_some_and(has_choices);
+    let asked: Vec<_> = all.iter().filter(|(id, _)| !is_other(id)).collect();
+    let message = message.filter(|_| asked.len() == 1);
+    let questions = asked.into_iter().map(|(id, schema)| {
+        let other = format!("{id}{OTHER}");
+        let other = all.iter().any(|(own, _)| *own == other && is_other(own)).then_some(other);
+        question(id.clone(), *schema, message, other)
+    });
+    questions.unzip()
+}
+
+fn is_choice(schema: Value<'_>) -> bool {
+    let items = schema.get("items").unwrap_or(schema);
+    ["enum", "oneOf", "anyOf"].iter().any(|name| items.get(name).is_some())
+}
+
+fn question<'d>(
+    id: Cow<'d, str>,
+    schema: Value<'d>,
+    message: Option<&Text<'d>>,
+    other: Option<String>,
+) -> (Question<'d>, Field) {
+    let kind = schema.get("type").and_then(Value::string).unwrap_or_default();
+    let items = schema.get("items").unwrap_or(schema);
+    let labels = items.get("enum").into_iter().flat_map(Value::items).filter_map(Value::to);
+    let mut options: Vec<QuestionOption<'d>> =
+        labels.map(|label| QuestionOption { label, description: None }).collect();
+    let titled = ["oneOf", "anyOf"].iter().filter_map(|name| items.get(name));
+    options.extend(titled.flat_map(Value::items).filter_map(|choice| {
+        let description = choice.read("description").or_else(|| choice.read("title"));
+        Some(QuestionOption { label: choice.read("const")?, description })
+    }));
+    if kind == "boolean" {
+        let words = ["true", "false"].map(Text::from);
+        options.extend(words.map(|label| QuestionOption { label, description: None }));
+    }
+    let header: Option<Text<'d>> = schema.read("title");
+    let described = schema.read("description").or_else(|| message.cloned());
+    let question = described.or_else(|| header.clone()).unwrap_or_else(|| Text::new(id.clone()));
+    let field = Field {
+        id: id.clone().into_owned(),
+        question: question.to_string(),
+        kind: kind.clone().into_owned(),
+        choices: options.iter().map(|option| option.label.to_string()).collect(),
+        other,
+    };
+    let question = Question {
+        question,
+        id: Some(Text::new(id)),
+        header,
+        options,
+        multi_select: kind == "array",
+        is_secret: false,
+    };
+    (question, field)
+}

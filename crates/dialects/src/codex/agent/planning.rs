@@ -1,0 +1,73 @@
+//! Plan mode, in which Codex asks questions: what the thread is in, and how a turn changes it.
+
+use agentwire_protocol::Text;
+use agentwire_protocol::event::{Status, StatusChanged};
+use serde_json::{Value, json};
+
+use super::super::app_wire::{Collaboration, Notice, Settings};
+use super::Translator;
+use crate::tape::Out;
+
+/// The mode's name, to us and to Codex.
+pub(super) const PLAN: &str = "plan";
+
+/// What the thread is in, as the server last told. It outlives turns, processes and resumes.
+#[derive(Debug, Default)]
+pub(super) struct Planning {
+    is_on: bool,
+    /// How much the model thinks: a change of mode must name it, or it is lost.
+    effort: Option<String>,
+}
+
+impl Planning {
+    /// The server says what the thread runs with. A new thread has no mode, which is not to plan.
+    pub(super) fn told(&mut self, effort: Option<Text<'_>>, mode: Option<Collaboration<'_>>) {
+        self.is_on = mode.and_then(|mode| mode.mode).as_deref() == Some(PLAN);
+        self.effort = effort.map(|effort| effort.to_string());
+    }
+
+    /// What a turn must be told, if the thread is not in the mode that is wanted. A mode has a model
+    /// of its own.
+    pub(super) fn change(&self, is_wanted: bool, model: Option<&str>) -> Option<Value> {
+        let model = model.filter(|_| self.is_on != is_wanted)?;
+        let mode = if is_wanted { PLAN } else { "default" };
+        Some(json!({
+            "mode": mode,
+            // Without instructions they are the mode's own; those of the session stay beside them.
+            "settings": {
+                "model": model,
+                "reasoning_effort": self.effort,
+                "developer_instructions": null,
+            },
+        }))
+    }
+}
+
+impl Translator {
+    /// Whether the session is to plan.
+    pub(super) fn plans(&self) -> bool {
+        self.config.permission_mode.as_deref() == Some(PLAN)
+    }
+
+    /// The model of the next turn.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.config.model.as_deref().or(self.first_model.as_deref())
+    }
+
+    /// The server tells what a thread runs with from now on.
+    pub(super) fn settings(&mut self, notice: &Notice<'_>, out: &mut Out<'_>) {
+        let Some(value) = notice.thread_settings else { return };
+        let settings: Settings<'_> = value.to().unwrap_or_default();
+        let agent = &self.shown(notice.thread_id.as_deref(), out);
+        let mode = settings.collaboration.as_ref().and_then(|mode| mode.mode.as_deref());
+        let mode = match mode == Some(PLAN) {
+            true => Some(Text::from(PLAN)),
+            false => settings.approval_policy,
+        };
+        let change = StatusChanged::new(Status::Mode).message(mode);
+        out.emit_as(agent, change.details(value.json()));
+        if agent.parent.is_none() {
+            self.planning.told(settings.effort, settings.collaboration);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What is known of Codex CLI's program.
+
+use super::{Codex, CodexExec};
+use crate::program::{Login, LoginMethod, LoginQuestion, Program, Source};
+
+/// Codex CLI.
+pub const PROGRAM: Program = Program {
+    source: Source::Npm("@openai/codex"),
+    drivers: &[("app-server", &Codex), ("exec", &CodexExec)],
+    tested: &["0.166.0"],
+    login: LoginQuestion::Ask { args: &["login", "status"], read: login },
+    sign_in: "run `codex login`, or give `codex login --with-api-key` a key on stdin; a model provider \
+              of your own in its config.toml needs neither",
+    problems: &[],
+};
+
+/// It answers on stderr, and behind the first words there may be pieces of the key.
+fn login(_: &str, stderr: &str) -> Login {
+    stderr
+        .lines()
+        .find_map(|line| match line.trim() {
+            "Not logged in" => Some(Login::NotSignedIn),
+            "Logged in using ChatGPT" => Some(Login::SignedIn(Some(LoginMethod::Account))),
+            line if line.starts_with("API key configured") => {
+                Some(Login::SignedIn(Some(LoginMethod::ApiKey)))
+            }
+            line if line.starts_with("Logged in using ") => Some(Login::SignedIn(None)),
+            _ => None,
+        })
+        .unwrap_or(Login::NotTold)
+}

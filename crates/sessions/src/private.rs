@@ -1,0 +1,85 @@
+//! Directories that only this user can enter, for as long as somebody uses them. Those of a gateway that
+//! was killed are removed by [`remove_stale`].
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+/// Such a directory. Dropping it removes it with all that it holds.
+#[derive(Debug)]
+pub(crate) struct PrivateDirectory {
+    path: PathBuf,
+    /// Held for as long as somebody uses the directory.
+    _lock: File,
+}
+
+impl PrivateDirectory {
+    /// Makes a new one in `base`, of a name that begins so.
+    pub(crate) fn new(base: &Path, prefix: &str) -> io::Result<Self> {
+        let name = Uuid::new_v4().simple().to_string();
+        let name = name.get(..12).unwrap_or(&name);
+        // It gets its name when it is locked: nobody may find it unlocked and take it for stale.
+        let unlocked = base.join(format!(".{prefix}{name}"));
+        DirBuilder::new().mode(0o700).create(&unlocked)?;
+        let path = base.join(format!("{prefix}{name}"));
+        let lock = File::open(&unlocked).and_then(|lock| {
+            lock.lock()?;
+            fs::rename(&unlocked, &path)?;
+            Ok(lock)
+        });
+        let lock = lock.inspect_err(|_| drop(fs::remove_dir(&unlocked)))?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes those of that prefix that nobody uses any more.
+pub(crate) fn remove_stale(base: &Path, prefix: &str) {
+    let own = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix))
+            && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == own);
+        if is_ours && File::open(entry.path()).is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_gateway_left_is_removed_and_nothing_else() {
+        let base = tempfile::tempdir().expect("a directory");
+        let stale = base.path().join("a-0");
+        fs::create_dir(&stale).expect("a directory");
+        fs::write(stale.join("secret"), "").expect("a file");
+        let other = base.path().join("other");
+        fs::create_dir(&other).expect("a directory");
+        std::os::unix::fs::symlink(&other, base.path().join("a-1")).expect("a link");
+        let first = PrivateDirectory::new(base.path(), "a-").expect("a directory");
+        let second = PrivateDirectory::new(base.path(), "a-").expect("a directory");
+        remove_stale(base.path(), "a-");
+        assert!(!stale.exists() && other.exists());
+        assert!(first.path().exists() && second.path().exists());
+        let mode = fs::metadata(first.path()).expect("a directory").mode() & 0o777;
+        assert_eq!(mode, 0o700);
+        fs::write(first.path().join("file"), "").expect("a file");
+        let gone = first.path().to_owned();
+        drop(first);
+        assert!(!gone.exists() && second.path().exists());
+    }
+}

@@ -1,0 +1,193 @@
+//! `cargo xtask drift`: what versions of the real programs say that agentwire does not understand, and
+//! which scenarios no longer come out as they must.
+
+mod known;
+mod report;
+mod residue;
+mod scenarios;
+
+use std::fs;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use agentwire_protocol::AgentType;
+
+use self::known::Known;
+use self::report::{Report, Row};
+use self::residue::Seen;
+use self::scenarios::{Column, Outcome, Results};
+
+/// Runs all scenarios with other versions of the real programs, and tells what is new.
+///
+/// The programs come from the npm registry; after that they reach nothing but loopback. What is new is
+/// told against crates/cli/tests/real/known.json, which says what of the pinned versions no unified event
+/// carries.
+///
+/// Exit code: 0 nothing is new; 1 something is new or a scenario failed; 2 wrong arguments, or the
+/// scenarios could not be run; 3 a program could not be installed.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The versions to run: `latest`, `pinned`, or a number with --agent.
+    #[arg(long, default_value = "latest", value_name = "VERSION")]
+    versions: Versions,
+    /// Only the programs of this agent: claude, codex, gemini or acp.
+    #[arg(long, value_name = "NAME", value_parser = agent)]
+    agent: Option<AgentType>,
+    /// Print Markdown, as in a pipe.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Take what the pinned versions say as known.
+    #[arg(long)]
+    update: bool,
+    /// Run nothing: look at the logs of the last run again, after a change of a dialect.
+    #[arg(long)]
+    again: bool,
+}
+
+/// Which versions are run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Versions {
+    Pinned,
+    /// What npm is asked for.
+    Other(String),
+}
+
+impl std::str::FromStr for Versions {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_number = text.starts_with(|c: char| c.is_ascii_digit())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
+        match text {
+            "pinned" => Ok(Self::Pinned),
+            "latest" => Ok(Self::Other(text.to_owned())),
+            _ if is_number => Ok(Self::Other(text.to_owned())),
+            _ => Err("not `latest`, `pinned` or a version".to_owned()),
+        }
+    }
+}
+
+fn agent(name: &str) -> Result<AgentType, String> {
+    let agents = [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp];
+    let found = agents.into_iter().find(|agent| agent.as_str() == name);
+    found.ok_or_else(|| "not claude, codex, gemini or acp".to_owned())
+}
+
+/// Why there is nothing to tell.
+#[derive(Debug)]
+enum Failure {
+    /// The arguments are wrong, or the scenarios could not be run.
+    NotRun(String),
+    /// A program could not be installed.
+    NotInstalled(String),
+}
+
+impl Failure {
+    /// For `map_err`: what failed, and why.
+    fn of(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Self {
+        move |why| Self::NotRun(format!("failed to {what}: {why}"))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let (message, code) = match look(args) {
+        Ok(report) => match print(args, &report) {
+            Ok(()) => return ExitCode::from(u8::from(report.has_drift())),
+            Err(error) => (format!("failed to print: {error}"), 2),
+        },
+        Err(Failure::NotRun(message)) => (message, 2),
+        Err(Failure::NotInstalled(message)) => (message, 3),
+    };
+    note(&message);
+    ExitCode::from(code)
+}
+
+fn look(args: &Args) -> Result<Report, Failure> {
+    let is_pinned = args.versions == Versions::Pinned;
+    if args.update && !is_pinned {
+        return Err(Failure::NotRun("--update needs --versions pinned".to_owned()));
+    }
+    let is_number = matches!(&args.versions, Versions::Other(version) if version != "latest");
+    if is_number && args.agent.is_none() {
+        return Err(Failure::NotRun(
+            "a version is that of one program: name its --agent".to_owned(),
+        ));
+    }
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = own.parent().unwrap_or(own);
+    let file = root.join("crates/cli/tests/real/known.json");
+    let mut known = Known::read(&file)?;
+    // Pinned ones all run, new columns of which nothing is known yet too.
+    let columns = match (is_pinned, args.agent) {
+        (true, None) => Vec::new(),
+        (_, agent) => known.columns(agent, !is_pinned),
+    };
+    if columns.is_empty() && !(is_pinned && args.agent.is_none()) {
+        return Err(Failure::NotRun(format!("{} names no such program", file.display())));
+    }
+    let directory = target(root).join("drift");
+    if !args.again {
+        match fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Failure::of(format!("empty {}", directory.display()))(error));
+            }
+            Ok(()) | Err(_) => scenarios::run(root, &args.versions, &columns, &directory)?,
+        }
+        note(&format!("the logs of all sessions are in {}", directory.display()));
+    }
+    let results = match scenarios::read(&directory)? {
+        Outcome::Ran(results) => results,
+        Outcome::Skipped(why) => return Err(Failure::NotInstalled(why)),
+    };
+    let Results { columns } = results;
+    let mut rows = Vec::new();
+    for column in columns {
+        let seen = Seen::of(&column, &directory.join(&column.name))?;
+        if args.update {
+            known.learn(&column, &seen.residue);
+        }
+        rows.push(row(column, seen, &known)?);
+    }
+    if args.update {
+        known.write(&file)?;
+        note(&format!("{} has what they say", file.display()));
+    }
+    Ok(Report { rows })
+}
+
+fn row(column: Column, seen: Seen, known: &Known) -> Result<Row, Failure> {
+    let before = known.of(&column.name).ok_or_else(|| {
+        Failure::NotRun(format!(
+            "nothing is known of {}; `cargo xtask drift --versions pinned --update` learns it",
+            column.name
+        ))
+    })?;
+    Ok(Row::new(column, seen, before))
+}
+
+/// Where cargo builds.
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+fn print(args: &Args, report: &Report) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let text = if args.json {
+        report.json()
+    } else if args.markdown || !out.is_terminal() {
+        report.markdown()
+    } else {
+        report.text()
+    };
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Progress and failures; nobody need read them.
+fn note(message: &str) {
+    let _ = writeln!(io::stderr().lock(), "drift: {message}");
+}

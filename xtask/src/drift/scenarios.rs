@@ -1,0 +1,112 @@
+//! Runs the scenarios of `crates/cli/tests/real`, and reads what came of them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use agentwire_protocol::AgentType;
+use serde::Deserialize;
+
+use super::{Failure, Versions};
+
+/// What a run writes beside the logs.
+const FILE: &str = "results.json";
+
+/// What came of a run.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Ran(Results),
+    /// A program could not be had.
+    Skipped(String),
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Results {
+    pub(super) columns: Vec<Column>,
+}
+
+/// A program, and what came of its scenarios.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) agent: AgentType,
+    pub(super) driver: String,
+    pub(super) pinned: String,
+    pub(super) version: String,
+    /// What went wrong, if something did.
+    pub(super) scenarios: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    skipped: Option<String>,
+    #[serde(flatten)]
+    results: Option<Results>,
+}
+
+/// Runs these columns, or all. Their results and logs are written into the directory.
+pub(super) fn run(
+    root: &Path,
+    versions: &Versions,
+    columns: &[String],
+    directory: &Path,
+) -> Result<(), Failure> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args(["test", "--locked", "--package", "agentwire", "--test", "real", "--"])
+        .args(columns.iter().map(|name| format!("={name}")))
+        .env("AGENTWIRE_REAL_RESULTS", directory)
+        .env_remove("AGENTWIRE_REAL_VERSION")
+        .env_remove("AGENTWIRE_UPDATE")
+        .current_dir(root)
+        .stdin(Stdio::null())
+        // Ours is for the report.
+        .stdout(io::stderr());
+    if let Versions::Other(version) = versions {
+        command.env("AGENTWIRE_REAL_VERSION", version);
+    }
+    let status = command.status().map_err(Failure::of("start cargo"))?;
+    // A run in which scenarios failed is a failure too: what it wrote says more.
+    if status.success() || directory.join(FILE).exists() {
+        return Ok(());
+    }
+    Err(Failure::NotRun(format!("failed to run the scenarios: cargo: {status}")))
+}
+
+/// What came of the run that wrote there.
+pub(super) fn read(directory: &Path) -> Result<Outcome, Failure> {
+    let file = directory.join(FILE);
+    let text = fs::read_to_string(&file);
+    text.and_then(|text| parse(&text)).map_err(Failure::of(format!("read {}", file.display())))
+}
+
+fn parse(text: &str) -> io::Result<Outcome> {
+    let written: Written = serde_json::from_str(text)?;
+    match written {
+        Written { skipped: Some(why), .. } => Ok(Outcome::Skipped(why)),
+        Written { results: Some(results), .. } => Ok(Outcome::Ran(results)),
+        Written { .. } => Err(io::Error::other("neither results nor a reason")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_of_a_run_is_read() {
+        let text = r#"{"columns":[{"name":"gemini -p","agent":"gemini","driver":"stream-json",
+            "pinned":"0.61.0","version":"0.62.0","scenarios":{"text":null,"shell":"no end came"}}]}"#;
+        let Outcome::Ran(results) = parse(text).expect("results") else { panic!("it ran") };
+        let column = &results.columns[0];
+        assert_eq!((column.agent, &*column.version), (AgentType::Gemini, "0.62.0"));
+        assert_eq!(column.scenarios["text"], None);
+        assert_eq!(column.scenarios["shell"].as_deref(), Some("no end came"));
+        let skipped = parse(r#"{"skipped":"failed to start npm"}"#).expect("a reason");
+        assert!(matches!(skipped, Outcome::Skipped(why) if why.contains("npm")));
+        assert!(parse("{}").is_err());
+    }
+}

@@ -1,0 +1,26 @@
+//! What maintainers of agentwire run: `cargo xtask drift`.
+
+mod drift;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What maintainers of agentwire run.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    Drift(drift::Args),
+}
+
+fn main() -> ExitCode {
+    match Args::parse().task {
+        Task::Drift(args) => drift::run(&args),
+    }
+}
