@@ -313,6 +313,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/finish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ends a session once its work is done */
+        post: operations["finishSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/interrupt": {
         parameters: {
             query?: never;
@@ -376,6 +393,23 @@ export interface paths {
         put?: never;
         /** Answers a request; requestId may be left out */
         post: operations["settleRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/rewind": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Puts files back to what they were at a message */
+        post: operations["rewindSession"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1263,6 +1297,16 @@ export interface components {
             /** @description What the tool runs with in place of what was shown. */
             updatedInput?: unknown;
         };
+        /** @description To which message files are put back. */
+        RewindBody: {
+            /**
+             * @description Only tell what would change.
+             * @default false
+             */
+            dryRun: boolean;
+            /** @description The id under which the prompt was taken. */
+            messageId: string;
+        };
         /** @description What an agent's commands may touch. */
         SandboxMode: "none" | "readOnly" | "workspaceWrite" | "fullAccess";
         /** @description What of the network a sandbox may use. */
@@ -1554,6 +1598,8 @@ export interface components {
             driver?: string;
             /** @description What went wrong, if something did. */
             error?: string;
+            /** @description The version of agentwire that ran it last. */
+            gatewayVersion?: string;
             /** @description A UUID. */
             id: components["schemas"]["SessionId"];
             /**
@@ -1715,6 +1761,8 @@ export interface components {
             driver?: string;
             /** @description What went wrong, if something did. */
             error?: string;
+            /** @description The version of agentwire that ran it last. */
+            gatewayVersion?: string;
             /** @description A UUID. */
             id: components["schemas"]["SessionId"];
             /**
@@ -2462,6 +2510,7 @@ export type RequestOptionKind = components['schemas']['RequestOptionKind'];
 export type RequestOutcome = components['schemas']['RequestOutcome'];
 export type RequestRaisedEvent = components['schemas']['RequestRaisedEvent'];
 export type RequestSettledEvent = components['schemas']['RequestSettledEvent'];
+export type RewindBody = components['schemas']['RewindBody'];
 export type SandboxMode = components['schemas']['SandboxMode'];
 export type SandboxNetwork = components['schemas']['SandboxNetwork'];
 export type SandboxNetworkInput = components['schemas']['SandboxNetworkInput'];
@@ -2824,9 +2873,26 @@ export interface operations {
                             error?: string;
                             /** @description how to get it */
                             install: string;
+                            /** @description the variable that has a key, of a program that does not tell its login */
+                            keyVariable?: string;
+                            /**
+                             * @description whether it is signed in, as far as it tells
+                             * @enum {unknown}
+                             */
+                            login?: "signedIn" | "notSignedIn" | "notTold";
+                            /** @description by what: apiKey, token, account or cloud */
+                            loginMethod?: string;
                             name: string;
                             /** @description where it is */
                             path?: string;
+                            /** @description what is known to be wrong with that version */
+                            problems?: {
+                                /** @description whether sessions cannot work with it */
+                                fatal: boolean;
+                                /** @description what to do */
+                                remedy: string;
+                                what: string;
+                            }[];
                             /** @description how its version stands to those tested */
                             standing: string;
                             /** @description names another program */
@@ -3043,6 +3109,29 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    finishSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Empty"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     interruptSession: {
         parameters: {
             query?: never;
@@ -3174,6 +3263,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Empty"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rewindSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RewindBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
             default: components["responses"]["Problem"];

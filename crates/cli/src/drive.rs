@@ -9,9 +9,8 @@ mod signals;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agentwire_client::Commands;
 use agentwire_protocol::event::{SessionEndReason, TurnFailure};
-use agentwire_protocol::{Command, Event, EventKind, GatewayError, Json, MAIN_AGENT};
+use agentwire_protocol::{Command, ErrorCode, Event, EventKind, GatewayError, Json, MAIN_AGENT};
 use agentwire_sessions::SessionHandle;
 use agentwire_sessions::store::Batch;
 use tokio::sync::mpsc;
@@ -56,6 +55,8 @@ pub(crate) struct Drive {
     agents: BTreeMap<String, String>,
     turn: Turn,
     session_failed: bool,
+    /// The agent never said anything, or opened no session.
+    never_started: bool,
     interrupts: u32,
     terminations: u32,
     is_stopping: bool,
@@ -108,6 +109,7 @@ impl Drive {
             agents: BTreeMap::new(),
             turn: Turn::None,
             session_failed: false,
+            never_started: false,
             interrupts: 0,
             terminations: 0,
             is_stopping: false,
@@ -129,10 +131,9 @@ impl Drive {
     pub(crate) fn answering(
         mut self,
         session: agentwire_client::Session,
-        commands: Commands,
         terminal: Option<Terminal>,
     ) -> Self {
-        self.part = Part::answer(session, commands);
+        self.part = Part::answer(session);
         self.terminal = terminal;
         self
     }
@@ -225,7 +226,12 @@ impl Drive {
                 self.stop_at = None;
             }
             EventKind::TurnCompleted(_) => self.turn = Turn::Completed,
-            EventKind::TurnFailed(turn) => self.turn = Turn::Failed(turn.reason),
+            EventKind::TurnFailed(turn) => {
+                self.turn = Turn::Failed(turn.reason);
+                let name = turn.error_type.as_ref();
+                self.never_started =
+                    name.is_some_and(|name| *name == *ErrorCode::StartFailed.as_str());
+            }
             EventKind::SessionEnded(ended) => {
                 self.session_failed = match ended.reason {
                     SessionEndReason::Failed | SessionEndReason::Timeout => true,

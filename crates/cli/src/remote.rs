@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use agentwire_client::{AgentClient, Error, Server};
-use agentwire_protocol::{ErrorCode, GatewayError};
+use agentwire_client::{AgentClient, AgentError, HttpTransport, Server};
 
 use crate::args::At;
 use crate::failure::Failure;
@@ -18,18 +17,33 @@ pub(crate) fn named(at: &At) -> Result<Option<AgentClient>, Failure> {
     if server.is_exposed() {
         print::note(&format!("agentwire: what is said to {url} can be read on the way; use https"));
     }
-    Ok(Some(AgentClient::new(server)))
+    Ok(Some(AgentClient::over(HttpTransport::new(server))))
 }
 
-/// The server on this machine, if it runs.
-pub(crate) fn local(data_dir: &Path, at: &At) -> Result<AgentClient, Error> {
-    match at.token_file.is_some() || at.ca_file.is_some() || token().is_some() {
-        true => Ok(AgentClient::new(with_flags(Server::find(data_dir)?, at)?)),
-        false => AgentClient::discover(data_dir),
+/// The server on this machine.
+#[derive(Clone)]
+pub(crate) struct Local {
+    pub(crate) client: AgentClient,
+    transport: HttpTransport,
+}
+
+impl Local {
+    /// Its process, as it is known now.
+    pub(crate) fn pid(&self) -> Result<Option<u32>, AgentError> {
+        Ok(self.transport.server()?.pid())
     }
 }
 
-fn with_flags(server: Server, at: &At) -> Result<Server, Error> {
+/// The server on this machine, if it runs.
+pub(crate) fn local(data_dir: &Path, at: &At) -> Result<Local, AgentError> {
+    let transport = match at.token_file.is_some() || at.ca_file.is_some() || token().is_some() {
+        true => HttpTransport::new(with_flags(Server::find(data_dir)?, at)?),
+        false => HttpTransport::discover(data_dir)?,
+    };
+    Ok(Local { client: AgentClient::over(transport.clone()), transport })
+}
+
+fn with_flags(server: Server, at: &At) -> Result<Server, AgentError> {
     let server = match &at.ca_file {
         Some(path) => server.trusting(path),
         None => server,
@@ -46,17 +60,8 @@ fn token() -> Option<String> {
     std::env::var("AGENTWIRE_TOKEN").ok().filter(|token| !token.trim().is_empty())
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let code = match error {
-            Error::Refused(error) => return Self::Gateway(error),
-            Error::Invalid(_) => ErrorCode::InvalidMessage,
-            Error::NoServer { .. }
-            | Error::Gone { .. }
-            | Error::Unreachable { .. }
-            | Error::TimedOut { .. }
-            | Error::Broken { .. } => ErrorCode::Internal,
-        };
-        GatewayError::new(code, error.to_string()).into()
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        Self::Gateway(error.into())
     }
 }

@@ -4,7 +4,9 @@
 mod events;
 mod reach;
 
-use agentwire_client::{AgentClient, Details, Error, OpenRequest};
+use agentwire_client::{
+    AgentClient, AgentError, OpenRequest, Request, SessionDetails, SessionFilter,
+};
 use agentwire_protocol::{Json, SessionId, SessionSummary};
 use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
@@ -14,7 +16,8 @@ pub(crate) use self::events::{Events, Seen};
 pub(crate) use self::reach::Reach;
 use crate::args::{At, Global};
 use crate::failure::Failure;
-use crate::{engine, remote, settings};
+use crate::remote::{self, Local};
+use crate::{engine, settings};
 
 /// Where sessions are looked at.
 #[derive(Clone)]
@@ -23,7 +26,7 @@ pub(crate) enum Source {
     Here {
         hub: Hub,
         /// The server on this machine, by which its sessions are commanded.
-        server: Result<AgentClient, Error>,
+        server: Result<Local, AgentError>,
     },
     /// At a server.
     There(AgentClient),
@@ -41,8 +44,8 @@ pub(crate) fn open<T>(
     let loaded = settings::load(global)?;
     let server = remote::local(&loaded.engine.data_dir, at);
     // Sessions that are kept in memory are in the memory of the server.
-    if let (StoreKind::Memory, Ok(client)) = (&loaded.engine.store, &server) {
-        return engine::small()?.block_on(work(&Source::There(client.clone())));
+    if let (StoreKind::Memory, Ok(server)) = (&loaded.engine.store, &server) {
+        return engine::small()?.block_on(work(&Source::There(server.client.clone())));
     }
     engine::reading_with(loaded, async |hub| work(&Source::Here { hub: hub.clone(), server }).await)
 }
@@ -59,7 +62,7 @@ impl Source {
     pub(crate) async fn summary(&self, id: &SessionId) -> Result<SessionSummary, Failure> {
         match self {
             Self::Here { hub, .. } => Ok(hub.summary(id).await?),
-            Self::There(client) => Ok(client.session(id.clone()).summary().await?),
+            Self::There(client) => Ok(client.summary(id).await?),
         }
     }
 
@@ -67,7 +70,7 @@ impl Source {
     pub(crate) async fn present(&self, id: &SessionId) -> Result<Option<SessionSummary>, Failure> {
         match self {
             Self::Here { hub, .. } => Ok(Some(hub.summary(id).await?)),
-            Self::There(client) => match client.session(id.clone()).summary().await {
+            Self::There(client) => match client.summary(id).await {
                 Ok(summary) => Ok(Some(summary)),
                 Err(error) if error.is_retryable() => Ok(None),
                 Err(error) => Err(error.into()),
@@ -76,13 +79,13 @@ impl Source {
     }
 
     /// The session, and what it runs with.
-    pub(crate) async fn details(&self, id: &SessionId) -> Result<Details, Failure> {
+    pub(crate) async fn details(&self, id: &SessionId) -> Result<SessionDetails, Failure> {
         match self {
             Self::Here { hub, .. } => {
                 let record = hub.record(id).await?;
-                Ok(Details { summary: record.summary, config: record.config.shown() })
+                Ok(SessionDetails { summary: record.summary, config: record.config.shown() })
             }
-            Self::There(client) => Ok(client.session(id.clone()).details().await?),
+            Self::There(client) => Ok(client.details(id).await?),
         }
     }
 
@@ -96,7 +99,7 @@ impl Source {
             Self::Here { hub, .. } => {
                 Ok(hub.sessions(Filter { live: only_live, before: None, limit }).await?)
             }
-            Self::There(client) => Ok(client.sessions(only_live, limit).await?),
+            Self::There(client) => Ok(client.sessions(SessionFilter { only_live, limit }).await?),
         }
     }
 
@@ -107,7 +110,13 @@ impl Source {
     ) -> Result<Vec<OpenRequest>, Failure> {
         let hub = match self {
             Self::Here { hub, .. } => hub,
-            Self::There(client) => return Ok(client.requests(of).await?),
+            Self::There(client) => {
+                let requests = match of {
+                    Some(id) => client.attach(id.clone()).await?.requests().await?,
+                    None => client.requests().await?,
+                };
+                return Ok(requests.into_iter().map(Request::into_open).collect());
+            }
         };
         let requests = hub.open_requests(of).await?.into_iter();
         let requests = requests.map(|open| OpenRequest {
@@ -127,10 +136,7 @@ impl Source {
         seq: u64,
     ) -> Result<Option<Json<'static>>, Failure> {
         let after = seq.saturating_sub(1);
-        let mut events = match self {
-            Self::Here { hub, .. } => Events::of(hub.events(id, after).await?),
-            Self::There(client) => Events::Pages(client.session(id.clone()).pages(after)),
-        };
+        let mut events = self.events(id, after, false).await?;
         let Some(Seen::Events(batch)) = events.next().await? else { return Ok(None) };
         let line = batch.events().find(|(at, _)| *at == seq).map(|(_, line)| line);
         let text = line.and_then(|line| std::str::from_utf8(line).ok());
@@ -148,11 +154,12 @@ impl Source {
         match self {
             Self::Here { hub, .. } => Ok(Events::of(hub.events(id, after).await?)),
             Self::There(client) => {
-                let session = client.session(id.clone());
-                Ok(match follows {
-                    true => Events::Stream(session.events(after)),
-                    false => Events::Pages(session.pages(after)),
-                })
+                let session = client.attach(id.clone()).await?;
+                let updates = session.updates_after(after);
+                Ok(Events::Stream(match follows {
+                    true => updates,
+                    false => updates.up_to(session.snapshot().last_seq),
+                }))
             }
         }
     }

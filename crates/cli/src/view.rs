@@ -288,18 +288,23 @@ impl View {
 
     fn turn_failed(&mut self, turn: &TurnFailed<'_>, now: Option<Timestamp>) {
         let how = match turn.reason {
-            TurnFailure::Error => "the turn failed",
+            TurnFailure::Error | TurnFailure::Died => "the turn failed",
             TurnFailure::Interrupted => "interrupted",
             TurnFailure::MaxTurns => "the turn took as many steps as it may",
             TurnFailure::Budget => "the turn cost as much as it may",
             TurnFailure::Refused => "the model refused",
-            TurnFailure::Died => "the agent ended in mid-turn",
         };
         let duration = turn.duration_ms.or_else(|| self.known.turn_took(now));
         let figures = figures(duration, turn.usage.as_ref(), turn.cost_usd);
         let error = turn.error.decode();
-        let is_news = turn.reason != TurnFailure::Interrupted && self.known.is_news(&error);
-        let error = if is_news { &*error } else { "" };
+        let error = match turn.reason {
+            TurnFailure::Interrupted => "",
+            TurnFailure::Error
+            | TurnFailure::MaxTurns
+            | TurnFailure::Budget
+            | TurnFailure::Refused
+            | TurnFailure::Died => self.known.news(&error),
+        };
         self.close(Ink::Red, "✗ ", how, &figures, error);
     }
 

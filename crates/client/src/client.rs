@@ -1,27 +1,23 @@
-//! One server: its sessions, and what they ask.
+//! One gateway: its sessions, and what they ask.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_protocol::event::RequestRaised;
 use agentwire_protocol::{
-    ErrorCode, GatewayError, Json, SessionId, SessionRequest, SessionSummary, Settlement,
+    ErrorCode, GatewayError, Json, Profile, SessionId, SessionRequest, SessionSummary,
 };
-use http::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use uuid::Uuid;
 
-use crate::discovery::{Place, Server};
-use crate::error::Error;
-use crate::session::Session;
-use crate::transport::{Call, Caller, encode};
-
-/// How long the server may take to answer.
-const CALL: Duration = Duration::from_secs(30);
-
-/// How long it may take to begin something: an agent starts.
-const START: Duration = Duration::from_secs(120);
+use crate::error::{AgentError, AgentErrorType};
+use crate::follow::Plan;
+use crate::request::{OpenRequest, Request};
+use crate::select::ClientBuilder;
+use crate::session::{Session, SessionDetails};
+use crate::stream::Updates;
+use crate::transport::{Call, Transport};
 
 /// How many sessions are asked for at once.
 const PAGE: usize = 500;
@@ -30,34 +26,43 @@ const PAGE: usize = 500;
 const SHORTEST: usize = 4;
 const WHOLE: usize = 36;
 
-/// A client of one server. Clones are the same client.
-#[derive(Clone)]
+/// How long to wait before what counts once is said again, each time.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
+
+/// After this it is not said again.
+const INSISTENCE: Duration = Duration::from_secs(30);
+
+/// How much of a session may wait to be read, unless something else is said.
+pub(crate) const BUFFER: usize = 1 << 20;
+
+/// How long a gateway may be away, unless something else is said.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A client of one gateway. Clones are the same client.
+#[derive(Clone, Debug)]
 pub struct AgentClient {
     shared: Arc<Shared>,
 }
 
+#[derive(Debug)]
 struct Shared {
-    place: Place,
-    caller: Caller,
+    transport: Arc<dyn Transport>,
+    buffer: usize,
+    patience: Duration,
 }
 
-/// What an agent asks and waits for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpenRequest {
-    /// The session that asks.
-    pub session_id: SessionId,
-    /// The agent within it that asks.
-    pub agent_id: String,
-    /// When it was asked.
-    pub raised_at: String,
-    /// The number of the event that tells it.
-    pub seq: u64,
-    /// What is asked.
-    pub request: RequestRaised<'static>,
+/// Which sessions are wanted: all, unless something is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Only those that are not over.
+    pub only_live: bool,
+    /// At most so many.
+    pub limit: Option<usize>,
 }
 
 #[derive(Deserialize)]
-struct Sessions {
+struct Listed {
     sessions: Vec<SessionSummary>,
     next: Option<SessionId>,
 }
@@ -77,50 +82,87 @@ struct Waiting {
 }
 
 impl AgentClient {
-    /// A client of that server.
-    pub fn new(server: Server) -> Self {
-        Self::at(Place::Named(server))
+    /// A client of whatever gateway there is: the server that `AGENTWIRE_URL` names, else the one that runs
+    /// on this machine, else a child `agentwire unified` of this program. See [`ClientBuilder`].
+    pub async fn connect() -> Result<Self, AgentError> {
+        Self::builder().connect().await
     }
 
-    /// A client of the server that says in a data directory where it is. If it starts anew at another
-    /// address, it is found there.
-    pub fn discover(data_dir: &Path) -> Result<Self, Error> {
-        Server::find(data_dir)?;
-        Ok(Self::at(Place::Found(data_dir.to_owned())))
+    /// A client of a gateway of your choice.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
     }
 
-    fn at(place: Place) -> Self {
-        let caller = Caller::new(place.clone());
-        Self { shared: Arc::new(Shared { place, caller }) }
+    /// A client over that transport.
+    pub fn over(transport: impl Transport) -> Self {
+        Self::new(Arc::new(transport), BUFFER, PATIENCE)
     }
 
-    /// The server, as it is known now.
-    pub fn server(&self) -> Result<Server, Error> {
-        self.shared.place.server()
+    pub(crate) fn new(transport: Arc<dyn Transport>, buffer: usize, patience: Duration) -> Self {
+        Self { shared: Arc::new(Shared { transport, buffer, patience }) }
     }
 
-    /// Begins a session, or goes on with one that is over. With a `key`, sent twice it counts once.
-    pub async fn create(
+    /// The way to the gateway.
+    pub fn transport(&self) -> &Arc<dyn Transport> {
+        &self.shared.transport
+    }
+
+    /// Begins a session. Lost answers are asked for again; it is begun once.
+    pub async fn create(&self, request: SessionRequest) -> Result<Session, AgentError> {
+        let agent = request.agent_type;
+        let summary = self.start(request).await.map_err(|error| error.with_agent(agent))?;
+        Ok(Session::new(self.clone(), summary, 0))
+    }
+
+    /// Goes on with a session that is over.
+    ///
+    /// ```rust,standalone_crate
+    /// # use agentwire_client::{AgentType, EventKind, SessionRequest};
+    /// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+    /// # let gateway = agentwire_client::InProcessTransport::with_settings(trial.settings()).await?;
+    /// # let client = agentwire_client::AgentClient::over(gateway);
+    /// let session = client.create(SessionRequest::new(AgentType::Demo, "/say one")).await?;
+    /// session.finish().await?;
+    /// session.ended().await?;
+    ///
+    /// let resumed = client.resume(session.id().clone(), "/say this is turn {turns}").await?;
+    /// assert_eq!(resumed.id(), session.id());
+    /// let mut events = resumed.events();
+    /// while let Some(event) = events.try_next().await? {
+    ///     if let EventKind::TurnCompleted(turn) = &event.kind {
+    ///         assert_eq!(turn.turn_number, 2);
+    ///         break;
+    ///     }
+    /// }
+    /// # client.close().await;
+    /// # Ok::<_, agentwire_client::AgentError>(()) }) }
+    /// ```
+    ///
+    /// Its [`Session::events`] begin where it goes on.
+    pub async fn resume(
         &self,
-        request: &SessionRequest,
-        key: Option<&str>,
-    ) -> Result<SessionSummary, Error> {
-        let call = Call {
-            method: Method::POST,
-            path: "/v1/sessions",
-            body: Some(Json::of(request)),
-            key,
-            within: START,
+        id: impl Into<SessionId>,
+        prompt: impl Into<String>,
+    ) -> Result<Session, AgentError> {
+        let before = self.summary(&id.into()).await?;
+        let request = SessionRequest {
+            session_id: Some(before.id.to_string()),
+            ..SessionRequest::new(before.agent_type, prompt)
         };
-        self.call(call).await
+        let started = self.start(request).await;
+        let summary = started.map_err(|error| error.with_agent(before.agent_type))?;
+        Ok(Session::new(self.clone(), summary, before.last_seq))
     }
 
-    /// Sessions, newest first: at most `limit`, all if there is none.
-    pub async fn sessions(
-        &self,
-        only_live: bool,
-        limit: Option<usize>,
-    ) -> Result<Vec<SessionSummary>, Error> {
+    /// Comes to a session that there is, whoever began it.
+    pub async fn attach(&self, id: impl Into<SessionId>) -> Result<Session, AgentError> {
+        let summary = self.summary(&id.into()).await?;
+        Ok(Session::new(self.clone(), summary, 0))
+    }
+
+    /// Sessions, newest first.
+    pub async fn sessions(&self, filter: SessionFilter) -> Result<Vec<SessionSummary>, AgentError> {
+        let SessionFilter { only_live, limit } = filter;
         let mut all = Vec::new();
         let mut after = None::<SessionId>;
         loop {
@@ -128,12 +170,8 @@ impl AgentClient {
             if wanted == 0 {
                 return Ok(all);
             }
-            let after_text = after.map(|id| format!("&after={}", encode(id.as_str())));
-            let path = format!(
-                "/v1/sessions?limit={wanted}&live={only_live}{}",
-                after_text.unwrap_or_default()
-            );
-            let page: Sessions = self.get(&path).await?;
+            let page = Call::List { only_live, after: after.take(), limit: wanted };
+            let page: Listed = self.ask(page).await?;
             all.extend(page.sessions);
             match page.next {
                 Some(next) => after = Some(next),
@@ -143,14 +181,13 @@ impl AgentClient {
     }
 
     /// The session whose id begins so, if there is exactly one.
-    pub async fn find(&self, beginning: &str) -> Result<SessionId, Error> {
+    pub async fn find(&self, beginning: &str) -> Result<SessionId, AgentError> {
         if beginning.len() == WHOLE {
-            let id = SessionId::from(beginning);
-            return Ok(self.session(id).summary().await?.id);
+            return Ok(self.summary(&SessionId::from(beginning)).await?.id);
         }
         let all = match beginning.len() < SHORTEST {
             true => Vec::new(),
-            false => self.sessions(false, None).await?,
+            false => self.sessions(SessionFilter::default()).await?,
         };
         let mut fitting = all.into_iter().filter(|found| found.id.as_str().starts_with(beginning));
         let message = match (fitting.next(), fitting.next()) {
@@ -165,69 +202,97 @@ impl AgentClient {
         Err(GatewayError::new(ErrorCode::SessionNotFound, message).into())
     }
 
-    /// A session, by its whole id. Nothing is asked yet.
-    pub fn session(&self, id: SessionId) -> Session {
-        Session::new(self.clone(), id)
+    /// How a session stands.
+    pub async fn summary(&self, id: &SessionId) -> Result<SessionSummary, AgentError> {
+        self.ask(Call::Show(id.clone())).await
     }
 
-    /// What agents ask and wait for, oldest first: of one session, or of all that run there.
-    pub async fn requests(&self, of: Option<&SessionId>) -> Result<Vec<OpenRequest>, Error> {
-        let of = of.map(|id| format!("&sessionId={}", encode(id.as_str()))).unwrap_or_default();
-        let inbox: Inbox = self.get(&format!("/v1/requests?state=open{of}")).await?;
+    /// How a session stands, and what it runs with.
+    pub async fn details(&self, id: &SessionId) -> Result<SessionDetails, AgentError> {
+        let shown = self.call(Call::Show(id.clone())).await?;
+        SessionDetails::read(&shown).map_err(|error| nonsense(&**self.transport(), &error))
+    }
+
+    /// What agents ask and wait for, oldest first, over all sessions.
+    pub async fn requests(&self) -> Result<Vec<Request>, AgentError> {
+        self.requests_of(None).await
+    }
+
+    /// The same in one session.
+    pub(crate) async fn requests_of(
+        &self,
+        session: Option<&SessionId>,
+    ) -> Result<Vec<Request>, AgentError> {
+        let inbox: Inbox = self.ask(Call::Requests(session.cloned())).await?;
         let read = inbox.requests.iter().map(|waiting| {
             let Waiting { session_id, agent_id, raised_at, seq } = waiting.read()?;
-            Ok(OpenRequest { session_id, agent_id, raised_at, seq, request: waiting.read()? })
+            let request = waiting.read()?;
+            let open = OpenRequest { session_id, agent_id, raised_at, seq, request };
+            Ok(Request::new(self.clone(), open))
         });
-        read.collect::<Result<_, _>>().map_err(|error| self.nonsense(&error))
+        read.collect::<Result<_, _>>().map_err(|error| nonsense(&**self.transport(), &error))
     }
 
-    /// Answers a request.
-    pub async fn settle(
-        &self,
-        session: &SessionId,
-        settlement: &Settlement,
-    ) -> Result<Json<'static>, Error> {
-        let request = encode(settlement.request_id.as_str());
-        let path = format!("/v1/sessions/{}/requests/{request}", encode(session.as_str()));
-        self.post(&path, Some(Json::of(settlement))).await
+    /// Ends what this client runs: its child, or the gateway in this process. To be called where nothing
+    /// may be left behind when it returns; to drop the client does the same, without waiting.
+    pub async fn close(&self) {
+        self.transport().close().await;
     }
 
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        self.get_within(path, CALL).await
+    async fn start(&self, request: SessionRequest) -> Result<SessionSummary, AgentError> {
+        let key = Uuid::new_v4().to_string();
+        self.ask(Call::Start { request: Box::new(request), key }).await
     }
 
-    /// Asks for what the server may wait with.
-    pub(crate) async fn get_within<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        within: Duration,
-    ) -> Result<T, Error> {
-        self.call(Call { method: Method::GET, path, body: None, key: None, within }).await
+    async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, AgentError> {
+        self.read(&self.call(call).await?)
     }
 
-    pub(crate) async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: Option<Json<'static>>,
-    ) -> Result<T, Error> {
-        self.call(Call { method: Method::POST, path, body, key: None, within: START }).await
+    /// Makes a call. What counts once is said again, a few times, if it may succeed then.
+    pub(crate) async fn call(&self, call: Call) -> Result<Json<'static>, AgentError> {
+        let begun = Instant::now();
+        let transport = self.transport();
+        if call.counts_once() {
+            for pause in PAUSES {
+                match transport.call(call.clone()).await {
+                    Err(error) if error.is_retryable() && begun.elapsed() < INSISTENCE => {
+                        tokio::time::sleep(pause).await;
+                    }
+                    done => return done,
+                }
+            }
+        }
+        transport.call(call).await
     }
 
-    async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Error> {
-        let server = self.server()?;
-        let answer = self.shared.caller.call(&server, call).await?;
-        serde_json::from_slice(&answer).map_err(|error| self.nonsense(&error))
+    pub(crate) fn read<T: DeserializeOwned>(&self, reply: &Json<'static>) -> Result<T, AgentError> {
+        read(&**self.transport(), reply)
     }
 
-    /// The answer is not what such a server answers.
-    pub(crate) fn nonsense(&self, error: &serde_json::Error) -> Error {
-        let at = self.server().map(|server| server.url()).unwrap_or_default();
-        Error::Broken { at, why: format!("its answer cannot be read: {error}") }
+    pub(crate) fn follow(&self, session: &SessionId, after: u64) -> Updates {
+        let plan = Plan {
+            transport: Arc::clone(self.transport()),
+            session: session.clone(),
+            after,
+            up_to: None,
+            profile: Profile::Full,
+            patience: self.shared.patience,
+        };
+        Updates::new(plan, self.shared.buffer)
     }
 }
 
-impl std::fmt::Debug for AgentClient {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentClient").field("server", &self.server().ok()).finish()
-    }
+/// Reads a reply.
+pub(crate) fn read<T: DeserializeOwned>(
+    transport: &dyn Transport,
+    reply: &Json<'static>,
+) -> Result<T, AgentError> {
+    reply.read().map_err(|error| nonsense(transport, &error))
+}
+
+/// The reply is not what such a gateway says.
+fn nonsense(transport: &dyn Transport, error: &serde_json::Error) -> AgentError {
+    let message =
+        format!("failed to speak to {}: its answer cannot be read: {error}", transport.name());
+    AgentError::new(AgentErrorType::ProtocolError, message).with_native(error).retryable()
 }

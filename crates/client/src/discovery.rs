@@ -10,9 +10,9 @@ use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Uri};
 use serde::Deserialize;
 
-use crate::error::Error;
+use crate::error::{AgentError, AgentErrorType};
 #[cfg(feature = "tls")]
-use crate::transport::Prepared;
+use crate::transport::http::Prepared;
 
 /// A server: its address, and what a client comes with.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// The server, as it is known now.
-    pub(crate) fn server(&self) -> Result<Server, Error> {
+    pub(crate) fn server(&self) -> Result<Server, AgentError> {
         match self {
             Self::Named(server) => Ok(server.clone()),
             Self::Found(data_dir) => Server::find(data_dir),
@@ -73,9 +73,9 @@ struct Written {
 
 impl Server {
     /// A server at an `http` or `https` address.
-    pub fn new(url: &str) -> Result<Self, Error> {
+    pub fn new(url: &str) -> Result<Self, AgentError> {
         let invalid =
-            |why: &str| Error::Invalid(format!("failed to read the address {url}: {why}"));
+            |why: &str| AgentError::invalid(format!("failed to read the address {url}: {why}"));
         let uri: Uri = url.trim().parse().map_err(|_| invalid("it is no URL"))?;
         let is_tls = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
@@ -97,18 +97,18 @@ impl Server {
     }
 
     /// With a token.
-    pub fn with_token(mut self, token: &str) -> Result<Self, Error> {
+    pub fn with_token(mut self, token: &str) -> Result<Self, AgentError> {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
-            .map_err(|_| Error::Invalid("the token has characters that no token has".to_owned()))?;
+            .map_err(|_| AgentError::invalid("the token has characters that no token has"))?;
         bearer.set_sensitive(true);
         self.bearer = Some(bearer);
         Ok(self)
     }
 
     /// With the token in a file.
-    pub fn with_token_file(self, path: &Path) -> Result<Self, Error> {
+    pub fn with_token_file(self, path: &Path) -> Result<Self, AgentError> {
         let token = std::fs::read_to_string(path).map_err(|error| {
-            Error::Invalid(format!("failed to read the token in {}: {error}", path.display()))
+            AgentError::invalid(format!("failed to read the token in {}: {error}", path.display()))
         })?;
         self.with_token(&token)
     }
@@ -122,7 +122,7 @@ impl Server {
 
     /// The server that has said in `server.json` of a data directory where it is. One that is gone is
     /// told from none.
-    pub fn find(data_dir: &Path) -> Result<Self, Error> {
+    pub fn find(data_dir: &Path) -> Result<Self, AgentError> {
         let place = data_dir.join("server.json");
         let opened = File::open(&place).and_then(|mut file| {
             let text = io::read_to_string(&mut file)?;
@@ -131,11 +131,11 @@ impl Server {
         let (file, text) = match opened {
             Ok(opened) => opened,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(Error::NoServer { place });
+                return Err(none("no server runs here; `agentwire serve` starts one".to_owned()));
             }
             Err(error) => {
                 let message = format!("failed to read {}: {error}", place.display());
-                return Err(Error::Invalid(message));
+                return Err(AgentError::invalid(message));
             }
         };
         let written: Written = serde_json::from_str(&text).map_err(|error| {
@@ -143,11 +143,16 @@ impl Server {
                 "failed to read {}: {error}; remove it, or start the server anew",
                 place.display()
             );
-            Error::Invalid(message)
+            AgentError::invalid(message)
         })?;
         // Before the token is sent anywhere: somebody else may listen at that address by now.
         if file.try_lock_shared().is_ok() {
-            return Err(Error::Gone { place, pid: written.pid });
+            let message = format!(
+                "no server runs here: {} is of process {}, which is gone; `agentwire serve` starts one",
+                place.display(),
+                written.pid
+            );
+            return Err(none(message));
         }
         let mut server = Self::new(&written.http)?;
         server.authority = near(server.authority);
@@ -216,6 +221,11 @@ impl Server {
     }
 }
 
+/// No server is there, yet.
+fn none(message: String) -> AgentError {
+    AgentError::new(AgentErrorType::ConnectionFailed, message).retryable()
+}
+
 /// Where a server that listens at every address of this machine is reached from it.
 fn near(authority: Authority) -> Authority {
     let port = authority.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -225,6 +235,13 @@ fn near(authority: Authority) -> Authority {
         _ => return authority,
     };
     near.parse().unwrap_or(authority)
+}
+
+/// As it stands in the middle of a sentence.
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server at {}", self.url())
+    }
 }
 
 /// The token stays unsaid.
@@ -253,7 +270,7 @@ mod tests {
         for wrong in
             ["", "127.0.0.1:8080", "ws://h", "ftp://h", "http://", "http://u:p@h", "http://h?a"]
         {
-            assert!(matches!(Server::new(wrong), Err(Error::Invalid(_))), "{wrong}");
+            assert!(Server::new(wrong).is_err_and(|error| !error.is_retryable()), "{wrong}");
         }
     }
 
@@ -281,7 +298,8 @@ mod tests {
     fn a_server_that_is_gone_is_told_from_none() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("server.json");
-        assert!(matches!(Server::find(place.path()), Err(Error::NoServer { .. })));
+        let failure = || Server::find(place.path()).unwrap_err();
+        assert!(failure().is_retryable() && !failure().message().contains("is gone"));
         // A pid that somebody else has by now.
         let pid = std::process::id();
         let write = |token: &str| {
@@ -293,15 +311,15 @@ mod tests {
         };
         let lock = write("null");
         for _ in 0..2 {
-            assert!(matches!(Server::find(place.path()), Err(Error::Gone { .. })));
+            assert!(failure().is_retryable() && failure().message().contains("is gone"));
         }
         lock.lock().unwrap();
         for _ in 0..2 {
             assert_eq!(Server::find(place.path()).unwrap().pid(), Some(pid));
         }
         let _lock = write("\"/nowhere/at/all\"");
-        assert!(matches!(Server::find(place.path()), Err(Error::Invalid(_))));
+        assert!(!failure().is_retryable());
         std::fs::write(&file, "{").unwrap();
-        assert!(matches!(Server::find(place.path()), Err(Error::Invalid(_))));
+        assert!(!failure().is_retryable());
     }
 }

@@ -1,127 +1,321 @@
-//! What can go wrong: in the server, and on the way to it.
+//! What can go wrong: in the gateway, in the agent, and on the way to them.
+
+mod told;
 
 use std::fmt;
-use std::path::PathBuf;
 
-use agentwire_protocol::{ErrorCode, GatewayError};
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json};
 
-/// Why something failed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Error {
-    /// The server refused.
-    Refused(GatewayError),
-    /// No server has said where it is.
-    NoServer {
-        /// Where it would stand.
-        place: PathBuf,
+/// The kinds of errors that the specification knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentErrorType {
+    /// The gateway or the agent cannot be reached, or the connection broke.
+    ConnectionFailed,
+    /// No valid token, or the agent is not signed in.
+    AuthenticationFailed,
+    /// No such session.
+    SessionNotFound,
+    /// Somebody or something does not allow it.
+    PermissionDenied,
+    /// The agent, or a tool of it, ran and failed.
+    ToolExecutionFailed,
+    /// No answer in time.
+    Timeout,
+    /// What was said is not understood, or does not fit the present state.
+    ProtocolError,
+    /// Anything else.
+    Unknown,
+}
+
+impl AgentErrorType {
+    /// The name as the specification has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ConnectionFailed => "connectionFailed",
+            Self::AuthenticationFailed => "authenticationFailed",
+            Self::SessionNotFound => "sessionNotFound",
+            Self::PermissionDenied => "permissionDenied",
+            Self::ToolExecutionFailed => "toolExecutionFailed",
+            Self::Timeout => "timeout",
+            Self::ProtocolError => "protocolError",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl From<ErrorCode> for AgentErrorType {
+    fn from(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::InvalidJson
+            | ErrorCode::InvalidMessage
+            | ErrorCode::UnknownMethod
+            | ErrorCode::RequestNotFound
+            | ErrorCode::RequestSettled
+            | ErrorCode::Unsupported
+            | ErrorCode::Conflict => Self::ProtocolError,
+            ErrorCode::Unauthorized => Self::AuthenticationFailed,
+            ErrorCode::Forbidden => Self::PermissionDenied,
+            ErrorCode::SessionNotFound => Self::SessionNotFound,
+            ErrorCode::AgentUnavailable | ErrorCode::StartFailed | ErrorCode::Overloaded => {
+                Self::ConnectionFailed
+            }
+            ErrorCode::AgentFailed => Self::ToolExecutionFailed,
+            ErrorCode::Timeout => Self::Timeout,
+            ErrorCode::StorageFull | ErrorCode::Internal => Self::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for AgentErrorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Events that a reader cannot have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// They were never shown, though they were asked for twice.
+    Skipped {
+        /// The first of them.
+        from: u64,
+        /// The last of them.
+        to: u64,
     },
-    /// A server said where it is, and ended without a word.
-    Gone {
-        /// Where it stands.
-        place: PathBuf,
-        /// The process that it was.
-        pid: u32,
-    },
-    /// An address, a token or a certificate that cannot be used.
-    Invalid(String),
-    /// Nothing takes connections there.
-    Unreachable {
-        /// The server's address.
-        at: String,
-        /// In words.
-        why: String,
-    },
-    /// No answer came in time.
-    TimedOut {
-        /// The server's address.
-        at: String,
-        /// How long was waited.
-        seconds: u64,
-    },
-    /// The connection broke, or what came is no answer of such a server.
-    Broken {
-        /// The server's address.
-        at: String,
-        /// In words.
-        why: String,
+    /// They were read before, and the log does not have them: it is another log, or one that was cut.
+    /// What comes next has their numbers.
+    Forgotten {
+        /// The first of them.
+        from: u64,
+        /// The last of them.
+        to: u64,
     },
 }
 
-impl Error {
-    /// The server's code, if it was the server that refused.
-    pub fn code(&self) -> Option<ErrorCode> {
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(error) => Some(error.code),
-            Self::NoServer { .. }
-            | Self::Gone { .. }
-            | Self::Invalid(_)
-            | Self::Unreachable { .. }
-            | Self::TimedOut { .. }
-            | Self::Broken { .. } => None,
+            Self::Skipped { from, to } => write!(f, "events {from} to {to} are not to be had"),
+            Self::Forgotten { from, to } => write!(
+                f,
+                "the log does not have events {from} to {to}, which were read before: it is another \
+                 log"
+            ),
         }
+    }
+}
+
+/// Why something failed.
+#[derive(Clone, PartialEq)]
+pub struct AgentError {
+    told: Box<Told>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Told {
+    kind: AgentErrorType,
+    message: String,
+    code: Option<ErrorCode>,
+    native: Option<String>,
+    agent: Option<AgentType>,
+    details: Option<Json<'static>>,
+    gap: Option<Gap>,
+    is_retryable: bool,
+}
+
+impl AgentError {
+    /// An error of that kind. The same will fail again.
+    pub fn new(kind: AgentErrorType, message: impl Into<String>) -> Self {
+        let told = Told {
+            kind,
+            message: message.into(),
+            code: None,
+            native: None,
+            agent: None,
+            details: None,
+            gap: None,
+            is_retryable: false,
+        };
+        Self { told: Box::new(told) }
+    }
+
+    /// The way to the gateway failed: where it leads, and why in the words of whoever said so. The same
+    /// may succeed later.
+    pub fn broken(to: impl fmt::Display, why: impl fmt::Display) -> Self {
+        let message = format!("failed to speak to {to}: {why}");
+        Self::new(AgentErrorType::ConnectionFailed, message).with_native(why).retryable()
+    }
+
+    /// Nothing takes connections there. The same may succeed later.
+    pub fn unreachable(to: impl fmt::Display, why: impl fmt::Display) -> Self {
+        let message = format!("failed to reach {to}: {why}");
+        Self::new(AgentErrorType::ConnectionFailed, message).with_native(why).retryable()
+    }
+
+    /// No answer came in time.
+    pub fn timed_out(to: impl fmt::Display, seconds: u64) -> Self {
+        let message = format!("{to} did not answer within {seconds} s");
+        Self::new(AgentErrorType::Timeout, message).retryable()
+    }
+
+    /// Something that was given cannot be used: an address, a token, a request.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        GatewayError::new(ErrorCode::InvalidMessage, message).into()
+    }
+
+    /// With what the other side said itself.
+    pub fn with_native(mut self, native: impl fmt::Display) -> Self {
+        self.told.native = Some(native.to_string());
+        self
+    }
+
+    /// Of that agent.
+    pub fn with_agent(mut self, agent: AgentType) -> Self {
+        self.told.agent.get_or_insert(agent);
+        self
+    }
+
+    /// The same may succeed later.
+    pub fn retryable(mut self) -> Self {
+        self.told.is_retryable = true;
+        self
+    }
+
+    /// What kind of error.
+    pub fn kind(&self) -> AgentErrorType {
+        self.told.kind
+    }
+
+    /// In words, and what to do next where that can be said.
+    pub fn message(&self) -> &str {
+        &self.told.message
+    }
+
+    /// The error in the words of the agent, or of whatever failed on the way.
+    pub fn native_error(&self) -> Option<&str> {
+        self.told.native.as_deref()
+    }
+
+    /// The agent that it is about.
+    pub fn agent_type(&self) -> Option<AgentType> {
+        self.told.agent
+    }
+
+    /// The gateway's code, if it was the gateway that refused.
+    pub fn code(&self) -> Option<ErrorCode> {
+        self.told.code
+    }
+
+    /// Anything more from the gateway, for programs.
+    pub fn details(&self) -> Option<&Json<'static>> {
+        self.told.details.as_ref()
+    }
+
+    /// Which events are missing, if that is the error. The stream that told it goes on after it.
+    pub fn gap(&self) -> Option<Gap> {
+        self.told.gap
     }
 
     /// Whether the same may succeed later.
     pub fn is_retryable(&self) -> bool {
-        match self {
-            Self::NoServer { .. }
-            | Self::Gone { .. }
-            | Self::Unreachable { .. }
-            | Self::TimedOut { .. }
-            | Self::Broken { .. } => true,
-            Self::Invalid(_) => false,
-            Self::Refused(error) => match error.code {
-                ErrorCode::Timeout
-                | ErrorCode::Overloaded
-                | ErrorCode::StorageFull
-                | ErrorCode::Internal => true,
-                ErrorCode::InvalidJson
-                | ErrorCode::InvalidMessage
-                | ErrorCode::UnknownMethod
-                | ErrorCode::Unauthorized
-                | ErrorCode::Forbidden
-                | ErrorCode::SessionNotFound
-                | ErrorCode::AgentUnavailable
-                | ErrorCode::StartFailed
-                | ErrorCode::AgentFailed
-                | ErrorCode::RequestNotFound
-                | ErrorCode::RequestSettled
-                | ErrorCode::Unsupported
-                | ErrorCode::Conflict => false,
-            },
-        }
+        self.told.is_retryable
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(error) => f.write_str(&error.message),
-            Self::NoServer { .. } => {
-                f.write_str("no server runs here; `agentwire serve` starts one")
-            }
-            Self::Gone { place, pid } => write!(
-                f,
-                "no server runs here: {} is of process {pid}, which is gone; `agentwire serve` \
-                 starts one",
-                place.display()
-            ),
-            Self::Invalid(why) => f.write_str(why),
-            Self::Unreachable { at, why } => {
-                write!(f, "failed to reach the server at {at}: {why}")
-            }
-            Self::TimedOut { at, seconds } => {
-                write!(f, "the server at {at} did not answer within {seconds} s")
-            }
-            Self::Broken { at, why } => write!(f, "failed to speak to the server at {at}: {why}"),
-        }
+fn is_retryable(code: ErrorCode) -> bool {
+    match code {
+        ErrorCode::Timeout
+        | ErrorCode::Overloaded
+        | ErrorCode::StorageFull
+        | ErrorCode::Internal => true,
+        ErrorCode::InvalidJson
+        | ErrorCode::InvalidMessage
+        | ErrorCode::UnknownMethod
+        | ErrorCode::Unauthorized
+        | ErrorCode::Forbidden
+        | ErrorCode::SessionNotFound
+        | ErrorCode::AgentUnavailable
+        | ErrorCode::StartFailed
+        | ErrorCode::AgentFailed
+        | ErrorCode::RequestNotFound
+        | ErrorCode::RequestSettled
+        | ErrorCode::Unsupported
+        | ErrorCode::Conflict => false,
     }
 }
 
-impl std::error::Error for Error {}
-
-impl From<GatewayError> for Error {
+impl From<GatewayError> for AgentError {
     fn from(error: GatewayError) -> Self {
-        Self::Refused(error)
+        let GatewayError { code, message, details } = error;
+        let mut told = Self::new(code.into(), message);
+        (told.told.code, told.told.details) = (Some(code), details);
+        told.told.is_retryable = is_retryable(code);
+        told
+    }
+}
+
+/// Events that cannot be had.
+impl From<Gap> for AgentError {
+    fn from(gap: Gap) -> Self {
+        let mut error = Self::new(AgentErrorType::ProtocolError, gap.to_string());
+        error.told.gap = Some(gap);
+        error
+    }
+}
+
+/// What a front would tell its client.
+impl From<AgentError> for GatewayError {
+    fn from(error: AgentError) -> Self {
+        let Told { code, message, details, .. } = *error.told;
+        Self { details, ..Self::new(code.unwrap_or(ErrorCode::Internal), message) }
+    }
+}
+
+impl fmt::Display for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told.message)
+    }
+}
+
+impl fmt::Debug for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("AgentError");
+        shown.field("kind", &self.told.kind).field("message", &self.told.message);
+        if let Some(code) = self.told.code {
+            shown.field("code", &code);
+        }
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for AgentError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The specification's list, and no code without a kind.
+    #[test]
+    fn every_code_has_a_kind_and_is_told_with_its_words() {
+        for code in ErrorCode::ALL {
+            let refused = GatewayError {
+                details: Some(Json::checked("{}")),
+                ..GatewayError::new(code, "no")
+            };
+            let error = AgentError::from(refused.clone());
+            assert_eq!((error.code(), error.message()), (Some(code), "no"));
+            assert_eq!(error.kind(), AgentErrorType::from(code));
+            assert_eq!(GatewayError::from(error), refused);
+        }
+    }
+
+    #[test]
+    fn what_broke_is_kept_in_its_own_words() {
+        let error = AgentError::broken("the server at x", "reset by peer");
+        assert!(error.is_retryable());
+        assert_eq!(error.native_error(), Some("reset by peer"));
+        assert_eq!(error.to_string(), "failed to speak to the server at x: reset by peer");
+        assert!(!AgentError::invalid("x").is_retryable());
+        assert_eq!(std::mem::size_of::<AgentError>(), std::mem::size_of::<usize>());
     }
 }

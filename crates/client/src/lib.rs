@@ -1,38 +1,81 @@
-//! Who calls: the client of an agentwire server. It knows the protocol and no engine.
+//! Who calls: the Rust client library of agentwire. It begins, watches and commands sessions of any coding
+//! agent, through a gateway: a server, a child of your program, or your program itself.
 //!
-//! [`AgentClient`] speaks to one server, which is named by its address or found through the
-//! `server.json` of a data directory; [`Session`] is one of its sessions. What a session does is read
-//! as pages, or as a stream that outlives the connection: [`Events`] keeps its place in the log, so
-//! that nothing is lost or doubled when the server restarts.
+//! ```rust,standalone_crate
+//! # use agentwire_client::transport::in_process::InProcessTransport;
+//! use agentwire_client::{AgentClient, AgentType, EventKind, Request, SessionRequest};
 //!
-//! ```no_run
-//! # async fn example() -> Result<(), agentwire_client::Error> {
-//! use agentwire_client::{AgentClient, Server, Update};
-//!
-//! let client = AgentClient::new(Server::new("http://127.0.0.1:8080")?.with_token("secret")?);
-//! let session = client.session(client.find("1a2b").await?);
-//! let mut events = session.events(0);
-//! while let Some(update) = events.next().await? {
-//!     if let Update::Events(lines) = update {
-//!         for (number, line) in lines.iter() {
-//!             // `line` is the event's JSON, byte for byte as the server keeps it.
-//!             let _ = (number, line);
-//!         }
+//! # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+//! # let client = AgentClient::over(InProcessTransport::with_settings(trial.settings()).await?);
+//! # if false {
+//! let client = AgentClient::connect().await?;
+//! # }
+//! let prompt = "/say Hello.\n/bash echo hi"; // a script for the demo agent
+//! let session = client.create(SessionRequest::new(AgentType::Demo, prompt)).await?;
+//! let mut events = session.events();
+//! let mut said = String::new();
+//! while let Some(event) = events.try_next().await? {
+//!     if let Some(Request::Permission(asked)) = event.request() {
+//!         asked.allow().await?;
+//!     }
+//!     if let EventKind::TextChunk(chunk) = &event.kind {
+//!         said.push_str(&chunk.content.decode());
+//!     }
+//!     if event.ends_turn() {
+//!         break;
 //!     }
 //! }
-//! # Ok(())
-//! # }
+//! assert_eq!(said, "Hello.");
+//! assert!(session.usage().total_tokens > 0);
+//! # client.close().await;
+//! # Ok::<_, agentwire_client::AgentError>(()) }) }
 //! ```
+//!
+//! - [`AgentClient`] is a client of one gateway, [`ClientBuilder`] finds it, a [`Transport`] is the way to
+//!   it.
+//! - [`Session`] is one session; [`EventStream`] is what it does, over connections that may break: each
+//!   event once and in order, and a [`Gap`] is told.
+//! - [`Request`] is what an agent asks, with the means to answer.
+//! - [`AgentError`] is why something failed, in the specification's terms and in the agent's own words.
+//!
+//! All of it runs within a tokio runtime. `docs/client.md` says what holds, and why.
 
 mod client;
+#[cfg(feature = "http")]
 mod discovery;
 mod error;
+mod event;
+mod follow;
 mod lines;
+mod request;
+mod select;
 mod session;
-mod transport;
+mod stream;
+pub mod transport;
 
-pub use client::{AgentClient, OpenRequest};
+pub use agentwire_protocol as protocol;
+pub use agentwire_protocol::{
+    AgentType, ApprovalMode, Command, Configure, ErrorCode, EventKind, GatewayError, Json, Profile,
+    Prompt, SandboxMode, SessionConfig, SessionId, SessionRequest, SessionState, SessionSummary,
+    Settlement, TokenUsage,
+};
+pub use tokio_util::sync::CancellationToken;
+
+pub use client::{AgentClient, SessionFilter};
+#[cfg(feature = "http")]
 pub use discovery::Server;
-pub use error::Error;
+pub use error::{AgentError, AgentErrorType, Gap};
+pub use event::Event;
 pub use lines::EventLines;
-pub use session::{Commands, Details, Events, Page, Pages, Session, Update};
+pub use request::{CallbackRequest, OpenRequest, PermissionRequest, QuestionRequest, Request};
+pub use select::ClientBuilder;
+pub use session::{CancellableSession, OnDrop, Session, SessionDetails};
+pub use stream::{Batches, EventStream, Update, Updates};
+#[cfg(feature = "http")]
+pub use transport::http::{HttpTransport, Streaming};
+#[cfg(feature = "in-process")]
+pub use transport::in_process::InProcessTransport;
+pub use transport::scripted::ScriptedTransport;
+#[cfg(feature = "stdio")]
+pub use transport::stdio::StdioTransport;
+pub use transport::{Call, Transport};

@@ -1,27 +1,65 @@
-//! Events as the server keeps them: the exact text of each.
+//! Events as the gateway keeps them: the exact text of each.
 
+#[cfg(any(feature = "stdio", feature = "in-process"))]
+use agentwire_protocol::{Event, Json, Profile};
 use bytes::{Bytes, BytesMut};
 
-/// Consecutive events: one JSON text a line, `\n` after each.
+/// Some events of a session, in order: the number and the exact JSON text of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventLines {
-    first: u64,
-    count: u64,
+    /// One event a line, `\n` after each. UTF-8.
     text: Bytes,
+    marks: Vec<Mark>,
+}
+
+/// An event: its number, and where its line ends (at its `\n`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    seq: u64,
+    end: usize,
 }
 
 impl EventLines {
-    /// The number of the first.
+    /// These events: number and JSON on one line.
+    pub fn of<'e>(events: impl IntoIterator<Item = (u64, &'e str)>) -> Self {
+        let mut gathering = Gathering::default();
+        for (seq, event) in events {
+            gathering.push(seq, event);
+        }
+        gathering.take()
+    }
+
+    /// Lines that were one text already, numbered from `first` on; nothing is copied. Nothing, if they
+    /// are not UTF-8.
+    #[cfg(feature = "in-process")]
+    pub(crate) fn numbered(first: u64, text: Bytes) -> Option<Self> {
+        let all = std::str::from_utf8(&text).ok()?;
+        let ends = all.match_indices('\n').map(|(end, _)| end);
+        let marks = (first..).zip(ends).map(|(seq, end)| Mark { seq, end }).collect();
+        Some(Self { text, marks })
+    }
+
+    /// The number of the first; 0 if there is none.
     pub fn first(&self) -> u64 {
-        self.first
+        self.marks.first().map_or(0, |mark| mark.seq)
+    }
+
+    /// The number of the last; 0 if there is none.
+    pub fn last(&self) -> u64 {
+        self.marks.last().map_or(0, |mark| mark.seq)
     }
 
     /// How many.
-    pub fn count(&self) -> u64 {
-        self.count
+    pub fn len(&self) -> usize {
+        self.marks.len()
     }
 
-    /// The text of all.
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.marks.is_empty()
+    }
+
+    /// The text of all: one a line, `\n` after each.
     pub fn text(&self) -> &Bytes {
         &self.text
     }
@@ -29,32 +67,74 @@ impl EventLines {
     /// The events: number and JSON.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &str)> {
         let text = std::str::from_utf8(&self.text).unwrap_or_default();
-        (self.first..).zip(text.lines())
+        let mut from = 0;
+        self.marks.iter().map(move |mark| {
+            let line = text.get(from..mark.end).unwrap_or_default();
+            from = mark.end + 1;
+            (mark.seq, line)
+        })
+    }
+
+    /// The number and the line of one of them, which shares the memory of all.
+    pub(crate) fn get(&self, at: usize) -> Option<(u64, Bytes)> {
+        let mark = self.marks.get(at)?;
+        Some((mark.seq, self.text.slice(self.begin(at)..mark.end)))
+    }
+
+    /// The numbers.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.marks.iter().map(|mark| mark.seq)
+    }
+
+    /// Those from one place to before another, which share the memory of all.
+    pub(crate) fn slice(&self, from: usize, to: usize) -> Self {
+        let begin = self.begin(from);
+        let marks = self.marks.get(from..to).unwrap_or_default();
+        let end = marks.last().map_or(begin, |mark| mark.end + 1);
+        let marks = marks.iter().map(|mark| Mark { end: mark.end - begin, ..*mark }).collect();
+        Self { text: self.text.slice(begin..end), marks }
+    }
+
+    /// As that profile shows them: for transports that always give all.
+    #[cfg(any(feature = "stdio", feature = "in-process"))]
+    pub(crate) fn shown(self, profile: Profile) -> Self {
+        if profile == Profile::Full {
+            return self;
+        }
+        let mut gathering = Gathering::default();
+        for (seq, line) in self.iter() {
+            let event = Event::from_json(line).ok();
+            if let Some(event) = event.and_then(|event| profile.show(event)) {
+                gathering.push(seq, Json::of(&event).get());
+            }
+        }
+        gathering.take()
+    }
+
+    fn begin(&self, at: usize) -> usize {
+        let before = at.checked_sub(1).and_then(|before| self.marks.get(before));
+        before.map_or(0, |mark| mark.end + 1)
     }
 }
 
 /// Events that gather.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    first: u64,
-    count: u64,
     text: BytesMut,
+    marks: Vec<Mark>,
 }
 
 impl Gathering {
-    /// Adds an event, which must be the next one.
-    pub(crate) fn push(&mut self, number: u64, event: &str) {
-        if self.count == 0 {
-            self.first = number;
-        }
-        self.count += 1;
+    /// Adds an event. What is no single line is made one: JSON has no need of line ends.
+    pub(crate) fn push(&mut self, seq: u64, event: &str) {
         self.text.reserve(event.len() + 1);
+        let begin = self.text.len();
         self.text.extend_from_slice(event.as_bytes());
+        if let Some(added) = self.text.get_mut(begin..) {
+            added.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|it| *it = b' ');
+        }
+        self.marks.push(Mark { seq, end: self.text.len() });
         self.text.extend_from_slice(b"\n");
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
     }
 
     /// In bytes.
@@ -64,7 +144,31 @@ impl Gathering {
 
     /// What has gathered.
     pub(crate) fn take(&mut self) -> EventLines {
-        let Self { first, count, text } = std::mem::take(self);
-        EventLines { first, count, text: text.freeze() }
+        let Self { text, marks } = std::mem::take(self);
+        EventLines { text: text.freeze(), marks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_what_they_are_slices_of() {
+        let events = [(3, "{\"a\":1}"), (4, "{}"), (9, "{\"é\":\n2}")];
+        let lines = EventLines::of(events);
+        assert_eq!((lines.first(), lines.last(), lines.len()), (3, 9, 3));
+        assert_eq!(lines.text(), "{\"a\":1}\n{}\n{\"é\": 2}\n");
+        let all: Vec<_> = lines.iter().collect();
+        for from in 0..=3 {
+            for to in from..=3 {
+                let slice = lines.slice(from, to);
+                assert_eq!(slice.iter().collect::<Vec<_>>(), all[from..to]);
+                assert_eq!(slice, EventLines::of(all[from..to].iter().copied()));
+            }
+        }
+        assert_eq!(lines.get(2), Some((9, Bytes::from("{\"é\": 2}"))));
+        assert_eq!(lines.get(3), None);
+        assert!(lines.slice(2, 2).is_empty());
     }
 }

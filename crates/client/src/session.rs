@@ -1,70 +1,55 @@
-//! One session of a server: what it is, what is wanted of it, and what it does.
+//! One session: what it is, what is wanted of it, and what it does.
 
-use std::time::Duration;
+mod cancellable;
+mod known;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentwire_protocol::{
-    Command, Json, Prompt, SessionConfig, SessionId, SessionSummary, Settlement,
+    AgentType, Command, Configure, Json, Prompt, SessionConfig, SessionId, SessionState,
+    SessionSummary, Settlement, TokenUsage,
 };
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
 
+pub use self::cancellable::{CancellableSession, OnDrop};
+pub(crate) use self::known::Known;
 use crate::client::AgentClient;
-use crate::error::Error;
-use crate::lines::{EventLines, Gathering};
-use crate::transport::{Order, encode, follow};
+use crate::error::AgentError;
+use crate::event::Event;
+use crate::request::Request;
+use crate::stream::{EventStream, Updates};
+use crate::transport::Call;
 
-/// How many commands may be under way.
-const ORDERS: usize = 16;
-
-/// How many updates may wait to be read; one holds at most some hundred kilobytes, or one event.
-const UPDATES: usize = 2;
-
-/// How long a command may take: an agent may have to be asked.
-const REPLY: Duration = Duration::from_secs(120);
-
-/// How many events a page has at most. It has fewer if they are large.
-const PAGE: usize = 10_000;
-
-/// How much longer than the server waits for events we wait for its answer.
-const GRACE: Duration = Duration::from_secs(30);
-
-/// One session of a server.
-#[derive(Clone, Debug)]
+/// One session of a gateway. Clones are the same.
+///
+/// To drop it changes nothing: the agent works on. [`Self::cancellable`] is for when it should not.
+#[derive(Clone)]
 pub struct Session {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     client: AgentClient,
     id: SessionId,
+    agent: AgentType,
+    /// Where its story begins for whoever holds it.
+    begins_after: u64,
+    known: Mutex<Known>,
 }
 
 /// All that is known of a session as a whole.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Details {
+pub struct SessionDetails {
     /// The session as it stands in a list.
     pub summary: SessionSummary,
-    /// What it runs with, without secrets; nothing if the server does not tell.
+    /// What it runs with, without secrets.
     pub config: SessionConfig,
 }
 
-/// Some events of a session, and how it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// The events.
-    pub events: EventLines,
-    /// The last of them: where the next page begins.
-    pub next: u64,
-    /// Whether the session is over and these are its last.
-    pub has_ended: bool,
-}
-
 #[derive(Deserialize)]
-struct RawPage {
-    events: Vec<Box<RawValue>>,
-    next: u64,
-    ended: bool,
-}
-
-#[derive(Deserialize)]
-struct RawConfig {
+struct Configured {
     #[serde(default)]
     config: SessionConfig,
 }
@@ -75,173 +60,184 @@ struct Taken {
     message_id: String,
 }
 
+impl SessionDetails {
+    pub(crate) fn read(shown: &Json<'static>) -> Result<Self, serde_json::Error> {
+        Ok(Self { summary: shown.read()?, config: shown.read::<Configured>()?.config })
+    }
+}
+
 impl Session {
-    pub(crate) fn new(client: AgentClient, id: SessionId) -> Self {
-        Self { client, id }
+    pub(crate) fn new(client: AgentClient, summary: SessionSummary, begins_after: u64) -> Self {
+        let (id, agent) = (summary.id.clone(), summary.agent_type);
+        let known = Mutex::new(Known::new(summary));
+        Self { shared: Arc::new(Shared { client, id, agent, begins_after, known }) }
     }
 
     /// Its id.
     pub fn id(&self) -> &SessionId {
-        &self.id
+        &self.shared.id
     }
 
     /// Whose it is.
     pub fn client(&self) -> &AgentClient {
-        &self.client
+        &self.shared.client
     }
 
-    /// What is known of it now.
-    pub async fn summary(&self) -> Result<SessionSummary, Error> {
-        self.client.get(&self.path("")).await
+    /// Which agent.
+    pub fn agent_type(&self) -> AgentType {
+        self.shared.agent
     }
 
-    /// All that is known of it now.
-    pub async fn details(&self) -> Result<Details, Error> {
-        let answer: Json<'static> = self.client.get(&self.path("")).await?;
-        let read = || -> Result<Details, serde_json::Error> {
-            Ok(Details { summary: answer.read()?, config: answer.read::<RawConfig>()?.config })
-        };
-        read().map_err(|error| self.client.nonsense(&error))
+    /// What it does, as far as is known: from what was last asked, and from the events that were read
+    /// since.
+    pub fn state(&self) -> SessionState {
+        self.known().summary().state
     }
 
-    /// Gives it a prompt, and gives the id under which it was taken. Sent twice with the same
-    /// `message_id`, it counts once.
-    pub async fn prompt(&self, prompt: &Prompt) -> Result<String, Error> {
-        let taken: Taken = self.client.post(&self.path("/prompt"), Some(Json::of(prompt))).await?;
+    /// What all its turns used, as far as is known.
+    pub fn usage(&self) -> TokenUsage {
+        self.known().summary().usage
+    }
+
+    /// What all its turns cost, as far as is known and the agent says so.
+    pub fn cost_usd(&self) -> Option<f64> {
+        self.known().summary().cost_usd
+    }
+
+    /// The session, as far as is known, without asking.
+    pub fn snapshot(&self) -> SessionSummary {
+        self.known().summary().clone()
+    }
+
+    /// Asks how it stands.
+    pub async fn summary(&self) -> Result<SessionSummary, AgentError> {
+        Ok(self.details().await?.summary)
+    }
+
+    /// Asks how it stands, and what it runs with.
+    pub async fn details(&self) -> Result<SessionDetails, AgentError> {
+        let details = self.client().details(self.id()).await.map_err(|error| self.named(error))?;
+        self.known().learn(&details.summary);
+        Ok(details)
+    }
+
+    /// What it does: of a session that was begun or attached to, all of it; of one that was resumed, from
+    /// there on. To its end.
+    pub fn events(&self) -> EventStream {
+        self.events_after(self.shared.begins_after)
+    }
+
+    /// What happened after that event and what happens from now on, to its end.
+    pub fn events_after(&self, seq: u64) -> EventStream {
+        EventStream::new(self.updates_after(seq), self.clone())
+    }
+
+    /// The same in the gateway's own bytes, and what becomes of the connection.
+    pub fn updates_after(&self, seq: u64) -> Updates {
+        self.client().follow(self.id(), seq)
+    }
+
+    /// Gives it a prompt, and gives the id under which it was taken. Lost answers are asked for again; the
+    /// prompt counts once.
+    pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<String, AgentError> {
+        let mut prompt = prompt.into();
+        prompt.message_id.get_or_insert_with(|| Uuid::new_v4().to_string());
+        let taken: Taken = self.read(self.send(Command::Prompt(prompt)).await?)?;
         Ok(taken.message_id)
     }
 
-    /// Stops its turn; the session stays.
-    pub async fn interrupt(&self) -> Result<(), Error> {
-        let _: Json<'static> = self.client.post(&self.path("/interrupt"), None).await?;
-        Ok(())
+    /// Stops its turn; the session stays, and the prompts that wait.
+    pub async fn interrupt(&self) -> Result<(), AgentError> {
+        self.send(Command::Interrupt { cancel_queued: false }).await.map(drop)
     }
 
-    /// Ends it. It may take a moment until it is over.
-    pub async fn stop(&self) -> Result<SessionSummary, Error> {
-        self.client.post(&self.path("/stop"), None).await
+    /// Ends it. [`Self::ended`] waits until it is over.
+    pub async fn stop(&self) -> Result<(), AgentError> {
+        self.send(Command::Stop).await.map(drop)
     }
 
-    /// Answers what it asks.
-    pub async fn settle(&self, settlement: &Settlement) -> Result<Json<'static>, Error> {
-        self.client.settle(&self.id, settlement).await
+    /// Ends it once its work is done: no more prompts come, and nobody is left to ask.
+    pub async fn finish(&self) -> Result<(), AgentError> {
+        self.send(Command::Finish).await.map(drop)
     }
 
-    /// The events after that one: at most `limit`, and those that are there. If there are none, the
-    /// server waits for the first for so many seconds, 60 at most.
-    pub async fn page(&self, after: u64, limit: usize, wait: u64) -> Result<Page, Error> {
-        let path = self.path(&format!("/events?after={after}&limit={limit}&wait={wait}"));
-        let page: RawPage =
-            self.client.get_within(&path, Duration::from_secs(wait) + GRACE).await?;
-        let mut events = Gathering::default();
-        for (number, event) in (after + 1..).zip(&page.events) {
-            events.push(number, event.get());
+    /// Answers what it asks. [`Event::request`] and [`Self::requests`] have it with the means to answer.
+    pub async fn settle(&self, settlement: Settlement) -> Result<(), AgentError> {
+        self.send(Command::Settle(settlement)).await.map(drop)
+    }
+
+    /// Changes its model or its mode.
+    pub async fn configure(&self, change: Configure) -> Result<(), AgentError> {
+        self.send(Command::Configure(change)).await.map(drop)
+    }
+
+    /// Asks its agent for something, such as `supportedModels`.
+    pub async fn query(
+        &self,
+        method: impl Into<String>,
+        args: Vec<Json<'static>>,
+    ) -> Result<Json<'static>, AgentError> {
+        self.send(Command::Query { method: method.into(), args }).await
+    }
+
+    /// Puts files back to what they were at a message, or only tells what would change.
+    pub async fn rewind(
+        &self,
+        message_id: impl Into<String>,
+        dry_run: bool,
+    ) -> Result<Json<'static>, AgentError> {
+        self.send(Command::Rewind { message_id: message_id.into(), dry_run }).await
+    }
+
+    /// Sends any command, and gives what is answered.
+    pub async fn send(&self, command: Command) -> Result<Json<'static>, AgentError> {
+        let sent = self.client().call(Call::Command(self.id().clone(), command)).await;
+        sent.map_err(|error| self.named(error))
+    }
+
+    /// What it asks and waits for, oldest first.
+    pub async fn requests(&self) -> Result<Vec<Request>, AgentError> {
+        self.client().requests_of(Some(self.id())).await.map_err(|error| self.named(error))
+    }
+
+    /// Waits until it is over, and tells how it stands then.
+    pub async fn ended(&self) -> Result<SessionSummary, AgentError> {
+        let mut events = self.events_after(self.summary().await?.last_seq);
+        while let Some(event) = events.try_next().await.transpose() {
+            match event {
+                Err(error) if error.gap().is_none() => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
         }
-        Ok(Page { events: events.take(), next: page.next, has_ended: page.ended })
+        self.summary().await
     }
 
-    /// What has happened after that event, as pages.
-    pub fn pages(&self, after: u64) -> Pages {
-        Pages { session: self.clone(), position: after }
+    /// A hold on it that interrupts or ends it when it is cancelled or dropped.
+    pub fn cancellable(&self, on_drop: OnDrop) -> CancellableSession {
+        CancellableSession::new(self.clone(), on_drop)
     }
 
-    /// What happened after that event and what happens from now on, to the end of the session.
-    /// Must be called within a runtime.
-    pub fn events(&self, after: u64) -> Events {
-        let (updates, read) = mpsc::channel(UPDATES);
-        let (orders, wanted) = mpsc::channel(ORDERS);
-        tokio::spawn(follow(self.clone(), after, updates, wanted));
-        let at = self.client.server().map(|server| server.url()).unwrap_or_default();
-        Events { updates: read, commands: Commands { orders, at }, position: after }
+    /// Keeps what an event tells.
+    pub(crate) fn note(&self, event: &Event) {
+        self.known().note(event);
     }
 
-    pub(crate) fn path(&self, rest: &str) -> String {
-        format!("/v1/sessions/{}{rest}", encode(self.id.as_str()))
-    }
-}
-
-/// What has happened in a session, page after page.
-#[derive(Debug)]
-pub struct Pages {
-    session: Session,
-    position: u64,
-}
-
-impl Pages {
-    /// The next events; none if there are no more by now.
-    pub async fn next(&mut self) -> Result<Option<EventLines>, Error> {
-        let page = self.session.page(self.position, PAGE, 0).await?;
-        self.position = page.next;
-        Ok(Some(page.events).filter(|events| events.count() > 0))
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the last event that was handed out.
-    pub fn position(&self) -> u64 {
-        self.position
+    fn named(&self, error: AgentError) -> AgentError {
+        error.with_agent(self.agent_type())
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "it is read once, where it came")]
+    fn read<T: serde::de::DeserializeOwned>(&self, reply: Json<'static>) -> Result<T, AgentError> {
+        self.client().read(&reply)
     }
 }
 
-/// What comes of a session.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Update {
-    /// Its next events: none is left out, none comes twice.
-    Events(EventLines),
-    /// The connection broke. It is tried again, and goes on where it was.
-    Lost(Error),
-    /// The connection is there again.
-    Back,
-}
-
-/// What a session does, over connections that may break.
-#[derive(Debug)]
-pub struct Events {
-    updates: mpsc::Receiver<Result<Update, Error>>,
-    commands: Commands,
-    position: u64,
-}
-
-impl Events {
-    /// What comes next; none once the session is over and all was read. Nothing is lost if this is
-    /// cancelled. After an error there is no more.
-    pub async fn next(&mut self) -> Result<Option<Update>, Error> {
-        let update = self.updates.recv().await.transpose()?;
-        if let Some(Update::Events(events)) = &update {
-            self.position = events.first() + events.count() - 1;
-        }
-        Ok(update)
-    }
-
-    /// The number of the last event that was handed out.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// Commands over the same connection.
-    pub fn commands(&self) -> Commands {
-        self.commands.clone()
-    }
-}
-
-/// Commands to a session over the connection of its [`Events`], for as long as those are read.
-#[derive(Clone, Debug)]
-pub struct Commands {
-    orders: mpsc::Sender<Order>,
-    /// The server's address.
-    at: String,
-}
-
-impl Commands {
-    /// Sends a command. The reply comes after the events of what it did.
-    pub async fn send(&self, command: Command) -> Result<Json<'static>, Error> {
-        let over = || Error::Broken {
-            at: self.at.clone(),
-            why: "nobody reads the session any more".to_owned(),
-        };
-        let (reply, replied) = oneshot::channel();
-        self.orders.send(Order { command, reply }).await.map_err(|_| over())?;
-        match tokio::time::timeout(REPLY, replied).await {
-            Ok(replied) => replied.map_err(|_| over())?,
-            Err(_) => Err(Error::TimedOut { at: self.at.clone(), seconds: REPLY.as_secs() }),
-        }
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("id", self.id()).field("state", &self.state()).finish()
     }
 }

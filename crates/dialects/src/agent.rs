@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::event::{Status, StatusChanged};
+use agentwire_protocol::event::{ErrorEvent, Status, StatusChanged, TurnFailed};
 use agentwire_protocol::session::SystemPrompt;
 use agentwire_protocol::{
     AgentType, ApprovalMode, Call, Command, Configure, GatewayError, Json, Prompt, SessionConfig,
@@ -28,6 +28,14 @@ pub trait AgentDialect: Sync {
 
     /// How to start the agent. What it cannot take is refused by name.
     fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError>;
+
+    /// Whether a turn failed because the agent is not signed in, or its key is not taken.
+    fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool;
+
+    /// What a line on stderr tells, where the agent tells that nowhere else.
+    fn overhear<'l>(&self, _line: &'l str) -> Option<ErrorEvent<'l>> {
+        None
+    }
 
     /// A translator for one session.
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator>;
@@ -109,7 +117,7 @@ pub struct Capabilities {
     pub process_per_turn: bool,
     /// Several prompts may become one turn.
     pub folds_prompts: bool,
-    /// A session whose turns all failed before the model answered is not kept: it cannot be resumed.
+    /// A session whose turns all failed before the model had answered is not kept: it cannot be resumed.
     pub forgets_failures: bool,
     /// A session cannot be resumed in the minute of the clock in which it began; tried then, it is lost.
     pub resumes_next_minute: bool,

@@ -82,6 +82,26 @@ pub enum Ask {
     },
     /// A session, wherever it runs. The reply is [`Reply::Session`].
     Session(SessionId),
+    /// What there is, as it is shown over HTTP. The reply is [`Reply::Done`].
+    Look(Look),
+}
+
+/// What a client may look at.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Look {
+    /// The sessions there are, newest first: `{"sessions","next"?}`.
+    Sessions {
+        /// Only those that are not over.
+        live: bool,
+        /// The last of the page before.
+        after: Option<SessionId>,
+        /// At most so many.
+        limit: Option<usize>,
+    },
+    /// A session, and what it runs with.
+    Session(SessionId),
+    /// What agents ask and wait for, `{"requests"}`: of one session, or of all.
+    Requests(Option<SessionId>),
 }
 
 /// What came of it.

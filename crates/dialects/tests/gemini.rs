@@ -112,13 +112,10 @@ fn a_process_ends_in_many_ways() {
         (&[USER][..], Exit::Code(0), "interrupted", "the run was interrupted"),
         (&[USER], Exit::Signal(15), "interrupted", "the run was interrupted"),
         (&[USER], Exit::Code(1), "died", "the output ended before the result"),
-        (
-            &[],
-            Exit::Code(41),
-            "died",
-            "gemini is not signed in: set GEMINI_API_KEY or run gemini once",
-        ),
-        (&[], Exit::Code(55), "died", "gemini does not trust the folder"),
+        (&[], Exit::Code(41), "error", "gemini is not signed in"),
+        (&[], Exit::Code(42), "error", "gemini did not take the prompt or the session to resume"),
+        (&[], Exit::Code(52), "error", "gemini did not take its settings"),
+        (&[], Exit::Code(55), "error", "gemini does not trust the folder"),
         (&[], Exit::Code(1), "died", "gemini ended before it began"),
     ] {
         let (mut tape, mut seen) = (Tape::new(&Gemini, &Setup::default()), Seen::default());

@@ -57,6 +57,10 @@ impl Api for Anthropic {
         write::whole(plan)
     }
 
+    fn no_model(&self, model: &str) -> Failure {
+        Failure::new(404, format!("model: {model}"))
+    }
+
     fn failure(&self, failure: &Failure, id: &str) -> Value {
         let mut body = write::failure(failure);
         if let Some(body) = body.as_object_mut() {

@@ -32,6 +32,9 @@ pub(crate) trait Api: Sync {
     /// A response as one value.
     fn whole(&self, plan: &Plan) -> Value;
 
+    /// The error of a model that there is not.
+    fn no_model(&self, model: &str) -> Failure;
+
     /// The body of an error.
     fn failure(&self, failure: &Failure, id: &str) -> Value;
 

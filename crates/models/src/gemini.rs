@@ -65,6 +65,10 @@ impl Api for Gemini {
         write::whole(plan)
     }
 
+    fn no_model(&self, model: &str) -> Failure {
+        Failure::new(404, format!("models/{model} is not found; ask for the list of models"))
+    }
+
     fn failure(&self, failure: &Failure, _id: &str) -> Value {
         write::failure(failure)
     }

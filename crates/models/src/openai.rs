@@ -75,6 +75,11 @@ impl Api for OpenAi {
         write::whole(plan)
     }
 
+    fn no_model(&self, model: &str) -> Failure {
+        let kind = Some("model_not_found".to_owned());
+        Failure { kind, ..Failure::new(404, format!("there is no model `{model}` for this key")) }
+    }
+
     fn failure(&self, failure: &Failure, _id: &str) -> Value {
         write::failure(failure)
     }

@@ -1,5 +1,6 @@
 //! What a client may ask of a session.
 
+mod inquiry;
 mod write;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use crate::id::RequestId;
 use crate::json::Json;
 use crate::session::{ApprovalMode, SessionRequest};
 use crate::strict::{Fields, once};
+
+pub use self::inquiry::{Frame, Inquiry, InquiryFrame};
 
 /// Marks one call, so that its reply finds the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,6 +120,18 @@ impl Prompt {
         }
         let native = self.native.as_ref().and_then(|native| native.read::<Native>().ok());
         native.and_then(|native| native.should_query) != Some(false)
+    }
+}
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self::text(text)
     }
 }
 
@@ -350,7 +365,10 @@ impl CommandFrame {
     /// not have is refused by name.
     pub fn from_json(text: &str) -> Result<Self, FrameError> {
         let fields: Result<Fields, _> = serde_json::from_str(text);
-        let mut fields = fields.map_err(|error| FrameError { id: None, error: unread(&error) })?;
+        Self::of(fields.map_err(|error| FrameError { id: None, error: unread(&error) })?)
+    }
+
+    fn of(mut fields: Fields) -> Result<Self, FrameError> {
         let id = fields.remove("id");
         match Self::read(fields) {
             Ok((session_id, command)) => Ok(Self { id, session_id, command }),
@@ -372,6 +390,10 @@ impl CommandFrame {
         if matches!(name.as_str(), "start" | "attach") {
             // Which events are shown is the connection's matter.
             fields.remove("profile");
+        }
+        if name == "start" {
+            // As is what was said before.
+            fields.remove("idempotencyKey");
         }
         let fields = Json::of(&fields);
         let command = match name.as_str() {

@@ -17,7 +17,8 @@ pub mod summary;
 pub mod usage;
 
 pub use command::{
-    Answer, Call, Command, CommandFrame, Configure, FrameError, Image, Prompt, Settlement,
+    Answer, Call, Command, CommandFrame, Configure, Frame, FrameError, Image, Inquiry,
+    InquiryFrame, Prompt, Settlement,
 };
 pub use error::{ErrorCode, GatewayError};
 pub use event::{Event, EventKind};

@@ -134,6 +134,17 @@ pub struct SessionRequest {
 }
 
 impl SessionRequest {
+    /// A session of an agent that works on this.
+    pub fn new(agent_type: AgentType, prompt: impl Into<String>) -> Self {
+        Self { agent_type, prompt: prompt.into(), session_id: None, fork: false, config: None }
+    }
+
+    /// With these settings.
+    pub fn with_config(mut self, config: SessionConfig) -> Self {
+        self.config = Some(config);
+        self
+    }
+
     /// Reads a request and checks its bounds. What it does not know it refuses by name.
     pub fn from_json(text: &str) -> Result<Self, GatewayError> {
         let failed =

@@ -10,8 +10,8 @@ use agentwire_protocol::event::{
     SessionEndReason, SessionEnded, TextChunk, ToolStarted, UsageReported,
 };
 use agentwire_protocol::{
-    Answer, Command, CommandFrame, Configure, ErrorCode, Event, EventKind, GatewayError, Json,
-    Lines, Native, NativeLine, Profile, Settlement, Stream, Text,
+    Answer, Command, CommandFrame, Configure, ErrorCode, Event, EventKind, Frame, GatewayError,
+    Json, Lines, Native, NativeLine, Profile, Settlement, Stream, Text,
 };
 use proptest::prelude::*;
 
@@ -211,4 +211,21 @@ proptest! {
             prop_assert_eq!(Event::from_json(&line(&usage)).expect("an event"), usage);
         }
     }
+}
+
+/// What the document says to the gateway itself is read.
+#[test]
+fn the_inquiries_of_the_document_are_read() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/unified.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let block = text.split("```jsonl gateway\n").nth(1).and_then(|rest| rest.split("```").next());
+    let names: Vec<&str> = block
+        .unwrap()
+        .lines()
+        .map(|line| match Frame::from_json(line) {
+            Ok(Frame::Inquiry(frame)) => frame.inquiry.name(),
+            other => panic!("{line}: {other:?}"),
+        })
+        .collect();
+    assert_eq!(names, ["list", "show", "requests", "detach"]);
 }

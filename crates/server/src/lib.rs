@@ -2,6 +2,7 @@
 
 pub mod connection;
 pub mod http;
+pub mod looks;
 mod reading;
 pub mod serve;
 pub mod tokens;

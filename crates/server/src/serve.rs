@@ -295,14 +295,26 @@ impl Pump<'_> {
                 }
                 Err(error) => self.front.on_reply(call, Err(error), &mut self.out),
             },
-            Ask::Start(_) | Ask::Session(_) | Ask::Sessions { .. } | Ask::Events { .. }
+            Ask::Start(_)
+            | Ask::Session(_)
+            | Ask::Sessions { .. }
+            | Ask::Events { .. }
+            | Ask::Look(_)
                 if self.open() >= OPEN_CALLS =>
             {
                 let error = GatewayError::new(ErrorCode::Overloaded, "too many calls are open");
                 self.front.on_reply(call, Err(error), &mut self.out);
             }
-            Ask::Start(new) => drop(self.spawn(Some(call), asks::start(hub, call, *new))),
+            Ask::Start(mut new) => {
+                // Keys are each client's own.
+                let client = self.terms.client.as_deref().unwrap_or_default();
+                new.key = new.key.map(|key| format!("{client}//{key}"));
+                self.spawn(Some(call), asks::start(hub, call, *new));
+            }
             Ask::Session(id) => drop(self.spawn(Some(call), asks::session(hub, call, id))),
+            Ask::Look(look) => {
+                self.pages.push_back((call, Box::pin(asks::look(hub, call, look))));
+            }
             Ask::Sessions { limit } => {
                 self.pages.push_back((call, Box::pin(asks::sessions(hub, call, limit))));
             }

@@ -30,7 +30,7 @@ pub(crate) use agent::{Origin, Plan};
 pub(crate) use book::Book;
 pub(crate) use commands::{check_prompt, prompt_key};
 pub(crate) use commit::storage;
-pub(crate) use core::Core;
+pub(crate) use core::{Advisor, Core};
 pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;
 

@@ -56,7 +56,7 @@ pub(crate) fn close(store: &dyn Store, record: Record, reason: &str) -> Result<(
 fn closing(record: Record, reason: &str) -> Append {
     let open = record.open.clone();
     let journal = Journal::new(record.summary.id.clone(), record.summary.last_seq);
-    let mut core = Core::new(journal, Book::closing(record), Hooks::default(), None);
+    let mut core = Core::new(journal, Book::closing(record), Hooks::default(), None, None);
     for (id, by) in &open.requests {
         let settled = RequestSettled {
             request_id: Text::from(id.as_str()),

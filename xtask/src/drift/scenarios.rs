@@ -65,6 +65,11 @@ pub(super) fn run(
         .stdin(Stdio::null())
         // Ours is for the report.
         .stdout(io::stderr());
+    // What cargo tells of this package would have build scripts of others run again.
+    let ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
+        command.env_remove(name);
+    }
     if let Versions::Other(version) = versions {
         command.env("AGENTWIRE_REAL_VERSION", version);
     }

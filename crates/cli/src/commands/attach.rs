@@ -30,10 +30,8 @@ pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
         let drive = match reach {
             Some(Reach::Server(session)) => {
                 let terminal = if screen.is_seen() { Terminal::open() } else { None };
-                let events = session.events(0);
-                let commands = events.commands();
-                Drive::new(Events::Stream(events), summary.last_seq, screen, signals)
-                    .answering(*session, commands, terminal)
+                let events = Events::Stream(session.updates_after(0));
+                Drive::new(events, summary.last_seq, screen, signals).answering(*session, terminal)
             }
             Some(Reach::Not(why)) => {
                 if screen.is_seen() {
@@ -42,7 +40,6 @@ pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
                 let events = source.events(&id, 0, true).await?;
                 Drive::new(events, summary.last_seq, screen, signals)
             }
-            // As a stream, too: pages would be asked for anew whenever something else happens.
             None => {
                 let events = source.events(&id, 0, true).await?;
                 Drive::new(events, summary.last_seq, screen, signals)

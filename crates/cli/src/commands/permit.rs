@@ -56,7 +56,7 @@ fn settle(
         let settlement =
             Settlement { input_digest: Some(open.request.input_digest.clone()), ..answer(&open)? };
         let session = source.reach(&open.session_id).await?.session()?;
-        session.settle(&settlement).await?;
+        session.settle(settlement).await?;
         let directory = directory(source, &open).await;
         let about = shown::line(&view::about(&open.request, directory.as_deref()));
         let short = shown::short(open.session_id.as_str());

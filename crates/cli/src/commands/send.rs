@@ -1,15 +1,10 @@
 //! `agentwire send`: a prompt for a session that a server runs, or could go on with.
 
 use std::io::{self, IsTerminal as _};
-use std::time::Duration;
 
-use agentwire_client::{Error, Session};
-use agentwire_protocol::{
-    ErrorCode, GatewayError, Prompt, SessionRequest, SessionState, SessionSummary,
-};
+use agentwire_client::Session;
+use agentwire_protocol::{ErrorCode, GatewayError, SessionState, SessionSummary};
 use serde_json::json;
-use tokio::time::Instant;
-use uuid::Uuid;
 
 use super::run::prompt::from_stdin;
 use crate::args::{Global, Send};
@@ -19,13 +14,6 @@ use crate::screen::{Screen, Shape};
 use crate::source::{self, Events};
 use crate::terminal::Terminal;
 use crate::{print, shown};
-
-/// How long to wait before a prompt is sent again, each time.
-const PAUSES: [Duration; 3] =
-    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
-
-/// After this it is not sent again.
-const INSISTENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
     let text = prompt(args)?;
@@ -78,34 +66,11 @@ async fn give(
     summary: &SessionSummary,
     text: String,
 ) -> Result<Option<String>, Failure> {
-    let key = Uuid::new_v4().to_string();
     if summary.state == SessionState::Ended {
-        let request = SessionRequest {
-            agent_type: summary.agent_type,
-            prompt: text,
-            session_id: Some(summary.id.to_string()),
-            fork: false,
-            config: None,
-        };
-        insist(async || session.client().create(&request, Some(&key)).await).await?;
+        session.client().resume(summary.id.clone(), text).await?;
         return Ok(None);
     }
-    let prompt = Prompt { message_id: Some(key), ..Prompt::text(text) };
-    Ok(Some(insist(async || session.prompt(&prompt).await).await?))
-}
-
-/// Calls again, a few times, if the same may succeed then.
-async fn insist<T>(call: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
-    let begun = Instant::now();
-    for pause in PAUSES {
-        match call().await {
-            Err(error) if error.is_retryable() && begun.elapsed() < INSISTENCE => {
-                tokio::time::sleep(pause).await;
-            }
-            done => return done,
-        }
-    }
-    call().await
+    Ok(Some(session.prompt(text).await?))
 }
 
 /// Gives it the prompt, and shows the turn that comes of it.
@@ -114,8 +79,7 @@ async fn watch(session: &Session, summary: &SessionSummary, text: String) -> Res
     let terminal = if screen.is_seen() { Terminal::open() } else { None };
     let signals = Signals::new()?;
     let message = give(session, summary, text).await?;
-    let events = session.events(summary.last_seq);
-    let commands = events.commands();
-    let drive = Drive::new(Events::Stream(events), summary.last_seq, screen, signals);
-    drive.answering(session.clone(), commands, terminal).for_turn_of(message).run().await.verdict
+    let events = Events::Stream(session.updates_after(summary.last_seq));
+    let drive = Drive::new(events, summary.last_seq, screen, signals);
+    drive.answering(session.clone(), terminal).for_turn_of(message).run().await.verdict
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use agentwire_client::{Details, OpenRequest};
+use agentwire_client::{OpenRequest, SessionDetails};
 use agentwire_protocol::event::RequestRaised;
 use agentwire_protocol::{Json, SessionConfig, SessionState, SessionSummary, TokenUsage};
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub(crate) fn run(global: &Global, args: &Show) -> Result<(), Failure> {
     let (details, asked, raised) =
         source::open(global, &args.at, async |source| look(source, &args.session).await)?;
     if args.json {
-        let Details { summary: session, config } = details;
+        let SessionDetails { summary: session, config } = details;
         return Ok(print::json(&Answer { session, config, requests: raised })?);
     }
     Ok(write(&mut print::stdout(), &details, &asked, Paint::stdout())?)
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &Show) -> Result<(), Failure> {
 async fn look(
     source: &Source,
     session: &str,
-) -> Result<(Details, Vec<OpenRequest>, Vec<Json<'static>>), Failure> {
+) -> Result<(SessionDetails, Vec<OpenRequest>, Vec<Json<'static>>), Failure> {
     let id = source.find(session).await?;
     let details = source.details(&id).await?;
     let mut asked = source.requests(Some(&id)).await?;
@@ -52,11 +52,11 @@ async fn look(
 
 fn write(
     out: &mut impl Write,
-    details: &Details,
+    details: &SessionDetails,
     asked: &[OpenRequest],
     paint: Paint,
 ) -> io::Result<()> {
-    let Details { summary: session, config } = details;
+    let SessionDetails { summary: session, config } = details;
     let list = |words: &Option<Vec<String>>| words.as_ref().map(|words| words.join(", "));
     let name = |value: &Json<'_>| value.get().trim_matches('"').to_owned();
     let when = |time: &str| format!("{time} ({} ago)", shown::age(time));

@@ -13,8 +13,8 @@ use crate::source::{self, Source};
 /// How long a session may take to end: its agent has a while to do so by itself.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long the server waits for one more event before it is looked again.
-const LOOK: u64 = 2;
+/// How long to wait before it is looked again.
+const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(global: &Global, args: &Stop) -> Result<(), Failure> {
     source::open(global, &args.at, async |source| each(source, &args.sessions, stop).await)
@@ -26,17 +26,16 @@ async fn stop(source: &Source, id: &SessionId) -> Result<String, Failure> {
         return Ok(format!("session {short} is over already"));
     }
     let session = source.reach(id).await?.session()?;
-    let mut summary = session.stop().await?;
+    session.stop().await?;
     let begun = Instant::now();
-    while summary.state != SessionState::Ended {
+    while session.summary().await?.state != SessionState::Ended {
         if begun.elapsed() > PATIENCE {
             let seconds = PATIENCE.as_secs();
             let message =
                 format!("session {short} has not ended within {seconds} s; it is told to");
             return Err(GatewayError::new(ErrorCode::Timeout, message).into());
         }
-        session.page(summary.last_seq, 1, LOOK).await?;
-        summary = session.summary().await?;
+        tokio::time::sleep(LOOK).await;
     }
     Ok(format!("session {short} is over"))
 }

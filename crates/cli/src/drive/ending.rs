@@ -98,6 +98,7 @@ impl Drive {
         }
         match self.turn {
             Turn::Completed => Ok(()),
+            Turn::Failed(_) if self.never_started => Err(Failure::Exit(3)),
             Turn::Failed(_) => Err(Failure::Exit(1)),
             Turn::None | Turn::Running if self.session_failed => Err(Failure::Exit(1)),
             Turn::None | Turn::Running => {

@@ -2,10 +2,8 @@
 
 use std::pin::Pin;
 
-use agentwire_client::{Commands, Error, Session};
-use agentwire_protocol::{
-    Command, ErrorCode, EventKind, GatewayError, Json, SessionId, SessionState,
-};
+use agentwire_client::Session;
+use agentwire_protocol::{Command, EventKind, GatewayError, Json, SessionId, SessionState};
 use agentwire_sessions::SessionHandle;
 
 use crate::failure::Failure;
@@ -23,7 +21,6 @@ pub(super) enum Part {
 /// A session that is answered.
 pub(super) struct Answering {
     session: Session,
-    commands: Commands,
     goal: Goal,
 }
 
@@ -39,8 +36,8 @@ enum Goal {
 pub(super) type Sent = Pin<Box<dyn Future<Output = Result<Json<'static>, GatewayError>> + Send>>;
 
 impl Part {
-    pub(super) fn answer(session: Session, commands: Commands) -> Self {
-        Self::Answer(Box::new(Answering { session, commands, goal: Goal::End }))
+    pub(super) fn answer(session: Session) -> Self {
+        Self::Answer(Box::new(Answering { session, goal: Goal::End }))
     }
 
     /// Follows it only to the end of the turn that works on that prompt.
@@ -59,8 +56,8 @@ impl Part {
                 Some(Box::pin(async move { session.send(command).await }))
             }
             Self::Answer(answering) => {
-                let commands = answering.commands.clone();
-                Some(Box::pin(async move { commands.send(command).await.map_err(refused) }))
+                let session = answering.session.clone();
+                Some(Box::pin(async move { Ok(session.send(command).await?) }))
             }
         }
     }
@@ -113,18 +110,5 @@ impl Answering {
         }
         let summary = self.session.summary().await?;
         Ok(summary.last_seq <= shown && summary.state == SessionState::Idle)
-    }
-}
-
-/// What a server that could not be asked would have said.
-fn refused(error: Error) -> GatewayError {
-    match error {
-        Error::Refused(error) => error,
-        Error::NoServer { .. }
-        | Error::Gone { .. }
-        | Error::Invalid(_)
-        | Error::Unreachable { .. }
-        | Error::TimedOut { .. }
-        | Error::Broken { .. } => GatewayError::new(ErrorCode::Internal, error.to_string()),
     }
 }

@@ -1,6 +1,6 @@
 //! A session's events, wherever they come from.
 
-use agentwire_client::{Pages, Update};
+use agentwire_client::{AgentError, Update, Updates};
 use agentwire_protocol::{ErrorCode, GatewayError};
 use agentwire_sessions::log::Cursor;
 use agentwire_sessions::store::Batch;
@@ -11,10 +11,8 @@ use crate::failure::Failure;
 pub(crate) enum Events {
     /// Of the log on this machine.
     Log(Box<Cursor>),
-    /// Of a server, as far as they are.
-    Pages(Pages),
-    /// Of a server, to the end of the session.
-    Stream(agentwire_client::Events),
+    /// Of a server.
+    Stream(Updates),
 }
 
 /// What comes next.
@@ -31,7 +29,7 @@ impl Events {
         Self::Log(Box::new(cursor))
     }
 
-    /// What comes next; none at the end. Nothing is lost if this is cancelled, but for pages.
+    /// What comes next; none at the end. Nothing is lost if this is cancelled.
     pub(crate) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
         let events = match self {
             Self::Log(cursor) => {
@@ -41,25 +39,22 @@ impl Events {
                 })?;
                 return Ok(batch.map(Seen::Events));
             }
-            Self::Pages(pages) => pages.next().await?,
-            Self::Stream(events) => match events.next().await? {
-                Some(Update::Events(events)) => Some(events),
+            Self::Stream(updates) => match updates.try_next().await? {
+                Some(Update::Events(events)) => events,
                 Some(Update::Lost(why)) => return Ok(Some(Seen::Lost(why.to_string()))),
                 Some(Update::Back) => return Ok(Some(Seen::Back)),
-                None => None,
+                Some(Update::Gap(gap)) => return Err(AgentError::from(gap).into()),
+                None => return Ok(None),
             },
         };
-        Ok(events.map(|events| {
-            let (first, count) = (events.first(), events.count());
-            Seen::Events(Batch { first, count, lines: events.text().clone() })
-        }))
+        let (first, count) = (events.first(), events.len() as u64);
+        Ok(Some(Seen::Events(Batch { first, count, lines: events.text().clone() })))
     }
 
     /// The number of the last event that was handed out.
     pub(crate) fn position(&self) -> u64 {
         match self {
             Self::Log(cursor) => cursor.position(),
-            Self::Pages(pages) => pages.position(),
             Self::Stream(events) => events.position(),
         }
     }

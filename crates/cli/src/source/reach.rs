@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use agentwire_client::{Error, Session};
+use agentwire_client::Session;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionState, SessionSummary};
 use agentwire_sessions::owner;
 
@@ -37,7 +37,7 @@ impl Source {
     pub(crate) async fn reach(&self, id: &SessionId) -> Result<Reach, Failure> {
         let (hub, server) = match self {
             Self::There(client) => {
-                return Ok(Reach::Server(Box::new(client.session(id.clone()))));
+                return Ok(Reach::Server(Box::new(client.attach(id.clone()).await?)));
             }
             Self::Here { hub, server } => (hub, server),
         };
@@ -46,12 +46,12 @@ impl Source {
         let data_dir = &hub.settings().data_dir;
         let owner = record.owner.as_deref().and_then(|name| owner::pid(data_dir, name));
         Ok(match server {
-            Ok(client) if is_over || client.server()?.pid() == owner => {
-                Reach::Server(Box::new(client.session(id.clone())))
+            Ok(server) if is_over || server.pid()? == owner => {
+                Reach::Server(Box::new(server.client.attach(id.clone()).await?))
             }
             // There is one, but it cannot be asked.
-            Err(Error::Invalid(why)) => {
-                Reach::Not(GatewayError::new(ErrorCode::Internal, why.as_str()))
+            Err(error) if !error.is_retryable() => {
+                Reach::Not(GatewayError::new(ErrorCode::Internal, error.message()))
             }
             Err(error) if is_over => {
                 let short = shown::short(id.as_str());

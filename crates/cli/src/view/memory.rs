@@ -188,6 +188,16 @@ impl Memory {
         is_news
     }
 
+    /// What of it was not shown just now.
+    pub(super) fn news<'e>(&mut self, error: &'e str) -> &'e str {
+        let shown = self.error.clone();
+        if !self.is_news(error) {
+            return "";
+        }
+        let more = error.strip_prefix(&shown).filter(|_| !shown.is_empty());
+        more.map_or(error, |more| more.trim_start_matches([';', ':', ' ']))
+    }
+
     pub(super) fn turn_took(&self, now: Option<Timestamp>) -> Option<u64> {
         since(self.turn_since, now)
     }

@@ -129,10 +129,16 @@ fn wait_waits_for_the_server_to_come_back() {
     let (mut place, to, session) = place_behind(&line);
     let (host, url) = (line.address.clone(), line.url());
     let (tell, told) = sync_channel(1024);
+    let is_open = AtomicBool::new(false);
     let listen = move |said: &[u8]| {
         let text = String::from_utf8_lossy(said);
-        // Who watches asks whether the session is over, once its socket is open.
-        if text.is_empty() || text.contains("limit=1&") {
+        // Who waits asks how the session stands, once events came over its socket.
+        let asks = text.starts_with("GET /v1/sessions/");
+        let is_watched = asks && is_open.load(Ordering::SeqCst);
+        if asks && text.contains("/ws?") {
+            is_open.store(true, Ordering::SeqCst);
+        }
+        if text.is_empty() || is_watched {
             let _ = tell.try_send(text.is_empty());
         }
         false

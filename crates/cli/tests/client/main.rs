@@ -1,6 +1,11 @@
 //! The verbs that talk to a server: the program itself, over real sockets, on the server's machine and
 //! on another that knows only its address.
-#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod attach;
 mod commands;

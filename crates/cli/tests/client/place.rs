@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use agentwire_client::{AgentClient, Session};
+use agentwire_client::{AgentClient, HttpTransport, Session};
 use agentwire_protocol::{AgentType, SessionConfig, SessionId, SessionRequest};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -148,45 +148,32 @@ impl Place {
     }
 
     pub(crate) fn client(&self) -> AgentClient {
-        AgentClient::discover(&self.path("data")).expect("a server")
+        AgentClient::over(HttpTransport::discover(&self.path("data")).expect("a server"))
     }
 
     /// A session of the demo agent at the server.
     pub(crate) fn session(&self, prompt: &str) -> Session {
         let work = self.path("work").to_string_lossy().into_owned();
-        let request = SessionRequest {
-            agent_type: AgentType::Demo,
-            prompt: prompt.to_owned(),
-            session_id: None,
-            fork: false,
-            config: Some(SessionConfig {
-                working_directory: Some(work),
-                ..SessionConfig::default()
-            }),
-        };
-        let client = self.client();
-        let created = self.runtime.block_on(client.create(&request, None)).expect("a session");
-        client.session(created.id)
+        let config = SessionConfig { working_directory: Some(work), ..SessionConfig::default() };
+        let request = SessionRequest::new(AgentType::Demo, prompt).with_config(config);
+        self.runtime.block_on(self.client().create(request)).expect("a session")
     }
 
     /// All events of a session up to the first of that type after that number.
     pub(crate) fn until(&self, session: &Session, kind: &str, after: u64) -> Vec<Value> {
-        let (mut events, mut at) = (Vec::new(), after);
-        let begun = Instant::now();
-        loop {
-            let page = self.runtime.block_on(session.page(at, 100, 5)).expect("a page");
-            at = page.next;
-            for (_, line) in page.events.iter() {
-                let event: Value = serde_json::from_str(line).expect("JSON");
-                let is_it = event["type"] == kind;
-                events.push(event);
-                if is_it {
+        let mut stream = session.events_after(after);
+        let mut events = Vec::new();
+        self.runtime.block_on(async {
+            loop {
+                let next = tokio::time::timeout(PATIENCE, stream.try_next()).await;
+                let event = next.expect("in time").expect("an event");
+                let event = event.unwrap_or_else(|| panic!("{kind} never came: {events:?}"));
+                events.push(serde_json::from_str(event.raw()).expect("JSON"));
+                if event.kind.name() == kind {
                     return events;
                 }
             }
-            assert!(begun.elapsed() < PATIENCE, "{kind} never came: {events:?}");
-            assert!(!page.has_ended, "{kind} never came: {events:?}");
-        }
+        })
     }
 
     /// The request that the session raises.

@@ -72,7 +72,8 @@ fn a_session_of_another_process_is_commanded_there() {
 fn a_session_whose_process_was_killed_is_over_for_the_server_too() {
     let place = Place::new();
     let (mut run, id) = Run::start(&place, "/hang");
-    let session = place.client().session(SessionId::from(id.as_str()));
+    let client = place.client();
+    let session = place.runtime.block_on(client.attach(id.as_str())).expect("a session");
     place.until(&session, "turnStarted", 0);
     let mut watcher =
         Watcher::start(&place, From::There, &["logs", "-f", "--format", "jsonl", &id]);

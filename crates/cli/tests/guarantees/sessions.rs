@@ -191,7 +191,10 @@ async fn p4_an_agent_that_ignores_everything_is_ended() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_agent_is_told_with_its_reason() {
     for (text, wanted) in [
-        ("#!/bin/sh\necho 'no such model' >&2\nexit 7\n", "code 7: no such model"),
+        (
+            "#!/bin/sh\necho 'no such model' >&2\nexit 7\n",
+            "code 7 before it said anything: no such model",
+        ),
         ("#!/bin/sh\nkill -9 $$\n", "signal 9"),
         ("#!/bin/sh\necho rubbish\necho more >&2\nexit 1\n", "code 1: more"),
         ("#!/nonexistent/interpreter\n", "failed to start"),

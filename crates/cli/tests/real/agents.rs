@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::packages::Package;
+use crate::trouble::SetUp;
 
 /// A program of a version, and the driver that it is spoken to with.
 #[derive(Clone, Copy)]
@@ -35,6 +36,12 @@ pub(crate) struct Agent {
     /// Removes what the program keeps of its sessions.
     pub(crate) forget: fn(home: &Path),
     pub(crate) login: Login,
+    /// Takes its key away.
+    pub(crate) sign_out: SetUp,
+    /// Lets it try again as often as it does by itself.
+    pub(crate) retry: SetUp,
+    /// Makes it fail at its start, and what it then says; some cannot be made to.
+    pub(crate) broken: Option<Broken>,
     /// What it cannot do, and why.
     pub(crate) cannot: &'static [(&'static str, &'static str)],
 }
@@ -52,6 +59,16 @@ pub(crate) enum Login {
 
 /// The key of every program. It opens nothing.
 pub(crate) const KEY: &str = "made-up";
+
+/// What a program cannot start with.
+#[derive(Clone, Copy)]
+pub(crate) struct Broken {
+    pub(crate) set_up: SetUp,
+    /// What agentwire reads at its start.
+    pub(crate) settings: Option<&'static str>,
+    /// What the program says of it.
+    pub(crate) says: &'static str,
+}
 
 /// Steps of a script, in the words of one program's tools.
 #[derive(Clone, Copy)]

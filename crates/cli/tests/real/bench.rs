@@ -31,6 +31,7 @@ use self::through::Through;
 use crate::agents::{AGENTS, Agent};
 use crate::column::OFFLINE;
 use crate::offline::{self, Watch};
+use crate::trouble::Variables;
 
 /// The argument that makes this program measure one: then come its name, the program, and whether it is
 /// in a network of its own.
@@ -172,6 +173,10 @@ impl Bench {
 
     fn work(&self) -> PathBuf {
         self.directory.path().join("work")
+    }
+
+    fn variables(&self) -> Variables {
+        (self.agent.environment)(&self.directory.path().join("home"), &self.models.url())
     }
 
     /// What both run with. A foreign ACP agent is asked for its model by a call of its own, which the

@@ -35,7 +35,10 @@ mod scenarios;
 #[expect(dead_code, reason = "a client of one session needs less")]
 #[path = "../shared/speaker/mod.rs"]
 mod speaker;
+#[path = "../shared/specified.rs"]
+mod specified;
 mod talk;
+mod trouble;
 
 use std::process::ExitCode;
 

@@ -13,9 +13,12 @@ use agentwire_models::{ModelServer, Options};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tungstenite::WebSocket;
+use tungstenite::client::IntoClientRequest as _;
 
 use crate::agents::{Agent, KEY};
 use crate::talk::Talk;
+use crate::trouble::{Trouble, Variables};
 
 /// Longer than anything here takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -24,12 +27,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 const SURVIVAL: Duration = Duration::from_secs(15);
 
 pub(crate) struct Place {
-    directory: TempDir,
     pub(crate) agent: Agent,
-    program: PathBuf,
+    pub(crate) program: PathBuf,
     pub(crate) models: ModelServer,
+    trouble: Trouble,
     server: Server,
     count: Cell<usize>,
+    /// The last: what runs in it ends before it goes.
+    directory: TempDir,
 }
 
 struct Server {
@@ -40,15 +45,26 @@ struct Server {
 
 impl Place {
     pub(crate) fn new(agent: Agent, program: &Path) -> Self {
+        Self::in_trouble(agent, program, Trouble::default())
+    }
+
+    /// Another place for the same program, in which something is wrong.
+    pub(crate) fn with(&self, trouble: Trouble) -> Self {
+        Self::in_trouble(self.agent, &self.program, trouble)
+    }
+
+    fn in_trouble(agent: Agent, program: &Path, trouble: Trouble) -> Self {
         let directory = tempfile::Builder::new().prefix("real-").tempdir().expect("a directory");
         for name in ["data", "work", "home", "tmp"] {
             fs::create_dir(directory.path().join(name)).expect("a directory");
         }
         let models = ModelServer::start(Options::default()).expect("a model server");
-        (agent.set_up)(&directory.path().join("home"), &models.url());
-        let command = command(&agent, program, directory.path(), &models.url());
+        let url = trouble.url.clone().unwrap_or(models.url());
+        (agent.set_up)(&directory.path().join("home"), &url);
+        let program = program.to_owned();
+        let command = command(&agent, &program, directory.path(), &url, &trouble);
         let server = Server::start(command);
-        Self { directory, agent, program: program.to_owned(), models, server, count: Cell::new(0) }
+        Self { agent, program, models, trouble, server, count: Cell::new(0), directory }
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -102,11 +118,8 @@ impl Place {
     }
 
     pub(crate) fn command(&self) -> Command {
-        command(&self.agent, &self.program, self.directory.path(), &self.models.url())
-    }
-
-    pub(crate) fn program(&self) -> &Path {
-        &self.program
+        let url = self.models.url();
+        command(&self.agent, &self.program, self.directory.path(), &url, &self.trouble)
     }
 
     /// agentwire, for somebody with another home.
@@ -148,7 +161,41 @@ impl Place {
 
     /// Asks; a problem is an error.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
-        self.server.ask(method, path, body)
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.server.ask(method, path, &body)
+    }
+
+    /// Likewise, with a body that may be anything.
+    pub(crate) fn post_text(&self, path: &str, body: &str) -> Result<Value, Value> {
+        self.server.ask("POST", path, body)
+    }
+
+    /// A WebSocket of the server's.
+    pub(crate) fn socket(&self, path: &str) -> WebSocket<TcpStream> {
+        let Server { address, token, .. } = &self.server;
+        let url = format!("ws://{address}{path}");
+        let mut request = url.into_client_request().expect("a request");
+        let bearer = format!("Bearer {token}").parse().expect("a value");
+        request.headers_mut().insert("authorization", bearer);
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        tungstenite::client::client(request, stream).expect("the socket opens").0
+    }
+
+    /// Where scripts may lie.
+    pub(crate) fn scripts(&self) -> PathBuf {
+        self.count.set(self.count.get() + 1);
+        let path = self.directory.path().join(format!("scripts{}", self.count.get()));
+        fs::create_dir(&path).expect("a directory");
+        path
+    }
+
+    /// `agentwire run` on that prompt, to its end; `more` are further arguments.
+    pub(crate) fn run(&self, workspace: &Path, more: &[&str], prompt: &str) -> Output {
+        let agent = &self.agent;
+        let model = if more.contains(&"-m") { &[][..] } else { &["-m", agent.model] };
+        let words = ["run", "-a", agent.kind, "--driver", agent.driver];
+        self.verb(workspace, &[&words[..], model, more, &[prompt]].concat())
     }
 
     /// Ends what a scenario left running, of which no process may stay.
@@ -196,19 +243,23 @@ pub(crate) fn pause() {
 }
 
 /// agentwire as a user would start it.
-fn command(agent: &Agent, program: &Path, place: &Path, url: &str) -> Command {
-    let mut command = dressed(Path::new(env!("CARGO_BIN_EXE_agentwire")), agent, place, url);
+fn command(agent: &Agent, program: &Path, place: &Path, url: &str, trouble: &Trouble) -> Command {
+    let own = Path::new(env!("CARGO_BIN_EXE_agentwire"));
+    let mut command = dressed(own, place, trouble.variables(agent, &place.join("home"), url));
+    let program = trouble.program.as_deref().unwrap_or(program);
     command.env("AGENTWIRE_DATA_DIR", place.join("data")).env(agent.variable, program);
+    if let Some(settings) = &trouble.settings {
+        let path = place.join("agentwire.toml");
+        fs::write(&path, settings).expect("a file");
+        command.env("AGENTWIRE_CONFIG", path);
+    }
     command
 }
 
-/// A program with an empty environment but for what the agent needs.
-pub(crate) fn dressed(program: &Path, agent: &Agent, place: &Path, url: &str) -> Command {
+/// A program with an empty environment but for these variables.
+pub(crate) fn dressed(program: &Path, place: &Path, variables: Variables) -> Command {
     let mut command = Command::new(program);
-    let home = place.join("home");
-    cleaned(&mut command, &home)
-        .env("TMPDIR", place.join("tmp"))
-        .envs((agent.environment)(&home, url));
+    cleaned(&mut command, &place.join("home")).env("TMPDIR", place.join("tmp")).envs(variables);
     command
 }
 
@@ -224,7 +275,7 @@ fn cleaned<'c>(command: &'c mut Command, home: &Path) -> &'c mut Command {
 }
 
 /// Processes that are in that directory, or have it in their arguments.
-fn of(workspace: &Path) -> Vec<String> {
+pub(crate) fn of(workspace: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("processes").flatten() {
         let path = entry.path();
@@ -263,10 +314,9 @@ impl Server {
         Self { child, address, token }
     }
 
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
+    fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value, Value> {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
-        let body = if body.is_null() { String::new() } else { body.to_string() };
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
              content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",

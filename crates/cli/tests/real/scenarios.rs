@@ -1,9 +1,12 @@
 //! The rows: what a user does with an agent, and what must come of it.
 
+mod bad_input;
 mod changes;
 mod endings;
 mod failures;
 mod fronts;
+mod odd;
+mod pages;
 mod programs;
 mod requests;
 mod sessions;
@@ -54,15 +57,37 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "resume" => sessions::resume,
     "fork" => sessions::fork,
     "resume, files gone" => traps::lost,
+    "resume, another opened" => odd::mistaken,
     "queued prompts" => traps::queued,
+    "hostile prompts" => odd::hostile,
+    "malformed line" => odd::malformed,
+    "background turn" => odd::background,
+    "`/clear`" => odd::cleared,
+    "whole output" => odd::output,
+    "web search" => odd::two_ids,
+    "trusted project" => odd::trusted,
+    "launcher" => odd::launcher,
+    "endless text" => odd::repeats,
+    "exit codes" => odd::exit_codes,
     "API error" => failures::refused,
     "retries" => failures::retried,
     "rate limit" => failures::limited,
     "broken stream" => failures::cut,
+    "program missing" => bad_input::missing,
+    "not signed in" => bad_input::signed_out,
+    "wrong model" => bad_input::wrong_model,
+    "no network" => bad_input::no_network,
+    "retries told" => bad_input::told,
+    "interrupt, retrying" => bad_input::retrying,
+    "crash at start" => bad_input::crash,
+    "flag or settings refused" => bad_input::broken,
+    "silent at start" => bad_input::silent,
     "`agentwire agents`" => programs::login,
     "`agentwire run`" => turns::run,
     "`agentwire unified`" => fronts::unified,
     "`agentwire claude`" => fronts::claude,
     "`agentwire backend`" => fronts::backend,
     "`agentwire rpc`" => fronts::rpc,
+    "`/insights`" => pages::insights,
+    "`/api/sessions`, the board" => pages::board,
 };

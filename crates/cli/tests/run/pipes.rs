@@ -111,6 +111,49 @@ fn a_limit_is_an_end_where_nobody_can_be_asked() {
     assert!(text(&output.stderr).contains("as many steps as it may"), "{}", text(&output.stderr));
 }
 
+/// One error, in the program's own words, and what an exit code says.
+#[test]
+fn an_agent_that_does_not_start_is_told_once() {
+    let home = Home::new();
+    let config = home.work().join("config.toml");
+    let run = |agent: &str, driver: &str, script: &str| {
+        let text = format!(
+            "[limits]\ncall_timeout = 1\n[agents.{agent}]\ncommand = ['sh', '-c', '{script}', 'sh']\n"
+        );
+        fs::write(&config, text).expect("a file");
+        let config = config.to_str().expect("a path");
+        home.run(&["--config", config, "run", "-a", agent, "--driver", driver, "hello"])
+    };
+    let drivers = [
+        ("claude", "stream-json"),
+        ("codex", "app-server"),
+        ("codex", "exec"),
+        ("gemini", "acp"),
+        ("gemini", "stream-json"),
+        ("acp", "acp"),
+    ];
+    for (agent, driver) in drivers {
+        for (script, said) in [
+            (
+                "echo no flux >&2; exit 7",
+                "the agent exited with code 7 before it said anything: no flux",
+            ),
+            ("echo no flux >&2; exec sleep 600", "said nothing for 1 s after its start: no flux"),
+        ] {
+            let output = run(agent, driver, script);
+            let errors = text(&output.stderr);
+            assert_eq!(code(output.status), Some(3), "{agent} {driver}: {errors}");
+            assert_eq!(errors.matches(said).count(), 1, "{agent} {driver}: {errors}");
+            assert!(errors.lines().count() <= 2, "{agent} {driver}: {errors}");
+        }
+    }
+    // What its exit code means is said first.
+    let output = run("gemini", "stream-json", "echo no key >&2; exit 41");
+    let errors = text(&output.stderr);
+    assert!(errors.contains("gemini is not signed in: no key; run `gemini` once"), "{errors}");
+    assert!(home.processes().is_empty());
+}
+
 #[test]
 fn failures_are_told_and_counted() {
     let home = Home::new();

@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::place::{Answer, PATIENCE, Server};
+use crate::specified::{board as check, is_uuid};
 
 /// A session of the board, and its id.
 fn begin(server: &Server, prompt: &str) -> String {
@@ -15,11 +16,6 @@ fn begin(server: &Server, prompt: &str) -> String {
     let id = created["id"].as_str().expect("an id").to_owned();
     assert!(is_uuid(&id), "{id}");
     id
-}
-
-fn is_uuid(text: &str) -> bool {
-    let parts: Vec<usize> = text.split('-').map(str::len).collect();
-    parts == [8, 4, 4, 4, 12] && text.chars().all(|it| it == '-' || it.is_ascii_hexdigit())
 }
 
 fn state(server: &Server, session: &str) -> String {
@@ -67,25 +63,6 @@ fn page(server: &Server, session: &str, offset: usize, limit: usize) -> (Vec<Val
 
 fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().expect("a type")).collect()
-}
-
-/// An event of the specification, §3.3 and §3.4.
-fn check(event: &Value, session: &str) {
-    let names: Vec<&String> = event.as_object().expect("an object").keys().collect();
-    assert_eq!(names, ["id", "payload", "sessionId", "timestamp", "type"], "{event}");
-    assert_eq!(event["sessionId"], session);
-    assert!(is_uuid(event["id"].as_str().expect("an id")), "{event}");
-    let names: Vec<&String> = event["payload"].as_object().expect("an object").keys().collect();
-    let wanted: &[&str] = match event["type"].as_str().expect("a type") {
-        "plan" | "error" => &["message"],
-        "log" => &["line"],
-        "diff" => &["diff", "file"],
-        "action" => &["args", "tool"],
-        "toolResult" => &["output", "success", "tool"],
-        "cancelled" => &[],
-        _ => panic!("{event}"),
-    };
-    assert_eq!(names, wanted, "{event}");
 }
 
 #[test]

@@ -18,4 +18,6 @@ mod operations;
 mod place;
 mod sessions;
 mod sockets;
+#[path = "../shared/specified.rs"]
+mod specified;
 mod traces;

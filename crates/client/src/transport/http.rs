@@ -1,182 +1,266 @@
-//! Calls over HTTP. No redirect is followed: the token goes to the named server alone.
+//! A server: calls over HTTP; what a session does over a WebSocket, as a stream of server-sent events,
+//! or by long polls, whichever gets through.
 
-use std::fmt::Write as _;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+mod caller;
+mod polling;
+mod socket;
+mod sse;
+#[cfg(feature = "tls")]
+mod tls;
+mod wire;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentwire_protocol::{ErrorCode, GatewayError, Json};
-use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use agentwire_protocol::{Command, Json, Profile, SessionId};
+use http::Method;
 use serde::Deserialize;
-use tower_service::Service;
 
-use super::{Wire, dial};
+use self::caller::{Caller, Request, encode, strange};
+#[cfg(feature = "tls")]
+pub(crate) use self::tls::Prepared;
+use super::{Call, Calling, Connection, Opening, Transport};
 use crate::discovery::{Place, Server};
-use crate::error::Error;
+use crate::error::AgentError;
 
-/// The longest answer that is read: a page of events, of which one may be as large as a line of an
-/// agent.
-const ANSWER: usize = 512 << 20;
+/// How long the server may take to answer.
+const ANSWER: Duration = Duration::from_secs(30);
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// How long it may take where an agent is started or asked.
+const AGENT: Duration = Duration::from_secs(120);
 
-/// Calls servers, and keeps connections for the next call.
-#[derive(Clone)]
-pub(crate) struct Caller {
-    client: Client<Dialer, Full<Bytes>>,
+/// How the events of a session come from a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Streaming {
+    /// Over a WebSocket.
+    #[default]
+    Socket,
+    /// As server-sent events.
+    Events,
+    /// By long polls.
+    Polling,
 }
 
-/// A call.
-pub(crate) struct Call<'c> {
-    pub(crate) method: Method,
-    pub(crate) path: &'c str,
-    pub(crate) body: Option<Json<'static>>,
-    /// Sent twice, it counts once.
-    pub(crate) key: Option<&'c str>,
-    pub(crate) within: Duration,
+/// A server, over HTTP. Clones are the same.
+#[derive(Clone)]
+pub struct HttpTransport {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    place: Place,
+    caller: Caller,
+    /// What has got through so far: only that and what is simpler is tried.
+    streaming: AtomicU8,
+    /// How many events a page has at most.
+    page: AtomicUsize,
+}
+
+/// Why there is no connection.
+enum Unopened {
+    /// Another way will not do either.
+    Failed(AgentError),
+    /// This way does not get through; another may.
+    Refused(AgentError),
 }
 
 #[derive(Deserialize)]
-struct Problem {
-    code: ErrorCode,
-    detail: String,
-    #[serde(default)]
-    details: Option<Json<'static>>,
+struct Queried {
+    result: Json<'static>,
 }
 
-impl Caller {
-    pub(crate) fn new(place: Place) -> Self {
-        Self { client: Client::builder(TokioExecutor::new()).build(Dialer { place }) }
+impl HttpTransport {
+    /// To that server.
+    pub fn new(server: Server) -> Self {
+        Self::at(Place::Named(server))
     }
 
-    /// Makes a call, and gives what is answered.
-    pub(crate) async fn call(&self, server: &Server, call: Call<'_>) -> Result<Bytes, Error> {
-        let within = call.within;
-        let called = tokio::time::timeout(within, self.exchange(server, call)).await;
-        called.unwrap_or_else(|_| {
-            Err(Error::TimedOut { at: server.url(), seconds: within.as_secs() })
-        })
+    /// To the server that says in a data directory where it is. If it starts anew at another address, it
+    /// is found there.
+    pub fn discover(data_dir: &Path) -> Result<Self, AgentError> {
+        Server::find(data_dir)?;
+        Ok(Self::at(Place::Found(data_dir.to_owned())))
     }
 
-    async fn exchange(&self, server: &Server, call: Call<'_>) -> Result<Bytes, Error> {
-        let broken = |why: String| Error::Broken { at: server.url(), why };
-        let request = request(server, call)?;
-        let answer = self.client.request(request).await.map_err(|error| reason(server, &error))?;
-        let (head, body) = answer.into_parts();
-        let body = Limited::new(body, ANSWER).collect().await;
-        let body = body.map_err(|error| broken(error.to_string()))?.to_bytes();
-        match head.status {
-            status if status.is_success() => Ok(body),
-            _ => Err(refusal(server, &Response::from_parts(head, body))),
+    fn at(place: Place) -> Self {
+        let caller = Caller::new(place.clone());
+        let (streaming, page) = (AtomicU8::new(0), AtomicUsize::new(polling::PAGE));
+        Self { shared: Arc::new(Shared { place, caller, streaming, page }) }
+    }
+
+    /// Does without what is better than this: for where it is known that it does not get through.
+    pub fn with_streaming(self, streaming: Streaming) -> Self {
+        self.shared.settle_for(streaming);
+        self
+    }
+
+    /// How events come, as far as is known.
+    pub fn streaming(&self) -> Streaming {
+        self.shared.streaming()
+    }
+
+    /// The server, as it is known now.
+    pub fn server(&self) -> Result<Server, AgentError> {
+        self.shared.place.server()
+    }
+}
+
+impl Transport for HttpTransport {
+    fn name(&self) -> String {
+        match self.server() {
+            Ok(server) => server.to_string(),
+            Err(_) => "the server on this machine".to_owned(),
         }
     }
+
+    fn call(&self, call: Call) -> Calling<'_> {
+        Box::pin(self.shared.call(call))
+    }
+
+    fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_> {
+        let session = session.clone();
+        Box::pin(async move { self.shared.clone().follow(session, after, profile).await })
+    }
 }
 
-fn request(server: &Server, call: Call<'_>) -> Result<Request<Full<Bytes>>, Error> {
-    let address = server.address("http", call.path);
-    let mut request = Request::builder().method(call.method.clone()).uri(address);
-    if let Some(bearer) = server.bearer() {
-        request = request.header(AUTHORIZATION, bearer);
-    }
-    if let Some(key) = call.key {
-        request = request.header(IDEMPOTENCY_KEY, key);
-    }
-    if call.method != Method::GET {
-        request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    }
-    let body = call.body.map(|body| Bytes::from(body.get().to_owned())).unwrap_or_default();
-    request
-        .body(Full::new(body))
-        .map_err(|error| Error::Invalid(format!("failed to make a request: {error}")))
-}
-
-/// Why there was no answer: the innermost reason says it best.
-fn reason(server: &Server, error: &hyper_util::client::legacy::Error) -> Error {
-    let mut inner: &dyn std::error::Error = error;
-    while let Some(source) = inner.source() {
-        if let Some(told) = source.downcast_ref::<Error>() {
-            return told.clone();
-        }
-        inner = source;
-    }
-    Error::Broken { at: server.url(), why: inner.to_string() }
-}
-
-/// What an answer says that is none.
-pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> Error {
-    let status = answer.status();
-    if let Ok(problem) = serde_json::from_slice::<Problem>(answer.body()) {
-        let Problem { code, detail, details } = problem;
-        let message = match code {
-            ErrorCode::Unauthorized if server.bearer().is_none() => format!(
-                "the server at {} wants a token: set AGENTWIRE_TOKEN, or give a token file",
-                server.url()
-            ),
-            ErrorCode::Unauthorized => {
-                format!("the server at {} does not know this token: {detail}", server.url())
-            }
-            _ => detail,
+impl Shared {
+    async fn call(&self, call: Call) -> Result<Json<'static>, AgentError> {
+        let server = self.place.server()?;
+        let Written { method, path, body, key, within } = written(call)?;
+        let is_query = path.ends_with("/query");
+        let request = Request { method, path: &path, body, key: key.as_deref(), within };
+        let answer = self.caller.call(&server, request).await?;
+        let read = match is_query {
+            true => serde_json::from_slice::<Queried>(&answer).map(|queried| queried.result),
+            false => serde_json::from_slice(&answer),
         };
-        return Error::Refused(GatewayError { details, ..GatewayError::new(code, message) });
+        read.map_err(|error| strange(&server, format_args!("its answer cannot be read: {error}")))
     }
-    let why = match answer.headers().get(LOCATION).and_then(|place| place.to_str().ok()) {
-        Some(place) if status.is_redirection() => {
-            format!("it sends us to {place}, where the token is not sent; name that address itself")
+
+    async fn follow(
+        self: Arc<Self>,
+        session: SessionId,
+        after: u64,
+        profile: Profile,
+    ) -> Result<Connection, AgentError> {
+        let of = encode(session.as_str());
+        let query = format!("after={after}&profile={}", word(profile));
+        loop {
+            let server = self.place.server()?;
+            let streaming = self.streaming();
+            let (opened, then) = match streaming {
+                Streaming::Socket => {
+                    let path = format!("/v1/sessions/{of}/ws?{query}");
+                    (socket::open(server, &path).await, Streaming::Events)
+                }
+                Streaming::Events => {
+                    let path = format!("/v1/sessions/{of}/events?{query}");
+                    (sse::open(&self.caller, server, &path).await, Streaming::Polling)
+                }
+                Streaming::Polling => return Ok(polling::open(self, &session, after, profile)),
+            };
+            match opened {
+                Ok(connection) => return Ok(connection),
+                Err(Unopened::Failed(error)) => return Err(error),
+                Err(Unopened::Refused(error)) => {
+                    // Only if the server is there is it the way that fails.
+                    self.call(Call::Show(session.clone())).await.map_err(|_| error)?;
+                    self.settle_for(then);
+                }
+            }
         }
-        Some(_) | None => format!("it answered {status}; is it an agentwire server?"),
-    };
-    match status {
-        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
-            Error::Unreachable { at: server.url(), why }
+    }
+
+    fn streaming(&self) -> Streaming {
+        match self.streaming.load(Ordering::Relaxed) {
+            0 => Streaming::Socket,
+            1 => Streaming::Events,
+            _ => Streaming::Polling,
         }
-        _ => Error::Broken { at: server.url(), why },
+    }
+
+    fn settle_for(&self, streaming: Streaming) {
+        let number = match streaming {
+            Streaming::Socket => 0,
+            Streaming::Events => 1,
+            Streaming::Polling => 2,
+        };
+        self.streaming.fetch_max(number, Ordering::Relaxed);
     }
 }
 
-/// A part of a path, as paths have it.
-pub(crate) fn encode(part: &str) -> String {
-    part.bytes().fold(String::with_capacity(part.len()), |mut path, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                path.push(char::from(byte));
-            }
-            // Writing to a string cannot fail.
-            byte => drop(write!(path, "%{byte:02X}")),
+/// A profile as queries have it.
+fn word(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Core => "core",
+        Profile::Full => "full",
+    }
+}
+
+/// A call as a request.
+struct Written {
+    method: Method,
+    path: String,
+    body: Option<Json<'static>>,
+    key: Option<String>,
+    within: Duration,
+}
+
+fn written(call: Call) -> Result<Written, AgentError> {
+    let get =
+        |path: String| Written { method: Method::GET, path, body: None, key: None, within: ANSWER };
+    Ok(match call {
+        Call::Start { request, key } => Written {
+            method: Method::POST,
+            path: "/v1/sessions".to_owned(),
+            body: Some(Json::of(&request)),
+            key: Some(key),
+            within: AGENT,
+        },
+        Call::List { only_live, after, limit } => {
+            let after = after.map(|id| format!("&after={}", encode(id.as_str())));
+            let after = after.unwrap_or_default();
+            get(format!("/v1/sessions?limit={limit}&live={only_live}{after}"))
         }
-        path
+        Call::Show(id) => get(format!("/v1/sessions/{}", encode(id.as_str()))),
+        Call::Requests(of) => {
+            let of = of.map(|id| format!("&sessionId={}", encode(id.as_str()))).unwrap_or_default();
+            get(format!("/v1/requests?state=open{of}"))
+        }
+        Call::Command(id, command) => {
+            let (method, rest, body) = ordered(&command)?;
+            let path = format!("/v1/sessions/{}{rest}", encode(id.as_str()));
+            Written { method, path, body, key: None, within: AGENT }
+        }
     })
 }
 
-/// Opens the connections that calls go over.
-#[derive(Clone)]
-struct Dialer {
-    place: Place,
+/// A command as a request: its method, the rest of its path, its body.
+fn ordered(command: &Command) -> Result<(Method, String, Option<Json<'static>>), AgentError> {
+    let post = |name: &str, body| Ok((Method::POST, format!("/{name}"), body));
+    match command {
+        Command::Prompt(prompt) => post("prompt", Some(Json::of(prompt))),
+        Command::Interrupt { .. } | Command::Query { .. } | Command::Rewind { .. } => {
+            post(command.name(), Some(command.fields()))
+        }
+        Command::Stop | Command::Finish => post(command.name(), None),
+        Command::Settle(settlement) => {
+            let request = encode(settlement.request_id.as_str());
+            post(&format!("requests/{request}"), Some(Json::of(settlement)))
+        }
+        Command::Configure(change) => Ok((Method::PATCH, String::new(), Some(Json::of(change)))),
+        Command::Start(_) | Command::Attach { .. } => Err(AgentError::invalid(format!(
+            "{} is no command to a session that there is",
+            command.name()
+        ))),
+    }
 }
 
-impl Service<Uri> for Dialer {
-    type Response = TokioIo<Wire>;
-    type Error = Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, address: Uri) -> Self::Future {
-        // As it is now: one that started anew may show another certificate.
-        let server = self.place.server();
-        Box::pin(async move {
-            let server = server?;
-            if !server.is_at(&address) {
-                let why = "the server has moved".to_owned();
-                return Err(Error::Unreachable { at: address.to_string(), why });
-            }
-            dial(&server).await.map(TokioIo::new)
-        })
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport").field("server", &self.server().ok()).finish_non_exhaustive()
     }
 }

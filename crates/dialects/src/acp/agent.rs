@@ -228,7 +228,8 @@ impl Translator {
             (Sent::Initialize | Sent::Open { .. }, Some(failure)) => {
                 let error = gateway_error(&failure);
                 out.emit(error_event(&failure));
-                self.fail_opening(error, out);
+                let (_, name) = words(&failure);
+                self.refuse_opening(error, name.as_deref(), out);
             }
             (Sent::Setting { waiter, .. }, Some(failure)) => {
                 let error = gateway_error(&failure);
@@ -322,7 +323,8 @@ impl AgentTranslator for Translator {
             self.ledger.fail_turn(out, TurnFailure::Interrupted, Text::from("interrupted"));
         }
         self.ledger.close_all(out, ENDED);
-        self.fail_queue(TurnFailure::Died, "the agent ended before the prompt was sent", out);
+        let error = "the agent ended before the prompt was sent";
+        self.fail_queue(TurnFailure::Died, error, None, out);
         let mut replied = BTreeSet::new();
         for (_, sent) in std::mem::take(&mut self.sent) {
             let call = match sent {

@@ -16,9 +16,11 @@ mod wire;
 
 pub use program::PROGRAM;
 
+use agentwire_protocol::event::{ErrorEvent, TurnFailed};
 use agentwire_protocol::{AgentType, GatewayError};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
+use crate::gemini;
 use crate::json::Value;
 
 /// Any agent that speaks ACP.
@@ -72,6 +74,16 @@ impl AgentDialect for Acp {
 
     fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
         launch::launch(start, self.agent)
+    }
+
+    fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
+        // `AUTH_REQUIRED`
+        let is_code = failed.error_type.as_ref().is_some_and(|name| *name == *"-32000");
+        is_code || (self.agent == AgentType::Gemini && gemini::wants_sign_in(failed))
+    }
+
+    fn overhear<'l>(&self, line: &'l str) -> Option<ErrorEvent<'l>> {
+        gemini::retry(line).filter(|_| self.agent == AgentType::Gemini)
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {

@@ -9,6 +9,6 @@ pub const PROGRAM: Program = Program {
     drivers: &[("acp", &ACP)],
     tested: &[],
     login: LoginQuestion::None { key: None },
-    sign_in: "see its own documents",
+    sign_in: "sign in with the agent's own program, or set the key that it reads",
     problems: &[],
 };

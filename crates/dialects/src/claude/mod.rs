@@ -20,6 +20,7 @@ mod wire;
 pub use front::{ClaudeFront, Options as FrontOptions};
 pub use program::{DEMO_PROGRAM, PROGRAM};
 
+use agentwire_protocol::event::TurnFailed;
 use agentwire_protocol::{AgentType, GatewayError};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, OwnHooks, Setup, Start};
@@ -94,6 +95,12 @@ impl AgentDialect for Claude {
 
     fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
         launch::launch(start)
+    }
+
+    fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
+        // Without a key, and with one that the service does not take.
+        let names = ["authentication_failed", "authentication_error"];
+        failed.error_type.as_ref().is_some_and(|name| names.contains(&&*name.decode()))
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {

@@ -31,6 +31,15 @@ wire! {
         compact_result: Cow<'d, str> = "compact_result",
     }
 
+    /// `system/api_retry`
+    struct ApiRetry {
+        error: Text<'d> = "error",
+        error_status: u64 = "error_status",
+        attempt: u64 = "attempt",
+        max_retries: u64 = "max_retries",
+        retry_delay_ms: f64 = "retry_delay_ms",
+    }
+
     /// `system/task_…`
     struct Task {
         task_id: Cow<'d, str> = "task_id",

@@ -143,14 +143,14 @@ impl AgentTranslator for Translator {
             };
             self.ledger.fail_turn(out, failure, Text::from(error.as_str()));
             self.ledger.close_all(out, &error);
-            self.drop_waiting(out, failure, &error);
+            self.drop_waiting(out, failure, &error, None);
             out.end(reason, Some(Text::from(error)));
             return;
         }
         let error = self.ending.take().or(last_error);
         let words = error.as_deref().unwrap_or("the process ended");
         self.ledger.close_all(out, "the process ended");
-        self.drop_waiting(out, failure, words);
+        self.drop_waiting(out, failure, words, None);
         if self.driver == Driver::Exec && !begun {
             self.never_begun(out, failure, words);
         }

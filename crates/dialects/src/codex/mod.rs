@@ -18,6 +18,7 @@ mod program;
 
 pub use program::PROGRAM;
 
+use agentwire_protocol::event::TurnFailed;
 use agentwire_protocol::{AgentType, GatewayError};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
@@ -78,6 +79,10 @@ impl AgentDialect for Codex {
         launch::app_server(start)
     }
 
+    fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
+        wants_sign_in(failed)
+    }
+
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
         Box::new(Translator::new(Driver::AppServer, setup))
     }
@@ -112,9 +117,19 @@ impl AgentDialect for CodexExec {
         launch::exec(start)
     }
 
+    fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
+        wants_sign_in(failed)
+    }
+
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
         Box::new(Translator::new(Driver::Exec, setup))
     }
+}
+
+/// Without a login its request has no key, and the service's refusal is told in words alone.
+fn wants_sign_in(failed: &TurnFailed<'_>) -> bool {
+    failed.error_type.as_ref().is_some_and(|name| *name == *"unauthorized")
+        || failed.error.decode().contains("401 Unauthorized")
 }
 
 fn is_exec(message: Value<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! What is known of Codex CLI's program.
 
 use super::{Codex, CodexExec};
-use crate::program::{Login, LoginMethod, LoginQuestion, Program, Source};
+use crate::program::{Login, LoginMethod, LoginQuestion, Problem, Program, Source};
 
 /// Codex CLI.
 pub const PROGRAM: Program = Program {
@@ -11,7 +11,13 @@ pub const PROGRAM: Program = Program {
     login: LoginQuestion::Ask { args: &["login", "status"], read: login },
     sign_in: "run `codex login`, or give `codex login --with-api-key` a key on stdin; a model provider \
               of your own in its config.toml needs neither",
-    problems: &[],
+    problems: &[Problem {
+        from: None,
+        before: Some("0.72.0"),
+        what: "with its default driver no session begins, for it does not know the policy `untrusted`",
+        remedy: "upgrade it: npm install -g @openai/codex",
+        fatal: true,
+    }],
 };
 
 /// It answers on stderr, and behind the first words there may be pieces of the key.

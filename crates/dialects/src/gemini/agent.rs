@@ -30,6 +30,9 @@ use crate::tape::{Action, Agent, Out, Signal};
 
 const NAME: &str = "gemini with stream-json";
 
+/// What its exit code says of a run that never began.
+pub(super) const NOT_SIGNED_IN: &str = "gemini is not signed in";
+
 /// What is known of one session.
 #[derive(Debug, Default)]
 pub(super) struct Translator {
@@ -41,6 +44,8 @@ pub(super) struct Translator {
     unnamed_tools: u64,
     /// The last error of the turn: a failed `result` may have none of its own.
     last_error: Option<LastError>,
+    /// What it said when it stopped the turn because the model repeats itself.
+    loop_stop: Option<String>,
     /// The model that the session was started with.
     first_model: Option<String>,
     is_running: bool,
@@ -68,6 +73,7 @@ impl AgentTranslator for Translator {
         self.is_running = true;
         self.has_begun = false;
         self.last_error = None;
+        self.loop_stop = None;
     }
 
     fn on_line(&mut self, message: Value<'_>, out: &mut Out<'_>) {
@@ -312,6 +318,9 @@ impl Translator {
     fn error(&mut self, error: Error<'_>, out: &mut Out<'_>) {
         match (error.severity.as_deref(), error.error) {
             (Some("warning"), _) => {
+                let is_stop = |text: &String| text.starts_with("Loop detected");
+                let text = error.message.as_ref().map(Text::to_string).filter(is_stop);
+                self.loop_stop = text.or(self.loop_stop.take());
                 out.emit(StatusChanged::new(Status::Warning).message(error.message));
             }
             // The specification's: a `result` follows with the usage, or the process ends.
@@ -351,6 +360,22 @@ impl Translator {
         self.end_agents(out);
         let stats = outcome.stats.unwrap_or_default();
         match outcome.status.as_deref() {
+            // What it stopped itself it calls a success (fixture real-loop), though over ACP the turn
+            // took too many requests; and it keeps nothing of the response.
+            Some("success") if self.loop_stop.is_some() => {
+                let error = self.loop_stop.take().unwrap_or_default();
+                self.last_error = None;
+                self.ledger.fail_turn_with(
+                    out,
+                    TurnFailed {
+                        usage: Some(usage(&stats)),
+                        duration_ms: stats.duration_ms,
+                        models: models(&stats),
+                        ..failed_turn(TurnFailure::MaxTurns, Text::from(error.as_str()))
+                    },
+                );
+                out.end(SessionEndReason::Failed, Some(Text::from(error)));
+            }
             Some("success") => {
                 self.last_error = None;
                 self.ledger.complete_turn(
@@ -407,14 +432,18 @@ impl Translator {
         }
         let Some(prompt) = self.ledger.next_prompt() else { return };
         self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
-        let why = match exit {
-            Exit::Code(41) => "gemini is not signed in: set GEMINI_API_KEY or run gemini once",
-            Exit::Code(42) => "gemini did not take the prompt or the session to resume",
-            Exit::Code(44) => "gemini could not start its sandbox",
-            Exit::Code(52) => "gemini did not take its settings",
-            Exit::Code(55) => "gemini does not trust the folder",
-            Exit::Code(_) | Exit::Signal(_) | Exit::Unknown => "gemini ended before it began",
+        let (reason, why) = match exit {
+            Exit::Code(41) => (TurnFailure::Error, NOT_SIGNED_IN),
+            Exit::Code(42) => {
+                (TurnFailure::Error, "gemini did not take the prompt or the session to resume")
+            }
+            Exit::Code(44) => (TurnFailure::Error, "gemini could not start its sandbox"),
+            Exit::Code(52) => (TurnFailure::Error, "gemini did not take its settings"),
+            Exit::Code(55) => (TurnFailure::Error, "gemini does not trust the folder"),
+            Exit::Code(_) | Exit::Signal(_) | Exit::Unknown => {
+                (TurnFailure::Died, "gemini ended before it began")
+            }
         };
-        self.ledger.fail_turn(out, TurnFailure::Died, Text::from(why));
+        self.ledger.fail_turn(out, reason, Text::from(why));
     }
 }

@@ -17,7 +17,8 @@ pub use program::PROGRAM;
 pub(crate) use agent::{SPAWN, api_error, tool_kind};
 pub(crate) use launch::approval_mode;
 
-use agentwire_protocol::{AgentType, GatewayError};
+use agentwire_protocol::event::{ErrorEvent, TurnFailed};
+use agentwire_protocol::{AgentType, GatewayError, Text};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
 use crate::json::Value;
@@ -64,7 +65,30 @@ impl AgentDialect for Gemini {
         launch::launch(start)
     }
 
+    fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
+        wants_sign_in(failed)
+    }
+
+    fn overhear<'l>(&self, line: &'l str) -> Option<ErrorEvent<'l>> {
+        retry(line)
+    }
+
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
         Box::new(agent::Translator::new(setup))
     }
+}
+
+/// A key that is not taken is a bad request to the service, told in words alone.
+pub(crate) fn wants_sign_in(failed: &TurnFailed<'_>) -> bool {
+    let error = failed.error.decode();
+    failed.error_type.as_ref().is_some_and(|name| *name == *"UNAUTHENTICATED")
+        || error.contains("API key")
+        || error.starts_with(agent::NOT_SIGNED_IN)
+}
+
+/// It asks the model's service again, for minutes, and says so on stderr only:
+/// `Attempt 2 failed. Retrying with backoff... Error: …`.
+pub(crate) fn retry(line: &str) -> Option<ErrorEvent<'_>> {
+    let is_retry = line.starts_with("Attempt ") && line.contains("Retrying");
+    is_retry.then(|| ErrorEvent { will_retry: Some(true), ..ErrorEvent::new(Text::from(line)) })
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::{
-    Call, Command, CommandFrame, ErrorCode, Event, GatewayError, Json, NewSession, Profile,
-    SessionId, SessionSummary,
+    Call, Command, CommandFrame, ErrorCode, Event, Frame, GatewayError, Inquiry, InquiryFrame,
+    Json, NewSession, Profile, SessionId, SessionSummary,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::front::{Ask, Front, Outbox, Reply};
+use crate::front::{Ask, Front, Look, Outbox, Reply};
 
 /// One client of the unified protocol.
 #[derive(Debug, Default)]
@@ -91,10 +91,15 @@ struct ErrorFrame<'r> {
     error: &'r GatewayError,
 }
 
+/// What a frame says that is not the session's matter.
 #[derive(Deserialize)]
-struct Shown {
+#[serde(rename_all = "camelCase")]
+struct Aside {
     #[serde(default)]
     profile: Profile,
+    /// Sent twice, it counts once.
+    #[serde(default)]
+    idempotency_key: Option<String>,
 }
 
 impl Unified {
@@ -113,12 +118,12 @@ impl Unified {
         let refused = |error| Refused { id: id.clone(), error };
         let (ask, then) = match command {
             Command::Start(request) => {
-                let profile = profile(text).map_err(refused)?;
-                let ask = Ask::Start(Box::new(NewSession::from(*request)));
-                (ask, Then::Follow(profile, None))
+                let Aside { profile, idempotency_key: key } = aside(text).map_err(refused)?;
+                let new = NewSession { key, ..NewSession::from(*request) };
+                (Ask::Start(Box::new(new)), Then::Follow(profile, None))
             }
             Command::Attach { after } => {
-                let profile = profile(text).map_err(refused)?;
+                let Aside { profile, .. } = aside(text).map_err(refused)?;
                 let session = named(session_id).map_err(refused)?;
                 (Ask::Session(session), Then::Follow(profile, Some(after)))
             }
@@ -137,6 +142,21 @@ impl Unified {
         let call = out.ask(ask);
         self.calls.insert(call, Asked { id, then });
         Ok(())
+    }
+
+    fn inquiry(&mut self, InquiryFrame { id, inquiry }: InquiryFrame, out: &mut Outbox) {
+        let look = match inquiry {
+            Inquiry::List { live, after, limit } => Look::Sessions { live, after, limit },
+            Inquiry::Show(session) => Look::Session(session),
+            Inquiry::Requests(session) => Look::Requests(session),
+            Inquiry::Detach(session) => {
+                self.profiles.remove(&session);
+                out.leave(&session);
+                return out.say_json(&ReplyFrame { id: &id, reply: Json::checked("{}") });
+            }
+        };
+        let call = out.ask(Ask::Look(look));
+        self.calls.insert(call, Asked { id, then: Then::Reply });
     }
 
     fn follow(&mut self, id: &SessionId, profile: Profile, after: u64, out: &mut Outbox) {
@@ -169,8 +189,9 @@ impl Front for Unified {
         if text.trim().is_empty() {
             return;
         }
-        let taken = match CommandFrame::from_json(text) {
-            Ok(frame) => self.frame(text, frame, out),
+        let taken = match Frame::from_json(text) {
+            Ok(Frame::Command(frame)) => self.frame(text, frame, out),
+            Ok(Frame::Inquiry(frame)) => return self.inquiry(frame, out),
             Err(error) => Err(Refused { id: error.id, error: error.error }),
         };
         if let Err(Refused { id, error }) = taken {
@@ -275,9 +296,8 @@ fn refuse(code: ErrorCode, message: &str, out: &mut Outbox) {
     out.say_json(&ErrorFrame { id: &None, error: &error });
 }
 
-fn profile(text: &str) -> Result<Profile, GatewayError> {
-    let shown: Result<Shown, _> = serde_json::from_str(text);
-    shown.map(|shown| shown.profile).map_err(|error| {
+fn aside(text: &str) -> Result<Aside, GatewayError> {
+    serde_json::from_str(text).map_err(|error| {
         let message = format!("failed to read the command: {error}");
         GatewayError::new(ErrorCode::InvalidMessage, message)
     })

@@ -20,6 +20,9 @@ use crate::scene::Scene;
 /// The largest request that is read.
 const LARGEST: usize = 64 * 1024 * 1024;
 
+/// The one model that there is not.
+const NO_MODEL: &str = "no-such-model";
+
 type Answer = Response<Either<Full<Bytes>, Playing>>;
 
 pub(super) async fn answer(
@@ -72,6 +75,9 @@ fn ask(
                 seen.model = Some(conversation.model.clone());
                 seen.side = conversation.side.is_some();
             });
+            if conversation.model == NO_MODEL {
+                return refuse(api, &api.no_model(&conversation.model), id);
+            }
             turn(shared, api, &conversation, number, id, request.body.len())
         }
         Ok(Ask::Value(value)) => whole(200, api.headers(id, None), value.to_string().into()),

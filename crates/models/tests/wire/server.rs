@@ -55,6 +55,22 @@ fn unknown_addresses_are_refused_and_noted() {
 }
 
 #[test]
+fn a_model_that_there_is_not_is_refused_in_each_apis_words() {
+    let server = server();
+    let mut body = hello();
+    body["model"] = json!("no-such-model");
+    let answer = post(&server, "/v1/messages", &body);
+    assert_eq!((answer.status, &answer.json()["error"]["type"]), (404, &json!("not_found_error")));
+    let answer = post(&server, "/v1/responses", &json!({"model": "no-such-model", "input": "hi"}));
+    assert_eq!((answer.status, &answer.json()["error"]["code"]), (404, &json!("model_not_found")));
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
+    let path = "/v1beta/models/no-such-model:generateContent";
+    let answer = post(&server, path, &body);
+    assert_eq!((answer.status, &answer.json()["error"]["status"]), (404, &json!("NOT_FOUND")));
+    assert!(answer.json()["error"]["message"].as_str().expect("words").contains("no-such-model"));
+}
+
+#[test]
 fn it_says_that_it_is_there() {
     let server = server();
     assert_eq!(Exchange::start(&server, "HEAD", "/", &[], b"").status(), 200);

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::inquiry::{Inquiry, InquiryFrame};
 use super::{Command, CommandFrame};
+use crate::id::SessionId;
 use crate::json::Json;
 
-impl CommandFrame {
-    /// The frame on one line: what [`CommandFrame::from_json`] reads.
-    pub fn to_json(&self) -> Json<'static> {
-        let fields = match &self.command {
+impl Command {
+    /// What it says beside its name and its session, as it stands on the wire.
+    pub fn fields(&self) -> Json<'static> {
+        match self {
             Command::Start(request) => Json::of(request),
             Command::Attach { after } => Json::of(&json!({ "after": after })),
             Command::Prompt(prompt) => Json::of(prompt),
@@ -26,24 +28,62 @@ impl CommandFrame {
             Command::Rewind { message_id, dry_run } => {
                 Json::of(&json!({ "messageId": message_id, "dryRun": dry_run }))
             }
-        };
-        // What was just written is an object.
-        let mut fields: BTreeMap<String, Json<'static>> = fields.read().unwrap_or_default();
-        fields.insert("command".to_owned(), Json::of(&self.command.name()));
-        if let Some(id) = &self.id {
-            fields.insert("id".to_owned(), id.clone());
         }
-        if let Some(session) = &self.session_id {
-            fields.insert("sessionId".to_owned(), Json::of(session));
-        }
-        Json::of(&fields)
     }
+}
+
+impl CommandFrame {
+    /// The frame on one line: what [`CommandFrame::from_json`] reads.
+    pub fn to_json(&self) -> Json<'static> {
+        let session = self.session_id.as_deref();
+        frame(&self.command.fields(), self.command.name(), &self.id, session)
+    }
+}
+
+impl InquiryFrame {
+    /// The frame on one line: what [`Frame::from_json`](super::Frame::from_json) reads.
+    pub fn to_json(&self) -> Json<'static> {
+        let (fields, session) = match &self.inquiry {
+            Inquiry::List { live, after, limit } => {
+                let fields = [
+                    Some(("live", json!(live))),
+                    after.as_ref().map(|after| ("after", json!(after))),
+                    limit.map(|limit| ("limit", json!(limit))),
+                ];
+                let fields: BTreeMap<&str, Value> = fields.into_iter().flatten().collect();
+                (Json::of(&fields), None)
+            }
+            Inquiry::Show(session) | Inquiry::Detach(session) => {
+                (Json::checked("{}"), Some(session))
+            }
+            Inquiry::Requests(session) => (Json::checked("{}"), session.as_ref()),
+        };
+        frame(&fields, self.inquiry.name(), &self.id, session.map(SessionId::as_str))
+    }
+}
+
+fn frame(
+    fields: &Json<'static>,
+    name: &str,
+    id: &Option<Json<'static>>,
+    session: Option<&str>,
+) -> Json<'static> {
+    // What was just written is an object.
+    let mut fields: BTreeMap<String, Json<'static>> = fields.read().unwrap_or_default();
+    fields.insert("command".to_owned(), Json::of(&name));
+    if let Some(id) = id {
+        fields.insert("id".to_owned(), id.clone());
+    }
+    if let Some(session) = session {
+        fields.insert("sessionId".to_owned(), Json::of(&session));
+    }
+    Json::of(&fields)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Configure, Prompt, Settlement};
+    use crate::command::{Configure, Frame, Prompt, Settlement};
     use crate::session::{AgentType, SessionRequest};
 
     #[test]
@@ -81,6 +121,31 @@ mod tests {
             let text = frame.to_json();
             assert_eq!(CommandFrame::from_json(text.get()).unwrap(), frame, "{name}");
             assert!(!text.get().contains(['\n', '\u{2028}']), "{name}");
+            assert_eq!(Frame::from_json(text.get()), Ok(Frame::Command(frame)), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_of_the_gateway_is_read_back() {
+        let session = SessionId::from("s");
+        for inquiry in [
+            Inquiry::List { live: true, after: Some(session.clone()), limit: Some(7) },
+            Inquiry::List { live: false, after: None, limit: None },
+            Inquiry::Show(session.clone()),
+            Inquiry::Requests(None),
+            Inquiry::Requests(Some(session.clone())),
+            Inquiry::Detach(session),
+        ] {
+            let frame = InquiryFrame { id: Some(Json::checked("7")), inquiry };
+            assert_eq!(Frame::from_json(frame.to_json().get()), Ok(Frame::Inquiry(frame)));
+        }
+        for wrong in [
+            r#"{"command":"show"}"#,
+            r#"{"command":"list","sessionId":"s"}"#,
+            r#"{"command":"requests","limit":3}"#,
+            r#"{"command":"list","limit":"many"}"#,
+        ] {
+            assert!(Frame::from_json(wrong).is_err(), "{wrong}");
         }
     }
 }

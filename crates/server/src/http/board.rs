@@ -23,8 +23,9 @@ use serde::{Deserialize, Serialize};
 
 use super::body::{At, LARGE, empty, json, object};
 use super::problem::Problem;
-use super::rest::{Answer, Begun, begin, end, key, session_id};
+use super::rest::{Answer, end, key, session_id};
 use super::{App, power};
+use crate::looks::{self, Begun};
 use crate::tokens::{Caller, Scope};
 
 pub(crate) use self::desk::Desk;
@@ -116,7 +117,7 @@ pub(super) async fn create(
         key,
         ..NewSession::of(agent)
     };
-    match begin(&app, new).await? {
+    match looks::begin(app.hub(), new).await? {
         Begun::Runs(session) if app.desk.take_on(session.id()) => {
             let id = session.id().clone();
             drop(tokio::spawn(see_to_the_end(app, session)));

@@ -1,48 +1,17 @@
 //! The inbox: what agents ask and wait for, over all sessions, and the answers.
 
-use agentwire_protocol::{Command, ErrorCode, Fields, GatewayError, Json, SessionId, Settlement};
-use agentwire_sessions::hub::OpenRequest;
+use agentwire_protocol::{Command, ErrorCode, Fields, GatewayError, Json, Settlement};
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use http::{StatusCode, Uri};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::body::{At, LARGE, json, query, read, text};
 use super::problem::Problem;
 use super::rest::{Answer, order, session_id};
 use super::{App, power};
+use crate::looks::{self, Waiting};
 use crate::tokens::{Caller, Scope};
-
-/// A request that waits.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "OpenRequest")]
-pub(super) struct Waiting {
-    /// The session that asks.
-    session_id: SessionId,
-    /// The agent within it that asks.
-    agent_id: String,
-    /// The agent that spawned that one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_agent_id: Option<String>,
-    /// When it was asked.
-    raised_at: String,
-    /// The number of the event that tells it.
-    seq: u64,
-    /// `open`
-    state: &'static str,
-    #[serde(flatten)]
-    request: agentwire_protocol::event::RequestRaised<'static>,
-}
-
-/// What waits for an answer, oldest first.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "RequestList")]
-pub(super) struct Inbox {
-    /// The requests.
-    requests: Vec<Waiting>,
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -58,23 +27,7 @@ pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
         return Err(Problem::invalid("state must be open: the log has those that are settled"));
     }
     let of = of.as_deref().map(session_id).transpose()?;
-    let requests = app.hub().open_requests(of.as_ref()).await?;
-    let requests = requests.into_iter().map(Waiting::from).collect();
-    Ok(json(StatusCode::OK, &Inbox { requests }))
-}
-
-impl From<OpenRequest> for Waiting {
-    fn from(open: OpenRequest) -> Self {
-        Self {
-            session_id: open.session_id,
-            agent_id: open.agent_id,
-            parent_agent_id: open.parent_agent_id,
-            raised_at: open.raised_at,
-            seq: open.seq,
-            state: "open",
-            request: open.request,
-        }
-    }
+    Ok(json(StatusCode::OK, &looks::requests(app.hub(), of.as_ref()).await?))
 }
 
 /// `GET /v1/sessions/{id}/requests/{rid}`

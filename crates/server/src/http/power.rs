@@ -46,7 +46,7 @@ pub(crate) fn check(caller: &Caller, ask: &Ask) -> Result<(), GatewayError> {
             }
             Command::Attach { .. } => Ok(()),
         },
-        Ask::Sessions { .. } | Ask::Events { .. } | Ask::Session(_) => Ok(()),
+        Ask::Sessions { .. } | Ask::Events { .. } | Ask::Session(_) | Ask::Look(_) => Ok(()),
     }
 }
 

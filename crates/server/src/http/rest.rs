@@ -4,11 +4,9 @@ use std::str::FromStr as _;
 use std::time::{Duration, Instant};
 
 use agentwire_protocol::{
-    Command, Configure, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionConfig,
-    SessionId, SessionRequest, SessionState, SessionSummary,
+    Command, Configure, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionId,
+    SessionRequest, SessionState, SessionSummary,
 };
-use agentwire_sessions::SessionHandle;
-use agentwire_sessions::store::Filter;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::Response;
@@ -20,11 +18,8 @@ use sha2::{Digest as _, Sha256};
 use super::body::{At, LARGE, SMALL, empty, json, object, query, read, text};
 use super::problem::Problem;
 use super::{App, power};
+use crate::looks::{self, Begun};
 use crate::tokens::{Caller, Scope};
-
-/// How many sessions a page has, and may have.
-const PAGE: usize = 50;
-const PAGE_LIMIT: usize = 500;
 
 /// The longest idempotency key.
 pub(super) const KEY_LIMIT: usize = 255;
@@ -64,7 +59,7 @@ pub(super) async fn create(
         let directory = app.setup.directory.to_string_lossy();
         new.config.working_directory.get_or_insert_with(|| directory.into_owned());
     }
-    let summary = match begin(&app, new).await? {
+    let summary = match looks::begin(app.hub(), new).await? {
         Begun::Runs(session) => session.summary(),
         Begun::Before(id) => app.hub().summary(&id).await?,
     };
@@ -73,31 +68,6 @@ pub(super) async fn create(
         response.headers_mut().insert(http::header::LOCATION, place);
     }
     Ok(response)
-}
-
-/// A session that was asked for.
-pub(super) enum Begun {
-    /// It runs here.
-    Runs(SessionHandle),
-    /// It was begun before with the same key, and may be over.
-    Before(SessionId),
-}
-
-/// Begins a session, or finds the one that was begun with the same key.
-pub(super) async fn begin(app: &App, new: NewSession) -> Result<Begun, GatewayError> {
-    let Some(key) = new.key.clone() else { return app.hub().start(new).await.map(Begun::Runs) };
-    if let Some(id) = app.hub().started_with(&key).await? {
-        return Ok(Begun::Before(id));
-    }
-    match app.hub().start(new).await {
-        Ok(session) => Ok(Begun::Runs(session)),
-        // Another with this key may have been first, and be over as well. Whatever else went wrong did so
-        // in this one.
-        Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound) => {
-            app.hub().started_with(&key).await?.map(Begun::Before).ok_or(error)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
@@ -131,32 +101,13 @@ struct ListQuery {
     live: bool,
 }
 
-/// A page of sessions.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "SessionList")]
-pub(super) struct Listed {
-    /// Newest first.
-    sessions: Vec<SessionSummary>,
-    /// The `after` of the next page, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<SessionId>,
-}
-
 /// `GET /v1/sessions`
 pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
     let ListQuery { limit, after, live } = query(&uri)?;
-    let limit = page_size(limit, PAGE, PAGE_LIMIT)?;
-    let before = after.as_deref().map(session_id).transpose()?;
-    if let Some(before) = &before {
-        app.hub().summary(before).await?;
-    }
-    // One more tells whether there is a further page.
-    let filter = Filter { live, before, limit: Some(limit + 1) };
-    let mut sessions = app.hub().sessions(filter).await?;
-    let has_more = sessions.len() > limit;
-    sessions.truncate(limit);
-    let next = sessions.last().filter(|_| has_more).map(|session| session.id.clone());
-    Ok(json(StatusCode::OK, &Listed { sessions, next }))
+    let limit = page_size(limit, looks::PAGE, looks::PAGE_LIMIT)?;
+    let after = after.as_deref().map(session_id).transpose()?;
+    let listed = looks::sessions(app.hub(), live, after, Some(limit)).await?;
+    Ok(json(StatusCode::OK, &listed))
 }
 
 /// How much of a list is wanted.
@@ -171,21 +122,9 @@ pub(super) fn page_size(
     }
 }
 
-/// A session, and what it runs with.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "SessionDetails")]
-pub(super) struct Details {
-    #[serde(flatten)]
-    session: SessionSummary,
-    /// Without secrets.
-    config: SessionConfig,
-}
-
 /// `GET /v1/sessions/{id}`
 pub(super) async fn show(State(app): State<App>, At(id): At<String>) -> Answer {
-    let record = app.hub().record(&session_id(&id)?).await?;
-    let config = record.config.shown();
-    Ok(json(StatusCode::OK, &Details { session: record.summary, config }))
+    Ok(json(StatusCode::OK, &looks::session(app.hub(), &session_id(&id)?).await?))
 }
 
 /// `DELETE /v1/sessions/{id}`
@@ -324,6 +263,44 @@ pub(super) async fn end(app: &App, id: &SessionId) -> Result<SessionSummary, Gat
     app.hub().summary(id).await
 }
 
+/// `POST /v1/sessions/{id}/finish`
+pub(super) async fn finish(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+    body: Body,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    empty(body).await?;
+    let reply = order(&app, &caller, &session_id(&id)?, Command::Finish).await?;
+    Ok(json(StatusCode::OK, &reply))
+}
+
+/// To which message files are put back.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RewindBody {
+    /// The id under which the prompt was taken.
+    message_id: String,
+    /// Only tell what would change.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// `POST /v1/sessions/{id}/rewind`
+pub(super) async fn rewind(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    At(id): At<String>,
+    body: Body,
+) -> Answer {
+    power::need(&caller, Scope::Drive)?;
+    let RewindBody { message_id, dry_run } = object(body, SMALL).await?;
+    let command = Command::Rewind { message_id, dry_run };
+    let reply = order(&app, &caller, &session_id(&id)?, command).await?;
+    Ok(json(StatusCode::OK, &reply))
+}
+
 /// What to ask an agent for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -365,20 +342,7 @@ pub(super) async fn order(
     id: &SessionId,
     command: Command,
 ) -> Result<Json<'static>, Problem> {
-    match app.hub().session(id) {
-        Ok(session) => Ok(session.of_client(Some(&caller.name)).send(command).await?),
-        // A session that never was is told from one that is over.
-        Err(error) => {
-            let summary = app.hub().summary(id).await?;
-            let is_over = summary.state == SessionState::Ended;
-            let message = match is_over {
-                true => format!("session {id} is over; start a session with its id to go on"),
-                false => format!("session {id} runs in another process; ask there"),
-            };
-            let code = if is_over { ErrorCode::Conflict } else { error.code };
-            Err(GatewayError::new(code, message).into())
-        }
-    }
+    Ok(looks::order(app.hub(), id, Some(&caller.name), command).await?)
 }
 
 /// A prompt that was taken.

@@ -1,6 +1,6 @@
 //! What is where: one table, from which the router and the OpenAPI document are made.
 
-use agentwire_protocol::{Configure, Prompt, SessionRequest, SessionSummary};
+use agentwire_protocol::{Configure, Json, Prompt, SessionRequest, SessionSummary};
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 use http::Method;
@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::problem::Problem;
 use super::{App, board, door, events, inbox, metrics, openapi, page, rest, socket};
+use crate::looks;
 use crate::tokens::Scope;
 
 /// What is at a path.
@@ -172,7 +173,7 @@ pub(super) const PLACES: &[Place] = &[
                         ..word("live", "only those that have not ended", &[])
                     },
                 ],
-                gives: Gives::Json(of::<rest::Listed>),
+                gives: Gives::Json(of::<looks::Listed>),
                 ..act("get", "listSessions", Some(Scope::Watch), "Sessions, newest first")
             },
             Act {
@@ -190,7 +191,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(rest::show).patch(rest::configure).delete(rest::forget),
         acts: &[
             Act {
-                gives: Gives::Json(of::<rest::Details>),
+                gives: Gives::Json(of::<looks::Details>),
                 ..act("get", "getSession", Some(Scope::Watch), "A session")
             },
             Act {
@@ -274,6 +275,32 @@ pub(super) const PLACES: &[Place] = &[
         }],
     },
     Place {
+        path: "/v1/sessions/{id}/finish",
+        methods: || post(rest::finish),
+        acts: &[Act {
+            ..act(
+                "post",
+                "finishSession",
+                Some(Scope::Drive),
+                "Ends a session once its work is done",
+            )
+        }],
+    },
+    Place {
+        path: "/v1/sessions/{id}/rewind",
+        methods: || post(rest::rewind),
+        acts: &[Act {
+            body: Some(of::<rest::RewindBody>),
+            gives: Gives::Json(of::<Json<'static>>),
+            ..act(
+                "post",
+                "rewindSession",
+                Some(Scope::Drive),
+                "Puts files back to what they were at a message",
+            )
+        }],
+    },
+    Place {
         path: "/v1/sessions/{id}/query",
         methods: || post(rest::ask),
         acts: &[Act {
@@ -292,7 +319,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(inbox::show).post(inbox::settle),
         acts: &[
             Act {
-                gives: Gives::Json(of::<inbox::Waiting>),
+                gives: Gives::Json(of::<looks::Waiting>),
                 ..act("get", "getRequest", Some(Scope::Watch), "A request that waits for an answer")
             },
             Act {
@@ -311,7 +338,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(inbox::list),
         acts: &[Act {
             query: &[word("state", "which", &["open"]), word("sessionId", "of one session", &[])],
-            gives: Gives::Json(of::<inbox::Inbox>),
+            gives: Gives::Json(of::<looks::Inbox>),
             ..act(
                 "get",
                 "listRequests",

@@ -1,10 +1,12 @@
 //! What fronts ask of the hub.
 
-use agentwire_dialects::front::Reply;
+use agentwire_dialects::front::{Look, Reply};
 use agentwire_dialects::unified::Resume;
-use agentwire_protocol::{Call, GatewayError, NewSession, SessionId};
+use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, SessionId};
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
+
+use crate::looks::{self, Begun};
 
 /// How many bytes of events one reply may have.
 const PAGE_BYTES: usize = 8 << 20;
@@ -34,21 +36,45 @@ pub(super) async fn command(
 /// Starts a session.
 pub(super) async fn start(hub: Hub, call: Call, new: NewSession) -> Answered {
     let (reply, started) = match begin(&hub, new).await {
-        Ok((handle, after)) => {
-            let session = Box::new(handle.summary());
-            (Ok(Reply::Started { session, after }), Some(handle))
-        }
+        Ok((reply, handle)) => (Ok(reply), handle),
         Err(error) => (Err(error), None),
     };
     Answered { started, ..answered(call, reply) }
 }
 
-async fn begin(hub: &Hub, new: NewSession) -> Result<(SessionHandle, u64), GatewayError> {
+async fn begin(hub: &Hub, new: NewSession) -> Result<(Reply, Option<SessionHandle>), GatewayError> {
     let after = match (&new.resume, new.fork) {
         (Some(id), false) => hub.summary(id).await?.last_seq,
         (Some(_), true) | (None, _) => 0,
     };
-    Ok((hub.start(new).await?, after))
+    match looks::begin(hub, new).await? {
+        Begun::Runs(handle) => {
+            let session = Box::new(handle.summary());
+            Ok((Reply::Started { session, after }, Some(handle)))
+        }
+        Begun::Before(id) => {
+            let session = Box::new(hub.summary(&id).await?);
+            Ok((Reply::Started { session, after: 0 }, None))
+        }
+    }
+}
+
+/// What there is, as it is shown over HTTP.
+pub(super) async fn look(hub: Hub, call: Call, look: Look) -> Answered {
+    let seen = match look {
+        Look::Sessions { live, after, limit } => {
+            match limit.is_none_or(|limit| (1..=looks::PAGE_LIMIT).contains(&limit)) {
+                true => looks::sessions(&hub, live, after, limit).await.map(|seen| Json::of(&seen)),
+                false => {
+                    let message = format!("limit must be from 1 to {}", looks::PAGE_LIMIT);
+                    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+                }
+            }
+        }
+        Look::Session(id) => looks::session(&hub, &id).await.map(|seen| Json::of(&seen)),
+        Look::Requests(of) => looks::requests(&hub, of.as_ref()).await.map(|seen| Json::of(&seen)),
+    };
+    answered(call, seen.map(Reply::Done))
 }
 
 /// Looks a session up.

@@ -19,7 +19,7 @@ use crate::figures::Tally;
 use crate::process::check_descriptors;
 use crate::session::policy::Policy;
 use crate::session::{
-    Actor, Book, Core, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal, SessionHandle,
+    Actor, Advisor, Book, Core, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal, SessionHandle,
     check_prompt, storage,
 };
 
@@ -129,6 +129,7 @@ impl Hub {
                     Arc::clone(&self.shared.settings),
                     agent,
                 )),
+                Some(Advisor(dialect)),
             ),
             plan,
             config,

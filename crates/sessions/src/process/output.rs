@@ -25,6 +25,11 @@ impl Output {
         };
         Self { pipe, silent: Some(Box::pin(silent)) }
     }
+
+    /// Gives the pipe room for that many bytes, where the system allows it.
+    pub fn widen(&self, bytes: usize) {
+        let _ = rustix::pipe::fcntl_setpipe_size(&self.pipe, bytes);
+    }
 }
 
 impl AsyncRead for Output {

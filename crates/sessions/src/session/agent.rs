@@ -31,6 +31,10 @@ use crate::settings::{AgentCommand, Settings};
 /// How much is read at once.
 const READ_LIMIT: usize = 128 << 10;
 
+/// How much a process may have said that we have not read yet, where it ends by itself: Gemini (0.61.0)
+/// ends without waiting for the rest to be written.
+const PIPE_ROOM: usize = 1 << 20;
+
 /// How long the end of what a process left behind is waited for. It is killed at once; only what runs
 /// as another user cannot be.
 const LEFT_GRACE: Duration = Duration::from_secs(5);
@@ -164,6 +168,9 @@ impl Plan {
             spawn.stdin = StdinPlan::Null;
         }
         let process = self.contain.spawn(spawn).await.map_err(failed)?;
+        if self.dialect.capabilities().process_per_turn {
+            process.stdout.widen(PIPE_ROOM);
+        }
         Ok(Running {
             stdin: process.stdin,
             outgoing: text.unwrap_or_default().into_bytes(),
@@ -177,6 +184,7 @@ impl Plan {
             is_gone: false,
             started: Instant::now(),
             has_spoken: false,
+            verdict: None,
             heard: Instant::now(),
             closed: None,
             left_until: None,
@@ -200,8 +208,10 @@ pub(super) struct Running {
     pub(super) exit: Option<Exit>,
     is_gone: bool,
     pub(super) started: Instant,
-    /// It has said something, or was ended because it did not.
+    /// It has said something.
     pub(super) has_spoken: bool,
+    /// Why the gateway ended it, if it did.
+    pub(super) verdict: Option<String>,
     /// When it last said something.
     pub(super) heard: Instant,
     /// Until when what it left behind is waited for.
@@ -315,7 +325,7 @@ impl Running {
     /// stdout has said something, or is at its end.
     pub(super) fn heard(&mut self, count: usize) {
         self.heard = Instant::now();
-        self.has_spoken = true;
+        self.has_spoken |= count > 0;
         if count == 0 {
             self.stdout = None;
             self.closed = Some(self.heard);

@@ -35,8 +35,8 @@ pub(crate) struct Book {
     tells_fates: bool,
     is_ready: bool,
     is_silent: bool,
-    /// The model has answered something in this run of the session.
-    pub(super) has_answered: bool,
+    /// The model has given a whole answer: an agent keeps no part of one.
+    pub(super) has_answer: bool,
     /// Something waits for hooks that the gateway raised.
     is_hooked: bool,
     /// What it must say that it opened.
@@ -121,7 +121,7 @@ impl Book {
             tells_fates: false,
             is_ready: false,
             is_silent: false,
-            has_answered: record.summary.usage.output_tokens > 0,
+            has_answer: record.summary.usage.output_tokens > 0,
             is_hooked: false,
             asked: None,
             refused: None,
@@ -239,12 +239,7 @@ impl Book {
         let mut raised = None;
         match &mut draft.kind {
             // Most events are these; they change nothing that is kept.
-            EventKind::TextChunk(chunk) => {
-                self.has_answered |= !chunk.is_complete;
-                self.step(main);
-                return None;
-            }
-            EventKind::ThinkingChunk(_) => {
+            EventKind::TextChunk(_) | EventKind::ThinkingChunk(_) => {
                 self.step(main);
                 return None;
             }
@@ -272,6 +267,7 @@ impl Book {
             }
             EventKind::TurnCompleted(turn) => {
                 turn.turn_number += self.turns_before;
+                self.has_answer = true;
                 self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
                 if let Some(Wanted::Same(asked) | Wanted::Copy(asked)) = self.asked.take() {
                     self.refused = Some(format!("the agent never said that it resumed {asked}"));
@@ -290,7 +286,7 @@ impl Book {
                 self.turn_over(end, turn.usage, turn.cost_usd);
             }
             EventKind::ToolStarted(tool) => {
-                self.has_answered = true;
+                self.has_answer = true;
                 self.step(main);
                 let id = tool.tool_id.to_string();
                 if self.tools.len() < OPEN_LIMIT {

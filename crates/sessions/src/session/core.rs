@@ -1,12 +1,14 @@
 //! What comes out of a tape meets here: events are numbered and noted, effects wait until what was
 //! said before them is durable.
 
-use agentwire_dialects::agent::Exit;
+use agentwire_dialects::agent::{AgentDialect, Exit};
 use agentwire_dialects::tape::{Action, Agent, Draft, Signal, Sink};
 use agentwire_protocol::event::{
-    ErrorEvent, RequestOutcome, RequestSettled, SettledBy, Status, TurnFailure,
+    ErrorEvent, RequestOutcome, RequestSettled, SettledBy, Status, TurnFailed, TurnFailure,
 };
-use agentwire_protocol::{ApprovalMode, Call, Configure, EventKind, GatewayError, Json, Text};
+use agentwire_protocol::{
+    ApprovalMode, Call, Configure, ErrorCode, EventKind, GatewayError, Json, Text,
+};
 
 use super::book::{Book, Raised};
 use super::hooks::Hooks;
@@ -43,10 +45,74 @@ pub(crate) struct Core {
     pub(super) cut: Option<(TurnFailure, String)>,
     /// How the last turn failed, if it did.
     pub(super) failure: Option<(TurnFailure, String)>,
+    /// How the process ended, while what ends with it is told.
+    pub(super) epitaph: Option<Epitaph>,
     /// Changes that the agent was asked for; they hold once it has taken them.
     pub(super) changes: Vec<Change>,
+    /// Who knows the agent's errors; nobody of a session that is only closed.
+    advisor: Option<Advisor>,
     /// What is counted of it; nothing of a session that is only closed.
     tally: Option<Tally>,
+}
+
+/// How a process ended, for the turns that end with it: their own wire does not tell.
+#[derive(Debug)]
+pub(super) struct Epitaph {
+    /// How it ended, with its last words, or why the gateway ended it.
+    pub(super) text: String,
+    /// Its last words alone.
+    pub(super) words: Option<String>,
+    /// The gateway ended it.
+    pub(super) is_cut: bool,
+    /// It never said anything on its wire.
+    pub(super) is_mute: bool,
+}
+
+impl Epitaph {
+    /// Puts it on a turn that failed because the process ended.
+    fn explain(&self, failed: &mut TurnFailed<'_>) {
+        match failed.reason {
+            TurnFailure::Died => failed.error = Text::from(self.text.clone()),
+            // The agent only knows that it got a signal.
+            TurnFailure::Interrupted if self.is_cut => {
+                failed.reason = TurnFailure::Died;
+                failed.error = Text::from(self.text.clone());
+            }
+            TurnFailure::Error if self.is_mute => {
+                if let Some(words) = &self.words {
+                    failed.error = Text::from(format!("{}: {words}", failed.error.decode()));
+                }
+            }
+            TurnFailure::Interrupted
+            | TurnFailure::Error
+            | TurnFailure::MaxTurns
+            | TurnFailure::Budget
+            | TurnFailure::Refused => return,
+        }
+        if self.is_mute {
+            let code = || Text::fixed(ErrorCode::StartFailed.as_str());
+            failed.error_type.get_or_insert_with(code);
+        }
+    }
+}
+
+/// Knows what an agent's errors mean for its user.
+pub(crate) struct Advisor(pub(crate) &'static dyn AgentDialect);
+
+impl std::fmt::Debug for Advisor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.0.name())
+    }
+}
+
+impl Advisor {
+    /// Says what to do, where that is known.
+    fn advise(&self, failed: &mut TurnFailed<'_>) {
+        if self.0.wants_sign_in(failed) {
+            let advice = agentwire_dialects::program(self.0.agent_type()).sign_in;
+            failed.error = Text::from(format!("{}; {advice}", failed.error.decode()));
+        }
+    }
 }
 
 /// A change that the agent was asked for.
@@ -72,10 +138,26 @@ pub(super) fn approval(mode: ApprovalMode) -> Json<'static> {
 }
 
 impl Core {
-    pub(crate) fn new(journal: Journal, book: Book, hooks: Hooks, tally: Option<Tally>) -> Self {
-        let (effects, raised) = (Vec::new(), Vec::new());
-        let changes = Vec::new();
-        Self { journal, book, hooks, effects, raised, cut: None, failure: None, changes, tally }
+    pub(crate) fn new(
+        journal: Journal,
+        book: Book,
+        hooks: Hooks,
+        tally: Option<Tally>,
+        advisor: Option<Advisor>,
+    ) -> Self {
+        Self {
+            journal,
+            book,
+            hooks,
+            effects: Vec::new(),
+            raised: Vec::new(),
+            cut: None,
+            failure: None,
+            epitaph: None,
+            changes: Vec::new(),
+            advisor,
+            tally,
+        }
     }
 
     /// An event of the gateway's own.
@@ -160,7 +242,11 @@ impl Core {
 }
 
 impl Sink for Core {
-    fn event(&mut self, draft: Draft<'_>) {
+    fn event(&mut self, mut draft: Draft<'_>) {
+        if let EventKind::TurnFailed(failed) = &mut draft.kind {
+            self.epitaph.iter().for_each(|epitaph| epitaph.explain(failed));
+            self.advisor.iter().for_each(|advisor| advisor.advise(failed));
+        }
         if self.hooks.is_active() {
             self.hear(draft);
         } else {
@@ -190,10 +276,15 @@ impl Sink for Core {
 }
 
 /// How a process ended, in words.
-pub(super) fn ended(exit: Exit) -> String {
-    match exit {
+pub(super) fn ended(exit: Exit, is_mute: bool, words: Option<&str>) -> String {
+    let how = match exit {
         Exit::Code(code) => format!("the agent exited with code {code}"),
         Exit::Signal(signal) => format!("the agent was ended by signal {signal}"),
         Exit::Unknown => "the agent ended".to_owned(),
+    };
+    let when = if is_mute { " before it said anything" } else { "" };
+    match words {
+        Some(words) => format!("{how}{when}: {words}"),
+        None => format!("{how}{when}"),
     }
 }

@@ -45,7 +45,7 @@ impl Actor {
             .filter(|_| self.reached.is_none() && self.core.book.may_stall())
             .map(|process| process.heard + timing.stall);
         // Every agent has something to answer when it is started.
-        let silent = process.filter(|process| !process.has_spoken);
+        let silent = process.filter(|process| !process.has_spoken && process.verdict.is_none());
         let silent = silent.map(|process| process.started + timing.call);
         let closed = process.and_then(|process| process.closed).map(|closed| closed + CLOSED_GRACE);
         let closed = closed.filter(|_| self.escalation.is_none());
@@ -102,14 +102,15 @@ impl Actor {
             return;
         };
         let call = self.plan.settings.timing.call;
-        if !process.has_spoken && process.started + call <= now {
-            process.has_spoken = true;
+        let is_silent = !process.has_spoken && process.verdict.is_none();
+        if is_silent && process.started + call <= now {
             let agent = self.plan.agent.as_str();
             let mut message =
                 format!("{agent} said nothing for {} s after its start", call.as_secs());
             if let Some(words) = process.said.last_words() {
                 message = format!("{message}: {words}");
             }
+            process.verdict = Some(message.clone());
             self.core.error(ErrorCode::StartFailed.as_str(), message.clone());
             // Where one process serves one turn, the turn fails and the session goes on.
             if !self.plan.dialect.capabilities().process_per_turn {

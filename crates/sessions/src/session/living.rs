@@ -7,7 +7,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, Text, TurnEnd};
 
 use super::actor::Actor;
 use super::agent::{Happening, Origin, Running, SCRATCH};
-use super::core::{Effect, ended};
+use super::core::{Effect, Epitaph, ended};
 use super::stderr;
 use crate::process::TreeSignal;
 
@@ -46,8 +46,12 @@ impl Actor {
         while self.process.is_none() && self.ending.is_none() {
             let Some(prompt) = self.prompts.pop_front() else { return };
             if let Err(error) = self.start_process(Some(&prompt)).await {
-                self.core.error(error.code.as_str(), error.message);
+                self.core.error(error.code.as_str(), error.message.clone());
+                let text = error.message;
+                let epitaph = Epitaph { text, words: None, is_cut: true, is_mute: true };
+                self.core.epitaph = Some(epitaph);
                 self.tape.end(Exit::Unknown, &mut self.core);
+                self.core.epitaph = None;
                 self.core.book.process_ended();
                 self.core.book.ready();
             }
@@ -67,7 +71,7 @@ impl Actor {
                 });
             }
             Happening::Stderr(count) => {
-                let dialect = self.plan.dialect.name();
+                let dialect = self.plan.dialect;
                 let core = &mut self.core;
                 let each = &mut |line: &[u8], unterminated: bool| {
                     core.event(stderr::draft(dialect, line, unterminated));
@@ -110,7 +114,13 @@ impl Actor {
             let message = format!("{lost} further bytes of stderr were not kept");
             self.core.emit(ErrorEvent { code, details, ..ErrorEvent::new(message) });
         }
+        let words = process.said.last_words();
+        let is_mute = !process.has_spoken;
+        let is_cut = process.verdict.is_some();
+        let text = process.verdict.unwrap_or_else(|| ended(exit, is_mute, words.as_deref()));
+        self.core.epitaph = Some(Epitaph { text: text.clone(), words, is_cut, is_mute });
         self.tape.end(exit, &mut self.core);
+        self.core.epitaph = None;
         self.core.book.process_ended();
         self.core.changes.retain(|change| change.is_taken);
         self.escalation = None;
@@ -126,7 +136,7 @@ impl Actor {
             // this one did.
             let summary = &self.core.book.record.summary;
             let has_nothing = summary.last_turn == Some(TurnEnd::Failed)
-                && !self.core.book.has_answered
+                && !self.core.book.has_answer
                 && self.plan.dialect.capabilities().forgets_failures;
             if let Some(id) = summary.native_session_id.clone().filter(|_| !has_nothing) {
                 self.origin = Origin { resume: Some(id), fork: false };
@@ -136,17 +146,12 @@ impl Actor {
             }
             return;
         }
-        let words = process.said.last_words();
-        let with_words = |text: String| match &words {
-            Some(words) => format!("{text}: {words}"),
-            None => text,
-        };
         match exit {
             Exit::Code(0) if !was_busy => self.end(SessionEndReason::Completed, None),
             _ => {
-                let error = with_words(ended(exit));
-                self.core.error("agentFailed", error.clone());
-                self.end(SessionEndReason::Failed, Some(error));
+                let code = if is_mute { ErrorCode::StartFailed } else { ErrorCode::AgentFailed };
+                self.core.error(code.as_str(), text.clone());
+                self.end(SessionEndReason::Failed, Some(text));
             }
         }
     }

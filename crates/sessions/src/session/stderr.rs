@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::Other;
 use agentwire_protocol::{Native, NativeLine, Stream, Text};
@@ -55,12 +56,20 @@ impl Stderr {
         self.lost
     }
 
-    /// The last words, on one line.
+    /// The last words, on one line: the last error that names itself so and what follows it, else the
+    /// end. Colours, the frames of a stack and what only points at a place are no words.
     pub(super) fn last_words(&self) -> Option<String> {
+        const LINES: usize = 3;
         let text = String::from_utf8_lossy(&self.tail);
-        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let words = lines.get(lines.len().saturating_sub(3)..).unwrap_or_default().join("; ");
-        (!words.is_empty()).then_some(words)
+        let says =
+            |line: &String| line.chars().any(char::is_alphanumeric) && !line.starts_with("at ");
+        let lines: Vec<String> = text.lines().map(plain).filter(says).collect();
+        let is_error =
+            |line: &String| line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+        let end = lines.len().saturating_sub(LINES);
+        let begin = lines.iter().rposition(is_error).unwrap_or(end);
+        let words: Vec<&str> = lines.iter().skip(begin).take(LINES).map(String::as_str).collect();
+        (!words.is_empty()).then(|| words.join("; "))
     }
 
     fn line(&mut self, unterminated: bool, each: &mut dyn FnMut(&[u8], bool)) {
@@ -78,14 +87,58 @@ impl Stderr {
     }
 }
 
+/// A line without the sequences that colour it.
+fn plain(line: &str) -> String {
+    let mut pieces = line.split("\u{1b}[");
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.split_once(|end: char| end.is_ascii_alphabetic());
+        text.push_str(rest.map_or("", |(_, rest)| rest));
+    }
+    text.trim().to_owned()
+}
+
 /// The event of a line.
-pub(super) fn draft<'a>(dialect: &'static str, line: &'a [u8], unterminated: bool) -> Draft<'a> {
-    let line = match std::str::from_utf8(line) {
-        Ok(text) => NativeLine::Text(Cow::Borrowed(text)),
-        Err(_) => NativeLine::Bytes(Cow::Borrowed(line)),
+pub(super) fn draft<'a>(
+    dialect: &dyn AgentDialect,
+    line: &'a [u8],
+    unterminated: bool,
+) -> Draft<'a> {
+    let text = std::str::from_utf8(line).ok();
+    let line = match text {
+        Some(text) => NativeLine::Text(Cow::Borrowed(text)),
+        None => NativeLine::Bytes(Cow::Borrowed(line)),
     };
-    let native =
-        Native { dialect: Cow::Borrowed(dialect), stream: Stream::Stderr, line, unterminated };
-    let kind = Other { name: Some(Text::fixed("stderr")) };
-    Draft { agent: Agent::main(), kind: kind.into(), native: Some(native) }
+    let native = Native {
+        dialect: Cow::Borrowed(dialect.name()),
+        stream: Stream::Stderr,
+        line,
+        unterminated,
+    };
+    let kind = match text.and_then(|text| dialect.overhear(text)) {
+        Some(error) => error.into(),
+        None => Other { name: Some(Text::fixed("stderr")) }.into(),
+    };
+    Draft { agent: Agent::main(), kind, native: Some(native) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words_are_words() {
+        let mut said = Stderr::default();
+        let text = "one\n\u{1b}[2m09:00\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m it broke\n\n  |\n\
+                    1 | a = [\n  |     ^\n    at main (file.js:1:2)\n    at async f\nthe end";
+        said.feed(text.as_bytes(), &mut |_, _| {});
+        said.end(&mut |_, _| {});
+        let words = said.last_words().expect("words");
+        assert_eq!(words, "09:00 ERROR it broke; 1 | a = [; the end");
+        assert_eq!(Stderr::default().last_words(), None);
+        let text = "warming up\nerror: unexpected '--flux'\n\ntip: none\nUsage: flux\nor --help\n";
+        said.feed(text.as_bytes(), &mut |_, _| {});
+        let words = said.last_words().expect("words");
+        assert_eq!(words, "error: unexpected '--flux'; tip: none; Usage: flux");
+    }
 }

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{Agent, Call, KEY, Login, Words, remove, variables};
+use super::{Agent, Broken, Call, KEY, Login, Words, remove, variables};
 use crate::packages::{CLAUDE, CLAUDE_ACP, CLAUDE_BEFORE};
+use crate::trouble::unset;
 
 pub(super) const NOW: Agent = Agent {
     name: "claude",
@@ -31,8 +32,25 @@ pub(super) const NOW: Agent = Agent {
     forget: |home| remove(&home.join(".claude/projects")),
     structured: |answer| format!("[[tool StructuredOutput {answer}]] [[say done]]"),
     login: Login::Variable,
-    cannot: &[],
+    sign_out: |_, _, variables| unset(variables, "ANTHROPIC_API_KEY"),
+    retry: |_, _, variables| unset(variables, "CLAUDE_CODE_MAX_RETRIES"),
+    broken: Some(Broken {
+        set_up: |_, _, _| {},
+        settings: Some("[agents.claude]\nargs = ['--no-such-flag']\n"),
+        says: "unknown option '--no-such-flag'",
+    }),
+    cannot: &[
+        ("trusted project", "it keeps no list of projects by which it is free to do more"),
+        ("launcher", "the program is one process"),
+        ("endless text", NO_LIMIT),
+        ("resume, another opened", "it refuses an id that it does not know"),
+        ("exit codes", ONE_PROCESS),
+        ("web search", "the model's service searches for it, which is told as text"),
+    ],
 };
+
+const NO_LIMIT: &str = "it lets the model repeat itself";
+const ONE_PROCESS: &str = "its turns are not told by an exit code";
 
 pub(super) const BEFORE: Agent = Agent { name: "claude, older", package: CLAUDE_BEFORE, ..NOW };
 
@@ -51,9 +69,20 @@ pub(super) const OVER_ACP: Agent = Agent {
         all.extend(variables([("ANTHROPIC_DEFAULT_SONNET_MODEL", NOW.model)]));
         all
     },
+    broken: None,
     cannot: &[
         ("changed input", "an answer over ACP carries no input"),
         ("structured output", "ACP has no form of answers"),
+        ("flag or settings refused", "it starts with whatever it is given"),
+        ("malformed line", "it passes over a line that it cannot read"),
+        ("background turn", "over ACP a turn begins with a prompt"),
+        ("`/clear`", "over ACP it has no such command"),
+        ("retries told", "it does not tell that it tries again"),
+        ("trusted project", "it keeps no list of projects by which it is free to do more"),
+        ("endless text", NO_LIMIT),
+        ("resume, another opened", "it refuses an id that it does not know"),
+        ("exit codes", ONE_PROCESS),
+        ("web search", "the model's service searches for it, which is told as text"),
     ],
     ..NOW
 };

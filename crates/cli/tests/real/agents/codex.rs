@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Agent, Call, KEY, Login, Words, remove, variables};
+use super::{Agent, Broken, Call, KEY, Login, Words, remove, variables};
 use crate::packages::CODEX;
+use crate::trouble::rewrite;
 
 pub(super) const APP_SERVER: Agent = Agent {
     name: "codex",
@@ -27,7 +28,34 @@ pub(super) const APP_SERVER: Agent = Agent {
     forget: |home| remove(&home.join(".codex/sessions")),
     structured: |answer| format!("[[say {answer}]]"),
     login: Login::Command(&["login", "--with-api-key"]),
-    cannot: &[("changed input", "an approval carries no other command")],
+    sign_out: |home, url, _| {
+        // Its own provider, at our address, and nobody has signed in to it.
+        rewrite(&home.join(".codex/config.toml"), |text| {
+            let own = format!("openai_base_url = \"{url}/v1\"");
+            text.replace("model_provider = \"fake\"", &own)
+        });
+    },
+    retry: |home, _, _| {
+        rewrite(&home.join(".codex/config.toml"), |text| {
+            let lines = text.lines().filter(|line| !line.contains("_retries"));
+            lines.map(|line| format!("{line}\n")).collect()
+        });
+    },
+    // Not its settings: without them the app-server goes on with its own, which call home.
+    broken: Some(Broken {
+        set_up: |_, _, _| {},
+        settings: Some("[agents.codex]\nargs = ['--no-such-flag']\n"),
+        says: "unexpected argument '--no-such-flag'",
+    }),
+    cannot: &[
+        ("changed input", "an approval carries no other command"),
+        ("resume, another opened", "it refuses an id that it does not know"),
+        ("malformed line", PASSES_OVER),
+        ("background turn", NO_BACKGROUND),
+        ("`/clear`", NO_CLEAR),
+        ("endless text", NO_LIMIT),
+        ("exit codes", "its turns are not told by an exit code"),
+    ],
 };
 
 pub(super) const EXEC: Agent = Agent {
@@ -42,10 +70,19 @@ pub(super) const EXEC: Agent = Agent {
         ("interrupt, asking", NEVER_ASKS),
         ("nobody to ask", NEVER_ASKS),
         ("mode change", NEVER_ASKS),
+        ("malformed line", "it reads one prompt, which is plain text"),
+        ("background turn", NO_BACKGROUND),
+        ("`/clear`", NO_CLEAR),
+        ("endless text", NO_LIMIT),
+        ("exit codes", "its exit code says no more than its last line"),
     ],
     ..APP_SERVER
 };
 
+const PASSES_OVER: &str = "it passes over a line that it cannot read";
+const NO_BACKGROUND: &str = "what ends in the background begins no turn";
+const NO_CLEAR: &str = "it has no such command without a terminal";
+const NO_LIMIT: &str = "it lets the model repeat itself";
 const NEVER_ASKS: &str = "`codex exec` never asks";
 
 /// What the program is set up with: our model server, and nothing that calls home.

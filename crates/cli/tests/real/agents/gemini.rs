@@ -5,8 +5,11 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Agent, Call, KEY, Login, Words, remove, variables};
+use super::{Agent, Broken, Call, KEY, Login, Words, remove, variables};
 use crate::packages::GEMINI;
+use crate::trouble::{rewrite, unset};
+
+const FEW_ATTEMPTS: &str = ",\"maxAttempts\":3";
 
 pub(super) const ACP: Agent = Agent {
     name: "gemini",
@@ -26,15 +29,39 @@ pub(super) const ACP: Agent = Agent {
     forget: |home| remove(&home.join(".gemini/tmp")),
     structured: |answer| format!("[[say {answer}]]"),
     login: Login::Untold,
+    sign_out: |_, _, variables| unset(variables, "GEMINI_API_KEY"),
+    retry: |home, _, _| {
+        rewrite(&home.join(".gemini/settings.json"), |text| text.replace(FEW_ATTEMPTS, ""));
+    },
+    broken: Some(Broken {
+        set_up: |home, _, _| {
+            rewrite(&home.join(".gemini/settings.json"), |_| "{\"broken\": ".to_owned());
+        },
+        settings: None,
+        says: "settings.json",
+    }),
     cannot: &[
         ("changed input", "an answer over ACP carries no input"),
         ("structured output", "it takes no form of answers"),
         ("plan", "over ACP it tells how many entries a to-do list has, not which"),
         ("question", "over ACP it has no tool to ask with"),
         ("fork", NO_COPY),
+        ("resume, another opened", "it refuses an id that it does not know"),
         ("broken stream", NO_RETRY),
+        ("malformed line", "it passes over a line that it cannot read"),
+        ("retries told", "over ACP it does not tell that it tries again"),
+        ("background turn", NO_BACKGROUND),
+        ("`/clear`", NO_CLEAR),
+        ("web search", NO_SEARCH),
+        ("trusted project", NO_TRUST),
+        ("exit codes", "its turns are not told by an exit code"),
     ],
 };
+
+const NO_BACKGROUND: &str = "what ends in the background begins no turn";
+const NO_CLEAR: &str = "it has no such command without a terminal";
+const NO_SEARCH: &str = "a search is a tool like others";
+const NO_TRUST: &str = "it keeps no list of projects by which it is free to do more";
 
 const NO_COPY: &str = "it cannot copy a session";
 const NO_RETRY: &str = "it does not try again when a stream breaks: the turn fails, and says so";
@@ -57,7 +84,13 @@ pub(super) const HEADLESS: Agent = Agent {
             "it takes servers from its own settings files only; over ACP it takes others",
         ),
         ("fork", NO_COPY),
+        ("resume, another opened", "it refuses an id that it does not know"),
         ("broken stream", NO_RETRY),
+        ("malformed line", "it reads one prompt, which is plain text"),
+        ("background turn", NO_BACKGROUND),
+        ("`/clear`", NO_CLEAR),
+        ("web search", NO_SEARCH),
+        ("trusted project", NO_TRUST),
     ],
     ..ACP
 };

@@ -21,7 +21,7 @@ impl<'b> Through<'b> {
     pub(super) fn new(bench: &'b Bench) -> Self {
         let place = bench.directory.path();
         let own = Path::new(env!("CARGO_BIN_EXE_agentwire"));
-        let mut command = dressed(own, &bench.agent, place, &bench.models.url());
+        let mut command = dressed(own, place, bench.variables());
         command.env("AGENTWIRE_DATA_DIR", place.join("data"));
         command.env(bench.agent.variable, &bench.program).arg("unified");
         let mut child = command

@@ -36,6 +36,9 @@ pub(crate) fn mode(place: &mut Place) {
     talk.prompt(&format!("{} [[say two]]", touch("free.txt")));
     talk.completed();
     assert!(work.join("free.txt").exists(), "{}", talk.digest());
+    // Gemini says it as text of the model, which it is not.
+    let said = talk.events.iter().filter_map(|event| event["content"].as_str());
+    assert!(!said.collect::<String>().contains("MODE_UPDATE"), "{}", talk.digest());
     let asked = talk.of("requestRaised");
     let settled = talk.of("requestSettled");
     let by_us = settled.iter().filter(|event| event["by"] == "policy").count();

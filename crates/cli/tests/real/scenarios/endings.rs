@@ -60,7 +60,7 @@ pub(crate) fn stop(place: &mut Place) {
     place.assert_none_left(&work);
 }
 
-fn interrupted(talk: &mut Talk<'_>) {
+pub(super) fn interrupted(talk: &mut Talk<'_>) {
     talk.post("interrupt", &Value::Null);
     let end = talk.ended();
     assert_eq!(end["type"], "turnFailed", "{end}");
@@ -68,14 +68,14 @@ fn interrupted(talk: &mut Talk<'_>) {
 }
 
 /// The session takes another prompt.
-fn goes_on(talk: &mut Talk<'_>) {
+pub(super) fn goes_on(talk: &mut Talk<'_>) {
     talk.prompt("[[say still here]]");
     talk.completed();
     assert_eq!(talk.text().trim(), "still here", "{}", talk.digest());
 }
 
 /// Waits until the command runs.
-fn begun(work: &std::path::Path, talk: &mut Talk<'_>) {
+pub(super) fn begun(work: &std::path::Path, talk: &mut Talk<'_>) {
     talk.next("toolStarted");
     let begun = std::time::Instant::now();
     while !work.join("begun.txt").exists() {

@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use crate::agents::Login;
 use crate::place::{PATIENCE, Place};
 
-/// Its version, and whether it is signed in: first it is not, then it is.
+/// Its version, and whether it is signed in: first it is not, then it is. One older than tested is not asked.
 pub(crate) fn login(place: &mut Place) {
     let home = place.workspace();
     (place.agent.set_up)(&home, &place.models.url());
-    let [before, after] = match place.agent.login {
-        Login::Variable => [false, true].map(|has_key| told(place, place.stranger(&home, has_key))),
+    let before = told(place, place.stranger(&home, false));
+    let is_asked = before["standing"] != "older" && !matches!(place.agent.login, Login::Untold);
+    if !is_asked {
+        assert_eq!(before["login"], "notTold", "{before}");
+        return;
+    }
+    let after = match place.agent.login {
+        Login::Variable | Login::Untold => told(place, place.stranger(&home, true)),
         Login::Command(words) => {
-            let before = told(place, place.stranger(&home, false));
-            sign_in(place.at_home(&home, Command::new(place.program()), false), words);
-            [before, told(place, place.stranger(&home, false))]
-        }
-        Login::Untold => {
-            let told = told(place, place.stranger(&home, true));
-            assert_eq!(told["login"], "notTold", "{told}");
-            return;
+            sign_in(place.at_home(&home, Command::new(&place.program), false), words);
+            told(place, place.stranger(&home, false))
         }
     };
     assert_eq!(before["login"], "notSignedIn", "{before}");
@@ -45,11 +45,11 @@ fn told(place: &Place, mut command: Command) -> Value {
         let agents = all["agents"].as_array().expect("a list");
         let agent = agents.iter().find(|agent| agent["name"] == place.agent.kind);
         let agent = agent.expect("an agent");
-        assert_eq!(agent["path"], json!(place.program()));
+        assert_eq!(agent["path"], json!(&place.program));
         if place.agent.kind != "acp" && !agent["version"].is_null() {
-            assert_eq!(agent["version"], place.agent.package.installed(place.program()), "{agent}");
+            assert_eq!(agent["version"], place.agent.package.installed(&place.program), "{agent}");
         }
-        let tells = !matches!(place.agent.login, Login::Untold);
+        let tells = !matches!(place.agent.login, Login::Untold) && agent["standing"] != "older";
         if !tells || agent["login"] != "notTold" || begun.elapsed() > PATIENCE {
             return agent.clone();
         }

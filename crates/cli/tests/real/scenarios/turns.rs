@@ -87,7 +87,7 @@ pub(crate) fn usage(place: &mut Place) {
 }
 
 /// What the model reported so far. A title that a program asks for by itself is no turn's.
-fn reported(place: &Place) -> Usage {
+pub(super) fn reported(place: &Place) -> Usage {
     let requests = place.models.requests();
     let asked = requests.iter().filter(|seen| !seen.side);
     asked.fold(Usage::default(), |sum, seen| sum + seen.usage)

@@ -218,13 +218,24 @@ impl Translator {
 
     /// What is wanted cannot be had: nothing runs in a session that is not as it was asked for.
     pub(super) fn fail_opening(&mut self, error: GatewayError, out: &mut Out<'_>) {
+        self.refuse_opening(error, None, out);
+    }
+
+    /// Likewise; `name` is the agent's own of the error.
+    pub(super) fn refuse_opening(
+        &mut self,
+        error: GatewayError,
+        name: Option<&str>,
+        out: &mut Out<'_>,
+    ) {
         if error.code != ErrorCode::AgentFailed {
             out.emit(ErrorEvent {
                 code: Some(Text::from(error.code.as_str())),
                 ..ErrorEvent::new(error.message.as_str())
             });
         }
-        self.fail_queue(TurnFailure::Error, &error.message, out);
+        let name = name.unwrap_or(ErrorCode::StartFailed.as_str());
+        self.fail_queue(TurnFailure::Error, &error.message, Some(name), out);
         self.stage = Stage::Failed(error);
     }
 }

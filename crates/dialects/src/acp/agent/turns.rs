@@ -85,16 +85,24 @@ impl Translator {
             self.interrupted = true;
             out.write(wire::notification("session/cancel", &json!({ "sessionId": self.session })));
         } else {
-            self.fail_queue(TurnFailure::Interrupted, "interrupted before it was sent", out);
+            self.fail_queue(TurnFailure::Interrupted, "interrupted before it was sent", None, out);
         }
         self.cancel_requests(out);
     }
 
     /// The prompts that wait will not run; each is told as a turn that failed.
-    pub(super) fn fail_queue(&mut self, reason: TurnFailure, error: &str, out: &mut Out<'_>) {
+    pub(super) fn fail_queue(
+        &mut self,
+        reason: TurnFailure,
+        error: &str,
+        error_type: Option<&str>,
+        out: &mut Out<'_>,
+    ) {
         for prompt in std::mem::take(&mut self.queue) {
             self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
-            self.ledger.fail_turn(out, reason, Text::from(error));
+            let error_type = error_type.map(Text::from);
+            let failed = TurnFailed { error_type, ..failed_turn(reason, Text::from(error)) };
+            self.ledger.fail_turn_with(out, failed);
         }
     }
 

@@ -8,7 +8,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{Json, Text};
 
 use super::{Translator, details, plain};
-use crate::claude::wire::{Init, StatusLine};
+use crate::claude::wire::{ApiRetry, Init, StatusLine};
 use crate::json::Value;
 use crate::tape::Out;
 
@@ -27,6 +27,7 @@ impl Translator {
                     ..ErrorEvent::new(text)
                 });
             }
+            "api_retry" => retry(&message.to().unwrap_or_default(), message, out),
             "permission_denied" => {
                 if let Some(id) = message.read::<Cow<'_, str>>("tool_use_id") {
                     self.mark_denied(&id);
@@ -85,7 +86,6 @@ impl Translator {
 /// The subtypes that say one thing, and the field that says it in words.
 fn row(subtype: &str) -> Option<(Status, &'static str)> {
     Some(match subtype {
-        "api_retry" => (Status::Retrying, "error"),
         "thinking_tokens" | "turn_starting" => (Status::Working, ""),
         "init_milestone" => (Status::Working, "milestone"),
         "control_request_progress" => (Status::Working, "status"),
@@ -110,6 +110,26 @@ fn row(subtype: &str) -> Option<(Status, &'static str)> {
         "session_writes_lost" => (Status::Warning, ""),
         _ => return None,
     })
+}
+
+/// A call of the model failed, and the agent will try it again: ten times, for minutes.
+fn retry(line: &ApiRetry<'_>, message: Value<'_>, out: &mut Out<'_>) {
+    let mut text = "the model's service failed".to_owned();
+    if let Some(status) = line.error_status {
+        text += &format!(" with status {status}");
+    }
+    if let (Some(attempt), Some(most)) = (line.attempt, line.max_retries) {
+        text += &format!("; retry {attempt} of {most}");
+    }
+    if let Some(delay) = line.retry_delay_ms {
+        text += &format!(" in {:.1} s", delay / 1000.0);
+    }
+    out.emit(ErrorEvent {
+        code: line.error.clone(),
+        will_retry: Some(true),
+        details: details(message, "error"),
+        ..ErrorEvent::new(text)
+    });
 }
 
 fn status(message: Value<'_>, out: &mut Out<'_>) {

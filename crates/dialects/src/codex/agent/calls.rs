@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use agentwire_protocol::event::{
-    AgentInfo, ErrorEvent, Status, StatusChanged, TurnFailure, TurnOrigin,
+    AgentInfo, ErrorEvent, Status, StatusChanged, TurnFailed, TurnFailure, TurnOrigin,
 };
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt, Text};
 use serde_json::{Map, json};
@@ -50,6 +50,8 @@ enum Stage {
     Initializing,
     Opening,
     Open,
+    /// There is no thread to work in, and the process is to end. It may take its time.
+    Failed,
 }
 
 /// What a response is for.
@@ -101,10 +103,18 @@ impl Translator {
     }
 
     /// Prompts that waited will not be sent: each is a turn that failed.
-    pub(super) fn drop_waiting(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
+    pub(super) fn drop_waiting(
+        &mut self,
+        out: &mut Out<'_>,
+        failure: TurnFailure,
+        error: &str,
+        error_type: Option<&str>,
+    ) {
         for prompt in std::mem::take(&mut self.wire.waiting) {
             self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
-            self.ledger.fail_turn(out, failure, Text::from(error));
+            let error_type = error_type.map(Text::from);
+            let failed = TurnFailed { error_type, ..failed_turn(failure, Text::from(error)) };
+            self.ledger.fail_turn_with(out, failed);
         }
     }
 
@@ -130,7 +140,9 @@ impl Translator {
         self.wire.pending.insert(id, pending);
         match self.wire.stage {
             Stage::Closed | Stage::Initializing if !early => self.wire.held.push(line),
-            Stage::Closed | Stage::Initializing | Stage::Opening | Stage::Open => out.write(line),
+            Stage::Closed | Stage::Initializing | Stage::Opening | Stage::Open | Stage::Failed => {
+                out.write(line);
+            }
         }
     }
 
@@ -144,6 +156,10 @@ impl Translator {
 
     /// Puts a prompt behind those that wait, or before them.
     pub(super) fn wait(&mut self, prompt: &Prompt, first: bool) -> Result<(), GatewayError> {
+        if self.wire.stage == Stage::Failed {
+            let message = self.last_error.as_deref().unwrap_or("codex opened no thread");
+            return Err(GatewayError::new(ErrorCode::StartFailed, message));
+        }
         let size = |prompt: &Prompt| {
             64 + prompt.text.len()
                 + prompt.images.iter().map(|image| image.data.len()).sum::<usize>()
@@ -368,10 +384,11 @@ impl Translator {
 
     /// There is no thread to work in: what waits for it fails, and the process has no use.
     fn fail_open(&mut self, error: String, out: &mut Out<'_>) {
-        let code = Some(Text::from("startFailed"));
+        let name = ErrorCode::StartFailed.as_str();
+        let code = Some(Text::from(name));
         out.emit(ErrorEvent { code, ..ErrorEvent::new(error.as_str()) });
-        self.wire.stage = Stage::Closed;
-        self.drop_waiting(out, TurnFailure::Died, &error);
+        self.wire.stage = Stage::Failed;
+        self.drop_waiting(out, TurnFailure::Error, &error, Some(name));
         self.last_error = Some(error);
         out.act(Action::CloseStdin);
     }

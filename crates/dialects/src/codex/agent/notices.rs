@@ -353,7 +353,7 @@ fn status_of(status: Value<'_>) -> StatusChanged<'_> {
     let change = match word.as_deref() {
         Some("active") if flags.is_some() => Status::Waiting,
         Some("active") => Status::Working,
-        Some("systemError") => Status::Warning,
+        // Also `systemError`: an error has told what it was, and the turn has failed.
         _ => Status::Idle,
     };
     let words = word.filter(|word| !matches!(&**word, "active" | "idle")).map(Text::new);

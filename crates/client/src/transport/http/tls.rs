@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use super::Wire;
+use super::wire::Wire;
 use crate::discovery::{Server, Trust};
 
 /// What connections are made with. To make it reads the certificates of the system, which takes a while.

@@ -8,17 +8,15 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// How long a server may be away.
-const PATIENCE: Duration = Duration::from_secs(120);
-
 pub(super) struct Pause {
     next: Duration,
     until: Instant,
 }
 
 impl Pause {
-    pub(super) fn new() -> Self {
-        Self { next: FIRST, until: Instant::now() + PATIENCE }
+    /// For a gateway that may be away for so long.
+    pub(super) fn new(patience: Duration) -> Self {
+        Self { next: FIRST, until: Instant::now() + patience }
     }
 
     /// Whether it was tried for long enough.

@@ -1,0 +1,124 @@
+//! The `agentwire` program, as a library: for itself, and for examples and tests that bring it along.
+
+mod args;
+mod commands;
+mod drive;
+mod engine;
+mod failure;
+mod installed;
+mod print;
+mod remote;
+mod screen;
+mod settings;
+mod shown;
+mod source;
+mod terminal;
+pub mod trial;
+mod view;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use agentwire_sessions::bridge::relay;
+use agentwire_sessions::process::keeper;
+use clap::Parser;
+
+use crate::args::{Args, Global, Verb};
+use crate::failure::Failure;
+
+/// The program: does what its arguments say.
+pub fn main() -> ExitCode {
+    // There is a keeper for every agent: it is to be small, so it comes before all else.
+    let mut words = std::env::args_os().skip(1);
+    let verb = words.next();
+    let is = |name: &str| verb.as_ref().is_some_and(|verb| verb == name);
+    if is(keeper::VERB) {
+        return small(keeper::run().map_err(|error| error.to_string()));
+    }
+    if is(relay::VERB) {
+        return small(relay::run(words.next().as_deref()).map_err(|error| error.to_string()));
+    }
+    // Flags of the `claude` program may look like ours.
+    if let Some(flags) = claude_flags() {
+        let global = Args::parse_from(["agentwire", "claude"]).global;
+        log(&global);
+        return ended(commands::claude::run(&global, flags.into_iter()));
+    }
+    let args = Args::parse();
+    let global = &args.global;
+    // The server reads from its settings how to tell.
+    if !matches!(args.verb, Verb::Serve(_)) {
+        log(global);
+    }
+    ended(match args.verb {
+        Verb::Run(args) => done(commands::run::run(global, &args)),
+        Verb::Attach(args) => done(commands::attach::run(global, &args)),
+        Verb::Logs(args) => done(commands::logs::run(global, &args)),
+        Verb::Translate(args) => done(commands::translate::run(&args)),
+        Verb::Play(args) => commands::play::run(&args).map_err(Failure::from),
+        Verb::DemoAgent(args) => commands::demo_agent::run(&args).map_err(Failure::from),
+        Verb::Ls(args) => done(commands::ls::run(global, &args)),
+        Verb::Show(args) => done(commands::show::run(global, &args)),
+        Verb::Export(args) => done(commands::export::run(global, &args)),
+        Verb::Wait(args) => done(commands::wait::run(global, &args)),
+        Verb::Send(args) => done(commands::send::run(global, &args)),
+        Verb::Interrupt(args) => done(commands::interrupt::run(global, &args)),
+        Verb::Stop(args) => done(commands::stop::run(global, &args)),
+        Verb::Permit(args) => done(commands::permit::run(global, &args)),
+        Verb::Prune(args) => done(commands::prune::run(global, &args)),
+        Verb::Agents(args) => done(commands::agents::run(global, &args)),
+        Verb::Doctor(args) => done(commands::doctor::run(global, &args)),
+        Verb::Serve(args) => done(commands::serve::run(global, &args)),
+        Verb::Token(args) => done(commands::token::run(global, &args)),
+        Verb::Claude(args) => commands::claude::run(global, args.args.into_iter()),
+        Verb::Unified => done(commands::front::unified(global)),
+        Verb::Rpc => done(commands::front::rpc(global)),
+        Verb::Backend => done(commands::front::backend(global)),
+        Verb::ModelServer(args) => done(commands::model_server::run(&args)),
+        Verb::Schema(args) => done(commands::schema::run(&args)),
+        Verb::Completions(args) => done(commands::completions::run(&args)),
+    })
+}
+
+fn log(global: &Global) {
+    print::log(global.log_level.unwrap_or_default(), global.log_format.unwrap_or_default());
+}
+
+/// The exit code, and on stderr what went wrong.
+fn ended(result: Result<ExitCode, Failure>) -> ExitCode {
+    match result {
+        Ok(code) => code,
+        // Whoever read our output has gone: nothing is left to say and nobody to say it to.
+        Err(Failure::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            failure.tell();
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// The end of what is no verb of the user's.
+fn small(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::error(&error);
+            ExitCode::from(keeper::NO_GATEWAY)
+        }
+    }
+}
+
+/// What the `claude` program is called with, if we are it: by our name, or by the first word.
+fn claude_flags() -> Option<Vec<OsString>> {
+    let mut words = std::env::args_os();
+    let program = words.next()?;
+    let is_it = Path::new(&program).file_name().is_some_and(|name| name == "claude");
+    (is_it || words.next()? == "claude").then(|| words.collect())
+}
+
+fn done<E: Into<Failure>>(result: Result<(), E>) -> Result<ExitCode, Failure> {
+    result.map(|()| ExitCode::SUCCESS).map_err(Into::into)
+}

@@ -1,0 +1,61 @@
+//! Watches many sessions at once, over one gateway, and keeps a line for each.
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use agentwire::trial::{self, Trial};
+use agentwire_client::{
+    AgentClient, AgentError, AgentType, InProcessTransport, Session, SessionFilter, SessionRequest,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+const SESSIONS: usize = 12;
+
+fn main() -> ExitCode {
+    trial::run(dashboard)
+}
+
+async fn dashboard(trial: &Trial) -> Result<(), AgentError> {
+    let client = AgentClient::over(InProcessTransport::with_settings(trial.settings()).await?);
+    for number in 0..SESSIONS {
+        let prompt = format!("/usage {number} 10 0 0\n/repeat 20 word \n/say I am number {number}");
+        client.create(SessionRequest::new(AgentType::Demo, prompt)).await?;
+    }
+
+    // Whoever began them, the dashboard sees all: it attaches to each, and each tells of its changes.
+    let (changes, mut changed) = mpsc::channel(SESSIONS);
+    let mut watchers = JoinSet::new();
+    for summary in client.sessions(SessionFilter::default()).await? {
+        let session = client.attach(summary.id).await?;
+        watchers.spawn(watch(session, changes.clone()));
+    }
+    drop(changes);
+    while let Some(line) = changed.recv().await {
+        println!("{line}");
+    }
+    let done = watchers.join_all().await;
+    let tokens: u64 = done.into_iter().collect::<Result<Vec<u64>, AgentError>>()?.iter().sum();
+    println!("{SESSIONS} sessions, {tokens} tokens");
+    client.close().await;
+    Ok(())
+}
+
+/// Follows a session through its first turn, several events at a time: a screen need not be drawn for each.
+async fn watch(session: Session, changes: mpsc::Sender<String>) -> Result<u64, AgentError> {
+    let mut batches = session.events().batches(Duration::from_millis(50));
+    let mut last = None;
+    while let Some(batch) = batches.try_next().await? {
+        let state = session.state();
+        if last.replace(state) != Some(state) {
+            let short = session.id().as_str().get(..8).unwrap_or_default();
+            let tokens = session.usage().total_tokens;
+            let _ = changes.send(format!("{short}  {:<10} {tokens} tokens", state.as_str())).await;
+        }
+        if batch.iter().any(|event| event.ends_turn()) {
+            break;
+        }
+    }
+    Ok(session.usage().total_tokens)
+}

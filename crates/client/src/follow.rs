@@ -1,0 +1,235 @@
+//! What makes a session's stream reliable, over any transport: it keeps its place in the log, opens
+//! connections that broke again, and reads no faster than its reader.
+
+pub(crate) mod cursor;
+mod pause;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentwire_protocol::{Profile, SessionId, SessionState, SessionSummary};
+use futures_util::StreamExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use self::cursor::Cursor;
+use self::pause::Pause;
+use crate::client::read;
+use crate::error::{AgentError, Gap};
+use crate::lines::EventLines;
+use crate::stream::Update;
+use crate::transport::{Call, Connection, Followed, Transport};
+
+/// A connection that lasts so long was one, even if nothing came over it.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// How long nothing comes before it is asked whether the session is over: usually, and at first where
+/// its end was told.
+const QUIET: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_millis(20);
+
+/// How the last event of a session looks. Where it does not look so, the gateway is asked all the same.
+const END: &str = "\"type\":\"sessionEnded\"";
+
+/// What is to be followed, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) session: SessionId,
+    pub(crate) after: u64,
+    pub(crate) up_to: Option<u64>,
+    pub(crate) profile: Profile,
+    /// How long a gateway may be away.
+    pub(crate) patience: Duration,
+}
+
+/// What is handed to the reader, and the room that it takes.
+pub(crate) struct Handed {
+    pub(crate) update: Result<Update, AgentError>,
+    pub(crate) room: Option<OwnedSemaphorePermit>,
+}
+
+/// The way to the reader: bounded in bytes.
+pub(crate) struct Outlet {
+    pub(crate) handed: mpsc::Sender<Handed>,
+    pub(crate) room: Arc<Semaphore>,
+    /// All the room there is.
+    pub(crate) size: usize,
+}
+
+/// Follows a session to its end, over as many connections as it takes.
+pub(crate) async fn follow(plan: Plan, outlet: Outlet) {
+    let cursor = Cursor::new(plan.after, plan.profile == Profile::Full);
+    let mut follower = Follower { plan, outlet, cursor, is_lost: false, was_open: false };
+    match follower.run().await {
+        Ok(()) | Err(Stop::Unread) => {}
+        Err(Stop::Failed(error)) => {
+            let _ = follower.outlet.send(Err(error), 0).await;
+        }
+    }
+}
+
+struct Follower {
+    plan: Plan,
+    outlet: Outlet,
+    cursor: Cursor,
+    /// It was told that the connection is lost.
+    is_lost: bool,
+    /// There was a connection.
+    was_open: bool,
+}
+
+/// Why a connection is read no further, if not because it broke.
+enum End {
+    Over,
+    LetGo,
+}
+
+/// Why nothing is read any more.
+enum Stop {
+    /// Nobody reads.
+    Unread,
+    Failed(AgentError),
+}
+
+impl From<AgentError> for Stop {
+    fn from(error: AgentError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Follower {
+    async fn run(&mut self) -> Result<(), Stop> {
+        let mut pause = Pause::new(self.plan.patience);
+        loop {
+            let (position, begun) = (self.cursor.position(), Instant::now());
+            let why = match self.connection().await {
+                Ok(End::Over) => return Ok(()),
+                Ok(End::LetGo) => continue,
+                Err(Stop::Unread) => return Err(Stop::Unread),
+                Err(Stop::Failed(why)) => why,
+            };
+            // A gateway that cannot be reached at first is a mistake; later it may come back.
+            if !self.was_open || !why.is_retryable() {
+                return Err(why.into());
+            }
+            if self.cursor.position() > position || begun.elapsed() > STEADY {
+                pause = Pause::new(self.plan.patience);
+            } else if pause.is_over() {
+                return Err(why.into());
+            }
+            if !std::mem::replace(&mut self.is_lost, true) {
+                self.tell(Update::Lost(why)).await?;
+            }
+            sleep(pause.next()).await;
+        }
+    }
+
+    /// One connection, to its end.
+    async fn connection(&mut self) -> Result<End, Stop> {
+        let summary = self.ask().await?;
+        let (last, position) = (summary.last_seq, self.cursor.position());
+        if position > last {
+            self.cursor.go_back(last);
+            self.tell(Update::Gap(Gap::Forgotten { from: last + 1, to: position })).await?;
+        }
+        if self.is_over(&summary) {
+            return Ok(End::Over);
+        }
+        let (session, after) = (&self.plan.session, self.cursor.position());
+        let mut connection = self.plan.transport.follow(session, after, self.plan.profile).await?;
+        self.was_open = true;
+        if std::mem::take(&mut self.is_lost) {
+            self.tell(Update::Back).await?;
+        }
+        self.read(&mut connection).await
+    }
+
+    async fn read(&mut self, connection: &mut Connection) -> Result<End, Stop> {
+        let (mut ask_at, mut soon) = (Instant::now() + QUIET, SOON);
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = connection.next() => next,
+                () = sleep_until(ask_at) => {
+                    match self.ask().await {
+                        Ok(summary) if self.is_over(&summary) => return Ok(End::Over),
+                        // What there is more of is on its way.
+                        Ok(summary) if summary.state == SessionState::Ended => {
+                            ask_at = Instant::now() + soon;
+                            soon = (soon * 2).min(QUIET);
+                        }
+                        Ok(_) => ask_at = Instant::now() + QUIET,
+                        // The connection itself tells whether it is lost.
+                        Err(error) if error.is_retryable() => ask_at = Instant::now() + QUIET,
+                        Err(error) => return Err(error.into()),
+                    }
+                    continue;
+                }
+            };
+            match next {
+                Some(Ok(Followed::Events(lines))) if lines.is_empty() => {}
+                Some(Ok(Followed::Events(lines))) => {
+                    let is_end = lines.iter().last().is_some_and(|(_, line)| line.contains(END));
+                    self.take(&lines).await?;
+                    if self.plan.up_to.is_some_and(|last| self.cursor.position() >= last) {
+                        return Ok(End::Over);
+                    }
+                    ask_at = Instant::now() + if is_end { Duration::ZERO } else { QUIET };
+                    soon = SOON;
+                }
+                Some(Ok(Followed::End)) => return Ok(End::Over),
+                Some(Ok(Followed::LetGo)) => return Ok(End::LetGo),
+                Some(Err(error)) => return Err(error.into()),
+                None => {
+                    let name = self.plan.transport.name();
+                    return Err(AgentError::broken(name, "the connection ended").into());
+                }
+            }
+        }
+    }
+
+    /// Hands on what is new.
+    async fn take(&mut self, lines: &EventLines) -> Result<(), Stop> {
+        let mut new = Vec::new();
+        let taken = self.cursor.take(lines, &mut new);
+        for update in new {
+            self.tell(update).await?;
+        }
+        taken.map_err(|jump| AgentError::broken(self.plan.transport.name(), jump).into())
+    }
+
+    async fn ask(&self) -> Result<SessionSummary, AgentError> {
+        let shown = self.plan.transport.call(Call::Show(self.plan.session.clone())).await?;
+        read(&*self.plan.transport, &shown)
+    }
+
+    fn is_over(&self, summary: &SessionSummary) -> bool {
+        let position = self.cursor.position();
+        let is_read = position >= summary.last_seq && summary.state == SessionState::Ended;
+        is_read || self.plan.up_to.is_some_and(|last| position >= last)
+    }
+
+    async fn tell(&mut self, update: Update) -> Result<(), Stop> {
+        let bytes = match &update {
+            Update::Events(lines) => lines.text().len(),
+            Update::Lost(_) | Update::Back | Update::Gap(_) => 0,
+        };
+        self.outlet.send(Ok(update), bytes).await
+    }
+}
+
+impl Outlet {
+    /// Waits until there is room. What is larger than all of it waits until there is nothing else.
+    async fn send(&self, update: Result<Update, AgentError>, bytes: usize) -> Result<(), Stop> {
+        let wanted = u32::try_from(bytes.min(self.size)).unwrap_or(u32::MAX);
+        let room = match wanted {
+            0 => None,
+            wanted => {
+                let room = Arc::clone(&self.room).acquire_many_owned(wanted).await;
+                Some(room.map_err(|_| Stop::Unread)?)
+            }
+        };
+        self.handed.send(Handed { update, room }).await.map_err(|_| Stop::Unread)
+    }
+}

@@ -1,0 +1,87 @@
+//! A place in a session's log. Whatever comes, what is handed on is in order and nothing comes twice;
+//! what is not to be had is told.
+
+use std::fmt;
+
+use crate::error::Gap;
+use crate::lines::EventLines;
+use crate::stream::Update;
+
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    position: u64,
+    /// Every number is shown; else some are left out, and one that is missing says nothing.
+    is_dense: bool,
+    /// Where a number was missing, and the one that came instead.
+    jumped: Option<Jump>,
+}
+
+/// A number was missing. It is asked for again before that is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Jump {
+    wanted: u64,
+    came: u64,
+}
+
+impl fmt::Display for Jump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "event {} came where {} was expected", self.came, self.wanted)
+    }
+}
+
+impl Cursor {
+    pub(crate) fn new(after: u64, is_dense: bool) -> Self {
+        Self { position: after, is_dense, jumped: None }
+    }
+
+    /// The number of the last event that was handed on.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The log ends here: what was read after it is not in it.
+    pub(crate) fn go_back(&mut self, to: u64) {
+        (self.position, self.jumped) = (to, None);
+    }
+
+    /// Hands on what is new of these events, in pieces that share their memory. A number that is missing
+    /// the second time, at the same place and no further on, is told as a gap.
+    pub(crate) fn take(&mut self, lines: &EventLines, new: &mut Vec<Update>) -> Result<(), Jump> {
+        let mut from = 0;
+        let hand_on = |from: usize, to: usize, new: &mut Vec<Update>| {
+            if from < to {
+                new.push(Update::Events(lines.slice(from, to)));
+            }
+        };
+        for (at, seq) in lines.numbers().enumerate() {
+            let wanted = self.position + 1;
+            if seq < wanted {
+                hand_on(from, at, new);
+                from = at + 1;
+                continue;
+            }
+            if seq > wanted && self.is_dense {
+                hand_on(from, at, new);
+                from = at;
+                let jump = Jump { wanted, came: seq };
+                match self.jumped.replace(jump) {
+                    Some(before) if before.wanted == wanted && seq <= before.came => {
+                        new.push(Update::Gap(Gap::Skipped { from: wanted, to: seq - 1 }));
+                    }
+                    Some(before) if before.wanted == wanted => {
+                        self.jumped = Some(before);
+                        return Err(jump);
+                    }
+                    Some(_) | None => return Err(jump),
+                }
+            }
+            self.position = seq;
+        }
+        hand_on(from, lines.len(), new);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "cursor_tests.rs"]
+mod tests;

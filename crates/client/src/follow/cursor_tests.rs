@@ -1,0 +1,123 @@
+use std::collections::BTreeSet;
+
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+
+use super::*;
+
+fn lines(numbers: &[u64]) -> EventLines {
+    let texts: Vec<_> = numbers.iter().map(|seq| (*seq, format!("{{\"seq\":{seq}}}"))).collect();
+    EventLines::of(texts.iter().map(|(seq, text)| (*seq, text.as_str())))
+}
+
+/// What a reader has in the end.
+#[derive(Default)]
+struct Read {
+    events: Vec<u64>,
+    gaps: Vec<(u64, u64)>,
+}
+
+impl Read {
+    fn note(&mut self, updates: Vec<Update>) {
+        for update in updates {
+            match update {
+                Update::Events(lines) => {
+                    for (seq, text) in lines.iter() {
+                        assert_eq!(text, format!("{{\"seq\":{seq}}}"));
+                        self.events.push(seq);
+                    }
+                }
+                Update::Gap(Gap::Skipped { from, to }) => self.gaps.push((from, to)),
+                Update::Gap(Gap::Forgotten { .. }) | Update::Lost(_) | Update::Back => {
+                    panic!("{update:?}")
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_jump_is_believed_the_second_time() {
+    let mut cursor = Cursor::new(2, true);
+    let mut read = Read::default();
+    let mut take = |cursor: &mut Cursor, numbers: &[u64]| {
+        let mut new = Vec::new();
+        let taken = cursor.take(&lines(numbers), &mut new);
+        read.note(new);
+        taken
+    };
+    assert_eq!(take(&mut cursor, &[1, 2, 3, 4]), Ok(()));
+    assert_eq!(take(&mut cursor, &[3, 5, 8]), Err(Jump { wanted: 6, came: 8 }));
+    // Further on: what came before is there after all.
+    assert_eq!(take(&mut cursor, &[9]), Err(Jump { wanted: 6, came: 9 }));
+    assert_eq!(take(&mut cursor, &[7, 8, 9]), Ok(()));
+    assert_eq!((read.events, read.gaps), (vec![3, 4, 5, 7, 8, 9], vec![(6, 6)]));
+}
+
+#[test]
+fn where_some_are_left_out_a_jump_says_nothing() {
+    let mut new = Vec::new();
+    assert_eq!(Cursor::new(0, false).take(&lines(&[2, 2, 5, 1, 9]), &mut new), Ok(()));
+    let mut read = Read::default();
+    read.note(new);
+    assert_eq!((read.events, read.gaps), (vec![2, 5, 9], vec![]));
+}
+
+proptest! {
+    /// The log has some numbers and lacks others. Connections begin at or before the place asked for, are
+    /// cut anywhere, show some events twice, leave some out: in the end the reader has every event of the
+    /// log once and in order, and every number that the log lacks stands in a gap.
+    #[test]
+    fn nothing_is_lost_doubled_or_hidden(
+        log in btree_set(1_u64..60, 1..50),
+        connections in vec((0_u64..10, 1_usize..40, vec(0_usize..40, 0..6), 1_usize..7), 0..12),
+    ) {
+        let last = *log.last().unwrap();
+        let mut cursor = Cursor::new(0, true);
+        let mut read = Read::default();
+        // What is left out is left out by the first connections only; the last ones are sound.
+        let sound = (0..200).map(|_| (0, usize::MAX, Vec::new(), 5));
+        for (rewind, cut, doubled, size) in connections.into_iter().chain(sound) {
+            let after = cursor.position().saturating_sub(rewind);
+            let mut shown: Vec<u64> = log.iter().copied().filter(|seq| *seq > after).collect();
+            for at in doubled {
+                if let Some(seq) = shown.get(at).copied() {
+                    shown.insert(at, seq);
+                }
+            }
+            shown.truncate(cut);
+            for piece in shown.chunks(size) {
+                let mut new = Vec::new();
+                let taken = cursor.take(&lines(piece), &mut new);
+                read.note(new);
+                if taken.is_err() {
+                    break;
+                }
+            }
+            if cursor.position() == last {
+                break;
+            }
+        }
+        prop_assert_eq!(&read.events, &log.iter().copied().collect::<Vec<_>>());
+        let told: BTreeSet<u64> = read.gaps.iter().flat_map(|(from, to)| *from..=*to).collect();
+        let missing: BTreeSet<u64> = (1..=last).filter(|seq| !log.contains(seq)).collect();
+        prop_assert_eq!(told, missing);
+    }
+
+    /// However connections leave events out, what a reader is handed is in order, nothing comes twice, and
+    /// no number is passed over without a word.
+    #[test]
+    fn whatever_comes_is_in_order_and_whole(batches in vec(vec(1_u64..40, 0..12), 0..40)) {
+        let mut cursor = Cursor::new(0, true);
+        let mut read = Read::default();
+        for batch in batches {
+            let mut new = Vec::new();
+            let _ = cursor.take(&lines(&batch), &mut new);
+            read.note(new);
+        }
+        prop_assert!(read.events.is_sorted_by(|a, b| a < b));
+        let told = read.gaps.iter().flat_map(|(from, to)| *from..=*to);
+        let known: BTreeSet<u64> = read.events.iter().copied().chain(told).collect();
+        prop_assert_eq!(known, (1..=cursor.position()).collect::<BTreeSet<_>>());
+    }
+}

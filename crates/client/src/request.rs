@@ -1,0 +1,281 @@
+//! What an agent asks and waits for, and the answers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+
+use agentwire_protocol::command::Remember;
+use agentwire_protocol::event::{Question, RequestKind, RequestRaised};
+use agentwire_protocol::{Command, Json, RequestId, SessionId, Settlement};
+use serde::Serialize;
+
+use crate::client::AgentClient;
+use crate::error::AgentError;
+use crate::transport::Call;
+
+/// What an agent asks and waits for, as it was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenRequest {
+    /// The session that asks.
+    pub session_id: SessionId,
+    /// The agent within it that asks.
+    pub agent_id: String,
+    /// When it was asked.
+    pub raised_at: String,
+    /// The number of the event that tells it.
+    pub seq: u64,
+    /// What is asked.
+    pub request: RequestRaised<'static>,
+}
+
+/// What an agent asks and waits for, with the means to answer. The first answer counts, whoever gives it;
+/// an answer holds for exactly what was asked.
+///
+/// ```rust,standalone_crate
+/// # use agentwire_client::{AgentType, EventKind, Request, SessionRequest};
+/// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+/// # let gateway = agentwire_client::InProcessTransport::with_settings(trial.settings()).await?;
+/// # let client = agentwire_client::AgentClient::over(gateway);
+/// let prompt = "/bash rm -rf build\n/ask Which colour? | red | green";
+/// let session = client.create(SessionRequest::new(AgentType::Demo, prompt)).await?;
+/// let mut events = session.events();
+/// let mut outcomes = Vec::new();
+/// while let Some(event) = events.try_next().await? {
+///     match event.request() {
+///         Some(Request::Permission(asked)) => asked.deny("not here").await?,
+///         Some(Request::Question(asked)) => asked.answer(["green"]).await?,
+///         Some(other) => other.deny("nobody is there to answer").await?,
+///         None => {}
+///     }
+///     if let EventKind::RequestSettled(settled) = &event.kind {
+///         outcomes.push(settled.outcome.as_str());
+///     }
+///     if event.ends_turn() {
+///         break;
+///     }
+/// }
+/// assert_eq!(outcomes, ["denied", "answered"]);
+/// # client.close().await;
+/// # Ok::<_, agentwire_client::AgentError>(()) }) }
+/// ```
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// May this tool run?
+    Permission(PermissionRequest),
+    /// A question to the user.
+    Question(QuestionRequest),
+    /// A hook that the client registered.
+    Hook(CallbackRequest),
+    /// A message for an MCP server that the client hosts.
+    Mcp(CallbackRequest),
+    /// Anything else that waits for an answer.
+    Other(CallbackRequest),
+}
+
+/// A tool that wants to run.
+#[derive(Clone)]
+pub struct PermissionRequest(Asked);
+
+/// Questions to the user.
+#[derive(Clone)]
+pub struct QuestionRequest(Asked);
+
+/// What is for the program that drives the session, not for people.
+#[derive(Clone)]
+pub struct CallbackRequest(Asked);
+
+#[derive(Clone)]
+struct Asked {
+    client: AgentClient,
+    open: OpenRequest,
+}
+
+impl Request {
+    pub(crate) fn new(client: AgentClient, open: OpenRequest) -> Self {
+        let kind = open.request.kind;
+        let asked = Asked { client, open };
+        match kind {
+            RequestKind::Permission if asked.open.request.questions.is_empty() => {
+                Self::Permission(PermissionRequest(asked))
+            }
+            RequestKind::Permission | RequestKind::Question => {
+                Self::Question(QuestionRequest(asked))
+            }
+            RequestKind::Hook => Self::Hook(CallbackRequest(asked)),
+            RequestKind::Mcp => Self::Mcp(CallbackRequest(asked)),
+            RequestKind::Other => Self::Other(CallbackRequest(asked)),
+        }
+    }
+
+    fn asked(&self) -> &Asked {
+        match self {
+            Self::Permission(PermissionRequest(asked))
+            | Self::Question(QuestionRequest(asked))
+            | Self::Hook(CallbackRequest(asked))
+            | Self::Mcp(CallbackRequest(asked))
+            | Self::Other(CallbackRequest(asked)) => asked,
+        }
+    }
+
+    /// Denies it, whatever it is; the agent is told why.
+    pub async fn deny(&self, message: impl Into<String>) -> Result<(), AgentError> {
+        self.asked().deny(message.into()).await
+    }
+
+    /// Answers it in any form.
+    pub async fn settle(&self, settlement: Settlement) -> Result<(), AgentError> {
+        self.asked().settle(settlement).await
+    }
+
+    /// As it was asked.
+    pub fn into_open(self) -> OpenRequest {
+        match self {
+            Self::Permission(PermissionRequest(asked))
+            | Self::Question(QuestionRequest(asked))
+            | Self::Hook(CallbackRequest(asked))
+            | Self::Mcp(CallbackRequest(asked))
+            | Self::Other(CallbackRequest(asked)) => asked.open,
+        }
+    }
+}
+
+impl Deref for Request {
+    type Target = OpenRequest;
+
+    fn deref(&self) -> &OpenRequest {
+        &self.asked().open
+    }
+}
+
+impl PermissionRequest {
+    /// The tool, where it has a name.
+    pub fn tool_name(&self) -> Option<String> {
+        self.request.tool_name.as_ref().map(ToString::to_string)
+    }
+
+    /// What it wants to run with.
+    pub fn input(&self) -> Option<&Json<'static>> {
+        self.request.input.as_ref()
+    }
+
+    /// It may run.
+    pub async fn allow(&self) -> Result<(), AgentError> {
+        self.0.settle(Settlement::allow(self.0.id())).await
+    }
+
+    /// It may run, and its like from now on, in this session.
+    pub async fn allow_always(&self) -> Result<(), AgentError> {
+        let remember = Some(Remember::Session);
+        self.0.settle(Settlement { remember, ..Settlement::allow(self.0.id()) }).await
+    }
+
+    /// It may run with this in place of what it asked for.
+    pub async fn allow_with(&self, input: &impl Serialize) -> Result<(), AgentError> {
+        let updated_input = Some(Json::of(input));
+        self.0.settle(Settlement { updated_input, ..Settlement::allow(self.0.id()) }).await
+    }
+
+    /// It may not run; the agent is told why.
+    pub async fn deny(&self, message: impl Into<String>) -> Result<(), AgentError> {
+        self.0.deny(message.into()).await
+    }
+}
+
+impl QuestionRequest {
+    /// The questions.
+    pub fn questions(&self) -> &[Question<'static>] {
+        &self.request.questions
+    }
+
+    /// Answers each question, in their order: the label of an option, or words.
+    pub async fn answer<A: Into<String>>(
+        &self,
+        answers: impl IntoIterator<Item = A>,
+    ) -> Result<(), AgentError> {
+        let answers: Vec<String> = answers.into_iter().map(Into::into).collect();
+        let questions = self.questions();
+        if questions.len() != answers.len() {
+            return Err(AgentError::invalid(format!(
+                "it asks {} questions, and {} answers came",
+                questions.len(),
+                answers.len()
+            )));
+        }
+        let answers = questions.iter().zip(answers).map(|(question, answer)| {
+            let answer = match question.multi_select {
+                true => Json::of(&[answer]),
+                false => Json::of(&answer),
+            };
+            (question.id.as_ref().unwrap_or(&question.question).to_string(), answer)
+        });
+        self.answer_with(answers.collect()).await
+    }
+
+    /// Answers questions by their ids, or by their words where they have none. Where several options may
+    /// be chosen, the answer is a list.
+    pub async fn answer_with(
+        &self,
+        answers: BTreeMap<String, Json<'static>>,
+    ) -> Result<(), AgentError> {
+        let answers = Some(answers);
+        let settlement = Settlement { behavior: None, answers, ..Settlement::allow(self.0.id()) };
+        self.0.settle(settlement).await
+    }
+
+    /// There is no answer; the agent is told why.
+    pub async fn deny(&self, message: impl Into<String>) -> Result<(), AgentError> {
+        self.0.deny(message.into()).await
+    }
+}
+
+impl CallbackRequest {
+    /// Answers in the agent's own form.
+    pub async fn respond(&self, output: &impl Serialize) -> Result<(), AgentError> {
+        self.0.settle(Settlement::output(self.0.id(), Json::of(output))).await
+    }
+
+    /// There is no answer: a hook is passed over, anything else is denied.
+    pub async fn fail(&self, error: impl Into<String>) -> Result<(), AgentError> {
+        self.0.settle(Settlement::error(self.0.id(), error)).await
+    }
+}
+
+impl Asked {
+    fn id(&self) -> RequestId {
+        RequestId::from(self.open.request.request_id.to_string())
+    }
+
+    async fn deny(&self, message: String) -> Result<(), AgentError> {
+        self.settle(Settlement::deny(self.id(), message)).await
+    }
+
+    /// The answer is for what was asked and for nothing else.
+    async fn settle(&self, settlement: Settlement) -> Result<(), AgentError> {
+        let digest = self.open.request.input_digest.clone();
+        let input_digest = settlement.input_digest.or(Some(digest));
+        let settlement = Settlement { request_id: self.id(), input_digest, ..settlement };
+        let command = Command::Settle(settlement);
+        self.client.call(Call::Command(self.open.session_id.clone(), command)).await?;
+        Ok(())
+    }
+}
+
+macro_rules! shown {
+    ($($name:ident),*) => {$(
+        impl Deref for $name {
+            type Target = OpenRequest;
+
+            fn deref(&self) -> &OpenRequest {
+                &self.0.open
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0.open, f)
+            }
+        }
+    )*};
+}
+
+shown!(PermissionRequest, QuestionRequest, CallbackRequest);

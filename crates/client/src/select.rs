@@ -1,0 +1,258 @@
+//! Which gateway a client talks to, and how: what is named, else what answers.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::client::{AgentClient, BUFFER, PATIENCE};
+#[cfg(feature = "http")]
+use crate::discovery::Server;
+use crate::error::{AgentError, AgentErrorType};
+use crate::transport::Transport;
+#[cfg(feature = "http")]
+use crate::transport::http::{HttpTransport, Streaming};
+#[cfg(feature = "stdio")]
+use crate::transport::stdio::StdioTransport;
+#[cfg(feature = "http")]
+use crate::transport::{Call, http};
+
+/// The program's name.
+const PROGRAM: &str = "agentwire";
+
+/// How a client finds its gateway. What is said here wins over the environment; what is said nowhere is
+/// looked for:
+///
+/// 1. the server at [`Self::url`] or `AGENTWIRE_URL`, and no other;
+/// 2. the server that runs on this machine, which says where it is in the data directory
+///    ([`Self::data_dir`], `AGENTWIRE_DATA_DIR`, or the usual one), if it answers;
+/// 3. a child of this program: `agentwire unified`, the program being [`Self::program`], `AGENTWIRE_BIN` or
+///    the one on `PATH`.
+///
+/// The token of a server is [`Self::token`], that in [`Self::token_file`], or `AGENTWIRE_TOKEN`; the server
+/// on this machine has said where its own is.
+#[derive(Clone)]
+pub struct ClientBuilder {
+    url: Option<String>,
+    token: Option<String>,
+    token_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
+    program: Option<PathBuf>,
+    #[cfg(feature = "http")]
+    streaming: Streaming,
+    buffer: usize,
+    patience: Duration,
+    environment: fn(&str) -> Option<OsString>,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> Self {
+        Self {
+            url: None,
+            token: None,
+            token_file: None,
+            ca_file: None,
+            data_dir: None,
+            program: None,
+            #[cfg(feature = "http")]
+            streaming: Streaming::default(),
+            buffer: BUFFER,
+            patience: PATIENCE,
+            environment: |name| std::env::var_os(name),
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// The server at this address.
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
+        self
+    }
+
+    /// With this token.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// With the token in this file.
+    pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.token_file = Some(path.into());
+        self
+    }
+
+    /// Trusting the certificates in this PEM file, beside those that the system trusts.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(path.into());
+        self
+    }
+
+    /// Where the server on this machine says where it is, and where a child keeps its sessions.
+    pub fn data_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(path.into());
+        self
+    }
+
+    /// The program to start where there is no server.
+    pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
+        self.program = Some(path.into());
+        self
+    }
+
+    /// How events come from a server; what does not get through is left for what is simpler all the same.
+    #[cfg(feature = "http")]
+    pub fn streaming(mut self, streaming: Streaming) -> Self {
+        self.streaming = streaming;
+        self
+    }
+
+    /// How many bytes of a session's events may wait for their reader, 1 MiB unless it is said. Once there
+    /// are so many, no more are read from the gateway; nothing is dropped.
+    pub fn buffer_bytes(mut self, bytes: usize) -> Self {
+        self.buffer = bytes;
+        self
+    }
+
+    /// How long a gateway may be away before a stream gives it up, two minutes unless it is said.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// A client of the gateway that was found.
+    pub async fn connect(self) -> Result<AgentClient, AgentError> {
+        let transport = self.select_transport().await?;
+        Ok(AgentClient::new(transport, self.buffer, self.patience))
+    }
+
+    /// A client over that transport, with what was said here of buffers and patience.
+    pub fn over(self, transport: impl Transport) -> AgentClient {
+        AgentClient::new(Arc::new(transport), self.buffer, self.patience)
+    }
+
+    /// The way to the gateway that was found; if there is none, the error names all that was tried.
+    pub async fn select_transport(&self) -> Result<Arc<dyn Transport>, AgentError> {
+        let mut tried = Vec::new();
+        #[cfg(feature = "http")]
+        {
+            if let Some(url) = self.url.clone().or_else(|| self.variable("AGENTWIRE_URL")) {
+                let transport = HttpTransport::new(self.with_token(Server::new(&url)?)?);
+                return self.answering(transport).await;
+            }
+            match self.local().await {
+                Ok(transport) => return Ok(transport),
+                Err(error) => tried.push(error.to_string()),
+            }
+        }
+        #[cfg(feature = "stdio")]
+        match self.found_program() {
+            Ok(program) => {
+                let mut child = StdioTransport::new(program);
+                if let Some(data_dir) = &self.data_dir {
+                    child = child.env("AGENTWIRE_DATA_DIR", data_dir);
+                }
+                return Ok(Arc::new(child));
+            }
+            Err(why) => tried.push(why),
+        }
+        let message = format!("failed to find a gateway: {}", tried.join("; "));
+        Err(AgentError::new(AgentErrorType::ConnectionFailed, message).retryable())
+    }
+
+    /// The server on this machine.
+    #[cfg(feature = "http")]
+    async fn local(&self) -> Result<Arc<dyn Transport>, AgentError> {
+        let data_dir = self.usual_data_dir().ok_or_else(|| {
+            AgentError::invalid("there is no home directory; set AGENTWIRE_DATA_DIR")
+        })?;
+        let is_named = self.token.is_some() || self.token_file.is_some() || self.ca_file.is_some();
+        let transport = match is_named {
+            true => HttpTransport::new(self.with_token(Server::find(&data_dir)?)?),
+            false => HttpTransport::discover(&data_dir)?,
+        };
+        self.answering(transport).await
+    }
+
+    /// That server, if it answers and lets us in.
+    #[cfg(feature = "http")]
+    async fn answering(&self, transport: HttpTransport) -> Result<Arc<dyn Transport>, AgentError> {
+        let transport: http::HttpTransport = transport.with_streaming(self.streaming);
+        transport.call(Call::List { only_live: true, after: None, limit: 1 }).await?;
+        Ok(Arc::new(transport))
+    }
+
+    #[cfg(feature = "http")]
+    fn with_token(&self, server: Server) -> Result<Server, AgentError> {
+        let server = match &self.ca_file {
+            Some(path) => server.trusting(path),
+            None => server,
+        };
+        let token = self.token.clone().or_else(|| self.variable("AGENTWIRE_TOKEN"));
+        match (&self.token_file, token) {
+            (Some(path), _) if self.token.is_none() => server.with_token_file(path),
+            (_, Some(token)) => server.with_token(&token),
+            (_, None) => Ok(server),
+        }
+    }
+
+    #[cfg(feature = "http")]
+    fn usual_data_dir(&self) -> Option<PathBuf> {
+        let path = |name| self.variable(name).map(PathBuf::from);
+        let base = || {
+            let given = path("XDG_DATA_HOME").filter(|path| path.is_absolute());
+            given.or_else(|| Some(path("HOME")?.join(".local/share")))
+        };
+        self.data_dir
+            .clone()
+            .or_else(|| path("AGENTWIRE_DATA_DIR"))
+            .or_else(|| Some(base()?.join("agentwire")))
+    }
+
+    /// The program to start, or why there is none.
+    #[cfg_attr(not(feature = "stdio"), expect(dead_code, reason = "a child is a feature"))]
+    fn found_program(&self) -> Result<PathBuf, String> {
+        let given = self.program.clone().or_else(|| self.variable("AGENTWIRE_BIN").map(Into::into));
+        if let Some(given) = given {
+            return match is_program(&given) {
+                true => Ok(given),
+                false => Err(format!("{} is no program that can be started", given.display())),
+            };
+        }
+        let path = (self.environment)("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&path)
+            .filter(|directory| directory.is_absolute())
+            .map(|directory| directory.join(PROGRAM))
+            .find(|program| is_program(program));
+        found.ok_or_else(|| {
+            format!("{PROGRAM} is not on PATH; install it, or name it by AGENTWIRE_BIN")
+        })
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = (self.environment)(name)?.into_string().ok()?;
+        Some(value).filter(|value| !value.trim().is_empty())
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// The token stays unsaid.
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("url", &self.url)
+            .field("data_dir", &self.data_dir)
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "http", feature = "stdio"))]
+#[path = "select_tests.rs"]
+mod tests;

@@ -1,0 +1,348 @@
+//! What a session does, as it is read: updates in the gateway's own bytes, typed events, batches.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use agentwire_protocol::Profile;
+use futures_core::Stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::Sleep;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::error::{AgentError, Gap};
+use crate::event::Event;
+use crate::follow::{Handed, Outlet, Plan, follow};
+use crate::lines::EventLines;
+use crate::session::Session;
+
+/// How many updates may wait to be read, however small they are.
+const UPDATES: usize = 256;
+
+/// How many bytes of events a batch has at most, or one event.
+const BATCH: usize = 256 << 10;
+
+/// What comes of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// Its next events: none is left out, none comes twice.
+    Events(EventLines),
+    /// The connection broke. It is tried again, and goes on where it was.
+    Lost(AgentError),
+    /// The connection is there again.
+    Back,
+    /// Events that cannot be had.
+    Gap(Gap),
+}
+
+/// What a session does, in the gateway's own bytes, over connections that may break.
+///
+/// Nothing is asked for before it is first read. It ends when the session is over and all was read; after
+/// an error there is no more. Dropping it ends its connection.
+#[must_use = "nothing is asked for before it is read"]
+pub struct Updates {
+    /// Until it is first read.
+    plan: Option<Plan>,
+    handed: Option<mpsc::Receiver<Handed>>,
+    task: Option<Task>,
+    room: Arc<Semaphore>,
+    size: usize,
+    /// The room that what is being read takes.
+    held: Option<OwnedSemaphorePermit>,
+    position: u64,
+    up_to: Option<u64>,
+    cancelled: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+}
+
+/// Ends with its stream.
+struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Updates {
+    pub(crate) fn new(plan: Plan, buffer: usize) -> Self {
+        let size = buffer.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        Self {
+            position: plan.after,
+            up_to: None,
+            plan: Some(plan),
+            handed: None,
+            task: None,
+            room: Arc::new(Semaphore::new(size)),
+            size,
+            held: None,
+            cancelled: None,
+        }
+    }
+
+    /// Only up to that event.
+    pub fn up_to(mut self, seq: u64) -> Self {
+        self.up_to = Some(seq);
+        self.plan(|plan| plan.up_to = Some(seq))
+    }
+
+    /// In that profile. In `core` events are left out, and a gap cannot be told from them.
+    pub fn profile(self, profile: Profile) -> Self {
+        self.plan(|plan| plan.profile = profile)
+    }
+
+    /// Until the token is cancelled. The session goes on.
+    pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
+        self.cancelled = Some(Box::pin(token.cancelled_owned()));
+        self
+    }
+
+    fn plan(mut self, change: impl FnOnce(&mut Plan)) -> Self {
+        if let Some(plan) = &mut self.plan {
+            change(plan);
+        }
+        self
+    }
+
+    /// The number of the last event that was handed out.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// How many bytes of the buffer are taken by what waits to be read, or is being read. Beside it one more
+    /// batch may wait for room; a batch that is larger than the buffer counts as all of it.
+    pub fn buffered_bytes(&self) -> usize {
+        self.size.saturating_sub(self.room.available_permits())
+    }
+
+    /// What comes next. Nothing is lost if this is cancelled.
+    pub async fn try_next(&mut self) -> Result<Option<Update>, AgentError> {
+        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
+    }
+
+    fn begin(&mut self) {
+        let Some(plan) = self.plan.take() else { return };
+        let (handed, read) = mpsc::channel(UPDATES);
+        let outlet = Outlet { handed, room: Arc::clone(&self.room), size: self.size };
+        self.task = Some(Task(tokio::spawn(follow(plan, outlet))));
+        self.handed = Some(read);
+    }
+
+    fn end(&mut self) {
+        (self.plan, self.handed, self.task, self.held) = (None, None, None, None);
+    }
+}
+
+impl Stream for Updates {
+    type Item = Result<Update, AgentError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.held = None;
+        let is_cancelled = match &mut self.cancelled {
+            Some(cancelled) => cancelled.as_mut().poll(context).is_ready(),
+            None => false,
+        };
+        if is_cancelled || self.up_to.is_some_and(|last| self.position >= last) {
+            self.end();
+            return Poll::Ready(None);
+        }
+        self.begin();
+        let Some(handed) = &mut self.handed else { return Poll::Ready(None) };
+        let Some(Handed { update, room }) = ready!(handed.poll_recv(context)) else {
+            self.end();
+            return Poll::Ready(None);
+        };
+        self.held = room;
+        let mut update = update;
+        if let Ok(Update::Events(lines)) = &mut update {
+            if let Some(last) = self.up_to.filter(|last| lines.last() > *last) {
+                let count = lines.numbers().take_while(|seq| *seq <= last).count();
+                *lines = lines.slice(0, count);
+            }
+            self.position = lines.last().max(self.position);
+        }
+        if let Ok(Update::Gap(Gap::Forgotten { from, .. })) = &update {
+            self.position = from - 1;
+        }
+        Poll::Ready(Some(update))
+    }
+}
+
+impl fmt::Debug for Updates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Updates").field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+/// What a session does, event by event, over connections that may break: none is left out, none comes
+/// twice.
+///
+/// Nothing is asked for before it is first read. It ends when the session is over and all was read.
+/// Dropping it ends its connection; the session goes on.
+///
+/// An error is the end, but for a [`Gap`]: events that cannot be had are told as an error, after which the
+/// stream goes on. That connections break and come back is told by [`Self::into_updates`] alone.
+#[must_use = "nothing is asked for before it is read"]
+#[derive(Debug)]
+pub struct EventStream {
+    updates: Updates,
+    session: Session,
+    current: Option<(EventLines, usize)>,
+}
+
+impl EventStream {
+    pub(crate) fn new(updates: Updates, session: Session) -> Self {
+        Self { updates, session, current: None }
+    }
+
+    /// Only up to that event.
+    pub fn up_to(mut self, seq: u64) -> Self {
+        self.updates = self.updates.up_to(seq);
+        self
+    }
+
+    /// In that profile. In `core` events are left out, and a gap cannot be told from them.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.updates = self.updates.profile(profile);
+        self
+    }
+
+    /// Until the token is cancelled. The session goes on.
+    pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
+        self.updates = self.updates.cancelled_by(token);
+        self
+    }
+
+    /// Several events at a time: those that come within so long after the first.
+    ///
+    /// ```rust,standalone_crate
+    /// # use std::time::Duration;
+    /// # use agentwire_client::{AgentType, SessionRequest};
+    /// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+    /// # let gateway = agentwire_client::InProcessTransport::with_settings(trial.settings()).await?;
+    /// # let client = agentwire_client::AgentClient::over(gateway);
+    /// let session = client.create(SessionRequest::new(AgentType::Demo, "/repeat 50 word ")).await?;
+    /// let mut batches = session.events().batches(Duration::from_millis(20));
+    /// while let Some(events) = batches.try_next().await? {
+    ///     // Draw once for all of them.
+    ///     if events.iter().any(|event| event.ends_turn()) {
+    ///         break;
+    ///     }
+    /// }
+    /// # client.close().await;
+    /// # Ok::<_, agentwire_client::AgentError>(()) }) }
+    /// ```
+    pub fn batches(self, flush: Duration) -> Batches {
+        Batches { events: self, flush, gathered: Vec::new(), bytes: 0, due: None, then: None }
+    }
+
+    /// The same in the gateway's own bytes, and what becomes of the connection. Nothing may have been read
+    /// of it yet.
+    pub fn into_updates(self) -> Updates {
+        self.updates
+    }
+
+    /// How many bytes of events wait to be read; see [`Updates::buffered_bytes`].
+    pub fn buffered_bytes(&self) -> usize {
+        self.updates.buffered_bytes()
+    }
+
+    /// What comes next; nothing once the session is over. Nothing is lost if this is cancelled.
+    pub async fn try_next(&mut self) -> Result<Option<Event>, AgentError> {
+        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
+    }
+}
+
+impl Stream for EventStream {
+    type Item = Result<Event, AgentError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            let this = &mut *self;
+            if let Some((lines, at)) = &mut this.current
+                && let Some((_, raw)) = lines.get(*at)
+            {
+                *at += 1;
+                let event = Event::read(raw, &this.session);
+                if let Ok(event) = &event {
+                    this.session.note(event);
+                }
+                return Poll::Ready(Some(event));
+            }
+            this.current = None;
+            match ready!(Pin::new(&mut this.updates).poll_next(context)) {
+                Some(Ok(Update::Events(lines))) => this.current = Some((lines, 0)),
+                Some(Ok(Update::Lost(_) | Update::Back)) => {}
+                Some(Ok(Update::Gap(gap))) => {
+                    return Poll::Ready(Some(Err(gap.into())));
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// What a session does, several events at a time.
+#[must_use = "nothing is asked for before it is read"]
+#[derive(Debug)]
+pub struct Batches {
+    events: EventStream,
+    flush: Duration,
+    gathered: Vec<Event>,
+    bytes: usize,
+    due: Option<Pin<Box<Sleep>>>,
+    /// What comes after what has gathered: an error, or the end.
+    then: Option<Option<AgentError>>,
+}
+
+impl Batches {
+    /// What comes next; nothing once the session is over. Nothing is lost if this is cancelled.
+    pub async fn try_next(&mut self) -> Result<Option<Vec<Event>>, AgentError> {
+        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
+    }
+
+    fn take(&mut self) -> Poll<Option<Result<Vec<Event>, AgentError>>> {
+        (self.bytes, self.due) = (0, None);
+        Poll::Ready(Some(Ok(std::mem::take(&mut self.gathered))))
+    }
+}
+
+impl Stream for Batches {
+    type Item = Result<Vec<Event>, AgentError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(then) = this.then.take() {
+                if !this.gathered.is_empty() {
+                    this.then = Some(then);
+                    return this.take();
+                }
+                return Poll::Ready(then.map(Err));
+            }
+            match Pin::new(&mut this.events).poll_next(context) {
+                Poll::Ready(Some(Ok(event))) => {
+                    this.bytes += event.raw().len();
+                    this.gathered.push(event);
+                    if this.bytes >= BATCH {
+                        return this.take();
+                    }
+                    let flush = this.flush;
+                    this.due.get_or_insert_with(|| Box::pin(tokio::time::sleep(flush)));
+                }
+                Poll::Ready(Some(Err(error))) => this.then = Some(Some(error)),
+                Poll::Ready(None) => this.then = Some(None),
+                Poll::Pending => {
+                    let due = this.due.as_mut().map(|due| due.as_mut().poll(context));
+                    return match due {
+                        Some(Poll::Ready(())) => this.take(),
+                        Some(Poll::Pending) | None => Poll::Pending,
+                    };
+                }
+            }
+        }
+    }
+}

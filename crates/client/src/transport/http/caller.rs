@@ -1,0 +1,215 @@
+//! Calls over HTTP. No redirect is followed: the token goes to the named server alone.
+
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use agentwire_protocol::{ErrorCode, GatewayError, Json};
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde::Deserialize;
+use tower_service::Service;
+
+use super::wire::{Wire, dial};
+use crate::discovery::{Place, Server};
+use crate::error::{AgentError, AgentErrorType};
+
+/// The longest answer that is read: a page of events, of which one may be as large as a line of an
+/// agent.
+const ANSWER: usize = 512 << 20;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Calls servers, and keeps connections for the next call.
+#[derive(Clone)]
+pub(super) struct Caller {
+    client: Client<Dialer, Full<Bytes>>,
+}
+
+/// A request.
+pub(super) struct Request<'c> {
+    pub(super) method: Method,
+    pub(super) path: &'c str,
+    pub(super) body: Option<Json<'static>>,
+    /// Sent twice, it counts once.
+    pub(super) key: Option<&'c str>,
+    pub(super) within: Duration,
+}
+
+impl<'c> Request<'c> {
+    /// Asks for what is at that path.
+    pub(super) fn get(path: &'c str, within: Duration) -> Self {
+        Self { method: Method::GET, path, body: None, key: None, within }
+    }
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    code: ErrorCode,
+    detail: String,
+    #[serde(default)]
+    details: Option<Json<'static>>,
+}
+
+impl Caller {
+    pub(super) fn new(place: Place) -> Self {
+        Self { client: Client::builder(TokioExecutor::new()).build(Dialer { place }) }
+    }
+
+    /// Makes a request, and gives what is answered.
+    pub(super) async fn call(
+        &self,
+        server: &Server,
+        request: Request<'_>,
+    ) -> Result<Bytes, AgentError> {
+        let within = request.within;
+        let called = tokio::time::timeout(within, self.exchange(server, request)).await;
+        called.unwrap_or_else(|_| Err(AgentError::timed_out(server, within.as_secs())))
+    }
+
+    async fn exchange(&self, server: &Server, request: Request<'_>) -> Result<Bytes, AgentError> {
+        let answer = self.open(server, request, None).await?;
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, ANSWER).collect().await;
+        let body = body.map_err(|error| AgentError::broken(server, error))?.to_bytes();
+        match head.status {
+            status if status.is_success() => Ok(body),
+            _ => Err(refusal(server, &Response::from_parts(head, body))),
+        }
+    }
+
+    /// Makes a request whose answer is read as it comes.
+    pub(super) async fn open(
+        &self,
+        server: &Server,
+        request: Request<'_>,
+        accept: Option<&'static str>,
+    ) -> Result<Response<Incoming>, AgentError> {
+        let mut request = written(server, request)?;
+        if let Some(accept) = accept {
+            request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+        }
+        self.client.request(request).await.map_err(|error| reason(server, &error))
+    }
+}
+
+fn written(
+    server: &Server,
+    request: Request<'_>,
+) -> Result<http::Request<Full<Bytes>>, AgentError> {
+    let address = server.address("http", request.path);
+    let mut written = http::Request::builder().method(request.method.clone()).uri(address);
+    if let Some(bearer) = server.bearer() {
+        written = written.header(AUTHORIZATION, bearer);
+    }
+    if let Some(key) = request.key {
+        written = written.header(IDEMPOTENCY_KEY, key);
+    }
+    if request.method != Method::GET {
+        written = written.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    let body = request.body.map(|body| Bytes::from(body.get().to_owned())).unwrap_or_default();
+    written
+        .body(Full::new(body))
+        .map_err(|error| AgentError::invalid(format!("failed to make a request: {error}")))
+}
+
+/// Why there was no answer: the innermost reason says it best.
+fn reason(server: &Server, error: &hyper_util::client::legacy::Error) -> AgentError {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        if let Some(told) = source.downcast_ref::<AgentError>() {
+            return told.clone();
+        }
+        inner = source;
+    }
+    AgentError::broken(server, inner)
+}
+
+/// What an answer says that is none.
+pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> AgentError {
+    let status = answer.status();
+    if let Ok(problem) = serde_json::from_slice::<Problem>(answer.body()) {
+        let Problem { code, detail, details } = problem;
+        let message = match code {
+            ErrorCode::Unauthorized if server.bearer().is_none() => format!(
+                "the server at {} wants a token: set AGENTWIRE_TOKEN, or give a token file",
+                server.url()
+            ),
+            ErrorCode::Unauthorized => {
+                format!("the server at {} does not know this token: {detail}", server.url())
+            }
+            _ => detail,
+        };
+        return GatewayError { details, ..GatewayError::new(code, message) }.into();
+    }
+    let why = match answer.headers().get(LOCATION).and_then(|place| place.to_str().ok()) {
+        Some(place) if status.is_redirection() => {
+            format!("it sends us to {place}, where the token is not sent; name that address itself")
+        }
+        Some(_) | None => format!("it answered {status}; is it an agentwire server?"),
+    };
+    match status {
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+            AgentError::unreachable(server, why)
+        }
+        _ => strange(server, why),
+    }
+}
+
+/// What came is no answer of such a server.
+pub(super) fn strange(server: &Server, why: impl std::fmt::Display) -> AgentError {
+    let message = format!("failed to speak to {server}: {why}");
+    AgentError::new(AgentErrorType::ProtocolError, message).with_native(why).retryable()
+}
+
+/// A part of a path, as paths have it.
+pub(super) fn encode(part: &str) -> String {
+    part.bytes().fold(String::with_capacity(part.len()), |mut path, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                path.push(char::from(byte));
+            }
+            // Writing to a string cannot fail.
+            byte => drop(write!(path, "%{byte:02X}")),
+        }
+        path
+    })
+}
+
+/// Opens the connections that calls go over.
+#[derive(Clone)]
+struct Dialer {
+    place: Place,
+}
+
+impl Service<Uri> for Dialer {
+    type Response = TokioIo<Wire>;
+    type Error = AgentError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, AgentError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), AgentError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, address: Uri) -> Self::Future {
+        // As it is now: one that started anew may show another certificate.
+        let server = self.place.server();
+        Box::pin(async move {
+            let server = server?;
+            if !server.is_at(&address) {
+                return Err(AgentError::unreachable(
+                    format_args!("the server at {address}"),
+                    "it has moved",
+                ));
+            }
+            dial(&server).await.map(TokioIo::new)
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! Long polls: a page at a time, for where nothing that stays open gets through.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use agentwire_protocol::{Profile, SessionId};
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::caller::{Request, encode, strange};
+use super::{Shared, word};
+use crate::error::AgentError;
+use crate::lines::EventLines;
+use crate::transport::{Connection, Followed};
+
+/// How many events a page has at most. It has fewer if they are large, or if so many do not get through.
+pub(super) const PAGE: usize = 500;
+
+/// How long the server waits for the first.
+const WAIT: u64 = 25;
+
+/// How much longer we wait for its answer.
+const GRACE: Duration = Duration::from_secs(30);
+
+struct Pages {
+    shared: Arc<Shared>,
+    session: SessionId,
+    profile: Profile,
+    position: u64,
+    is_over: bool,
+}
+
+#[derive(Deserialize)]
+struct Page<'p> {
+    #[serde(borrow)]
+    events: Vec<&'p RawValue>,
+    next: u64,
+    ended: bool,
+}
+
+#[derive(Deserialize)]
+struct Numbered {
+    seq: u64,
+}
+
+/// Pages of a session after that event.
+pub(super) fn open(
+    shared: Arc<Shared>,
+    session: &SessionId,
+    after: u64,
+    profile: Profile,
+) -> Connection {
+    let session = session.clone();
+    let pages = Pages { shared, session, profile, position: after, is_over: false };
+    Box::pin(stream::unfold(pages, |mut pages| async {
+        if pages.is_over {
+            return None;
+        }
+        let next = pages.next().await;
+        pages.is_over = !matches!(next, Ok(Followed::Events(_)));
+        Some((next, pages))
+    }))
+}
+
+impl Pages {
+    async fn next(&mut self) -> Result<Followed, AgentError> {
+        let server = self.shared.place.server()?;
+        let limit = self.shared.page.load(Ordering::Relaxed);
+        let path = format!(
+            "/v1/sessions/{}/events?after={}&limit={limit}&wait={WAIT}&profile={}",
+            encode(self.session.as_str()),
+            self.position,
+            word(self.profile)
+        );
+        let request = Request::get(&path, Duration::from_secs(WAIT) + GRACE);
+        let answer = self.shared.caller.call(&server, request).await;
+        let fitting = if answer.is_ok() { limit * 2 } else { limit / 2 };
+        self.shared.page.store(fitting.clamp(1, PAGE), Ordering::Relaxed);
+        let answer = answer?;
+        let nonsense = |error| strange(&server, format_args!("its answer cannot be read: {error}"));
+        let page: Page<'_> = serde_json::from_slice(&answer).map_err(nonsense)?;
+        let numbered = page.events.iter().map(|event| {
+            let number: Numbered = serde_json::from_str(event.get())?;
+            Ok((number.seq, event.get()))
+        });
+        let events = numbered.collect::<Result<Vec<_>, serde_json::Error>>().map_err(nonsense)?;
+        self.position = page.next;
+        match events.is_empty() && page.ended {
+            true => Ok(Followed::End),
+            false => Ok(Followed::Events(EventLines::of(events))),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The WebSocket of a session: what it does comes over it, one message each.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use agentwire_protocol::{ErrorCode, GatewayError, Json};
+use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use http::Response;
+use http::header::AUTHORIZATION;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use super::Unopened;
+use super::caller::{refusal, strange};
+use super::wire::{CONNECT, Wire, dial};
+use crate::discovery::Server;
+use crate::error::AgentError;
+use crate::lines::Gathering;
+use crate::transport::{Connection, Followed};
+
+/// The longest message: an event may be as large as a line of an agent, several times over.
+const MESSAGE: usize = 512 << 20;
+
+/// How much is gathered before it is handed on.
+const GATHERED: usize = 128 << 10;
+
+/// The server says something at least three times in that time; else the connection is dead.
+const SILENCE: Duration = Duration::from_secs(60);
+
+struct Talk {
+    socket: WebSocketStream<Wire>,
+    server: Server,
+    gathered: Gathering,
+    /// Why it is read no further.
+    failed: Option<AgentError>,
+}
+
+/// What a message may be; an event has a `type`.
+#[derive(Deserialize)]
+struct Frame<'f> {
+    #[serde(borrow, rename = "type", default)]
+    kind: Option<Cow<'f, str>>,
+    #[serde(default)]
+    seq: Option<u64>,
+    /// Of an event, in words.
+    #[serde(borrow, default)]
+    error: Option<&'f RawValue>,
+}
+
+/// Opens it.
+pub(super) async fn open(server: Server, path: &str) -> Result<Connection, Unopened> {
+    let mut request = server.address("ws", path).into_client_request().map_err(|error| {
+        Unopened::Failed(AgentError::invalid(format!("failed to make a request: {error}")))
+    })?;
+    if let Some(bearer) = server.bearer() {
+        request.headers_mut().insert(AUTHORIZATION, bearer.clone());
+    }
+    let wire = dial(&server).await.map_err(Unopened::Failed)?;
+    let config =
+        WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
+    let opening = tokio_tungstenite::client_async_with_config(request, wire, Some(config));
+    let Ok(opened) = timeout(CONNECT, opening).await else {
+        return Err(Unopened::Refused(AgentError::timed_out(&server, CONNECT.as_secs())));
+    };
+    let (socket, _) = opened.map_err(|error| refused(&server, error))?;
+    let talk = Talk { socket, server, gathered: Gathering::default(), failed: None };
+    Ok(Box::pin(stream::unfold(talk, |mut talk| async {
+        let next = talk.next().await?;
+        Some((next, talk))
+    })))
+}
+
+/// Whether the server itself refuses, or somebody on the way passes no WebSockets on.
+fn refused(server: &Server, error: tungstenite::Error) -> Unopened {
+    match error {
+        tungstenite::Error::Http(answer) => {
+            let (head, body) = answer.into_parts();
+            let body = Bytes::from(body.unwrap_or_default());
+            let refusal = refusal(server, &Response::from_parts(head, body));
+            match refusal.code() {
+                // Where the upgrade was taken out of the request, the server says that it misses it.
+                None | Some(ErrorCode::InvalidMessage) => Unopened::Refused(refusal),
+                Some(_) => Unopened::Failed(refusal),
+            }
+        }
+        error => Unopened::Refused(AgentError::broken(server, error)),
+    }
+}
+
+impl Talk {
+    /// What has come; nothing more after an error.
+    async fn next(&mut self) -> Option<Result<Followed, AgentError>> {
+        if self.failed.is_none() {
+            let message = timeout(SILENCE, self.socket.next()).await;
+            let taken = match message {
+                Ok(message) => self.take(message),
+                Err(_) => Err(self.broken(format!("nothing came for {} s", SILENCE.as_secs()))),
+            };
+            self.failed = taken.err();
+            // What has come as well goes along.
+            while self.failed.is_none()
+                && self.gathered.len() < GATHERED
+                && let Some(message) = self.socket.next().now_or_never()
+            {
+                self.failed = self.take(message).err();
+            }
+        }
+        match (self.gathered.take(), &mut self.failed) {
+            (events, _) if !events.is_empty() => Some(Ok(Followed::Events(events))),
+            (_, Some(_)) => self.failed.take().map(Err),
+            // It was a ping.
+            (events, None) => Some(Ok(Followed::Events(events))),
+        }
+    }
+
+    fn take(
+        &mut self,
+        message: Option<Result<Message, tungstenite::Error>>,
+    ) -> Result<(), AgentError> {
+        let text = match message {
+            Some(Ok(Message::Text(text))) => text,
+            Some(Ok(
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) | Message::Binary(_),
+            )) => return Ok(()),
+            Some(Ok(Message::Close(_))) | None => {
+                return Err(self.broken("the server closed the connection"));
+            }
+            Some(Err(error)) => return Err(self.broken(error)),
+        };
+        let nonsense = || strange(&self.server, "it sent what is no message of ours");
+        let frame: Frame<'_> = serde_json::from_str(&text).map_err(|_| nonsense())?;
+        let error = match (frame.kind, frame.error) {
+            (Some(_), _) => {
+                self.gathered.push(frame.seq.ok_or_else(nonsense)?, &text);
+                return Ok(());
+            }
+            (None, None) => return Ok(()),
+            (None, Some(error)) => serde_json::from_str::<GatewayError>(error.get()),
+        };
+        let error = error.map_err(|_| nonsense())?;
+        Err(match error.details.as_ref().is_some_and(is_gap) {
+            // It says that the log has no such events: it is asked what it has.
+            true => self.broken(error.message),
+            // It cannot read the log; it may later.
+            false => AgentError::from(error).retryable(),
+        })
+    }
+
+    fn broken(&self, why: impl std::fmt::Display) -> AgentError {
+        AgentError::broken(&self.server, why)
+    }
+}
+
+fn is_gap(details: &Json<'static>) -> bool {
+    details.get().starts_with("{\"missing\"")
+}

@@ -1,0 +1,201 @@
+//! Server-sent events: a stream for where no WebSocket gets through.
+
+use std::time::Duration;
+
+use bytes::{Buf as _, BytesMut};
+use futures_util::stream;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use super::Unopened;
+use super::caller::{Caller, Request, refusal, strange};
+use crate::discovery::Server;
+use crate::error::AgentError;
+use crate::lines::Gathering;
+use crate::transport::{Connection, Followed};
+
+/// What the stream is.
+const EVENTS: &str = "text/event-stream";
+
+/// The server answers and says something at once. Where that does not come, somebody on the way collects
+/// it.
+const FIRST: Duration = Duration::from_secs(5);
+
+/// The server says something at least three times in that time; else the connection is dead.
+const SILENCE: Duration = Duration::from_secs(60);
+
+struct Reading {
+    body: Incoming,
+    server: Server,
+    parser: Parser,
+    is_over: bool,
+}
+
+/// Opens the stream at that path.
+pub(super) async fn open(
+    caller: &Caller,
+    server: Server,
+    path: &str,
+) -> Result<Connection, Unopened> {
+    let collected = |server: &Server| {
+        let why = "no stream comes through; something on the way collects it";
+        Unopened::Refused(strange(server, why))
+    };
+    let asked = caller.open(&server, Request::get(path, FIRST), Some(EVENTS));
+    let answer = match timeout(FIRST, asked).await {
+        Ok(answer) => answer.map_err(Unopened::Failed)?,
+        Err(_) => return Err(collected(&server)),
+    };
+    if answer.status() == StatusCode::NO_CONTENT {
+        return Ok(Box::pin(stream::iter([Ok(Followed::End)])));
+    }
+    let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_stream = kind.is_some_and(|kind| kind.starts_with(EVENTS));
+    if answer.status() != StatusCode::OK || !is_stream {
+        let (head, body) = answer.into_parts();
+        let body = timeout(FIRST, body.collect()).await;
+        let body = body.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
+        let refusal = refusal(&server, &http::Response::from_parts(head, body));
+        return Err(match refusal.code() {
+            Some(_) => Unopened::Failed(refusal),
+            None => Unopened::Refused(refusal),
+        });
+    }
+    let mut reading =
+        Reading { body: answer.into_body(), server, parser: Parser::default(), is_over: false };
+    match timeout(FIRST, reading.more()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(Unopened::Failed(error)),
+        Err(_) => return Err(collected(&reading.server)),
+    }
+    Ok(Box::pin(stream::unfold(reading, |mut reading| async {
+        let next = reading.next().await?;
+        Some((next, reading))
+    })))
+}
+
+impl Reading {
+    async fn next(&mut self) -> Option<Result<Followed, AgentError>> {
+        loop {
+            let events = self.parser.gathered.take();
+            if !events.is_empty() {
+                return Some(Ok(Followed::Events(events)));
+            }
+            if self.is_over {
+                return None;
+            }
+            if self.parser.has_ended {
+                self.is_over = true;
+                return Some(Ok(Followed::End));
+            }
+            let more = timeout(SILENCE, self.more()).await.unwrap_or_else(|_| {
+                let why = format!("nothing came for {} s", SILENCE.as_secs());
+                Err(AgentError::broken(&self.server, why))
+            });
+            if let Err(error) = more {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+        }
+    }
+
+    /// Reads on.
+    async fn more(&mut self) -> Result<(), AgentError> {
+        let frame = self.body.frame().await;
+        let frame = frame.ok_or_else(|| AgentError::broken(&self.server, "the stream ended"))?;
+        let frame = frame.map_err(|error| AgentError::broken(&self.server, error))?;
+        if let Ok(bytes) = frame.into_data() {
+            self.parser.take(&bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Reads lines of a stream as they come, however they are cut.
+#[derive(Default)]
+struct Parser {
+    /// A line that is not yet whole.
+    rest: BytesMut,
+    /// The fields of the event that is not yet whole.
+    id: Option<u64>,
+    name: String,
+    data: Option<Vec<u8>>,
+    gathered: Gathering,
+    has_ended: bool,
+}
+
+impl Parser {
+    fn take(&mut self, bytes: &[u8]) {
+        let before = self.rest.len();
+        self.rest.extend_from_slice(bytes);
+        let mut looked = before;
+        while let Some(end) = self.rest.iter().skip(looked).position(|byte| *byte == b'\n') {
+            let line = self.rest.split_to(looked + end);
+            self.rest.advance(1);
+            self.line(line.strip_suffix(b"\r").unwrap_or(&line));
+            looked = 0;
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let (name, value) = line.split_at(colon);
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"id" => self.id = std::str::from_utf8(value).ok().and_then(|id| id.parse().ok()),
+            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"data" => match &mut self.data {
+                Some(data) => {
+                    data.push(b'\n');
+                    data.extend_from_slice(value);
+                }
+                None => self.data = Some(value.to_vec()),
+            },
+            // Comments, and when to come back: that is decided elsewhere.
+            _ => {}
+        }
+    }
+
+    fn dispatch(&mut self) {
+        let (id, data) = (self.id.take(), self.data.take());
+        match std::mem::take(&mut self.name).as_str() {
+            "" | "message" => {
+                let text = data.as_deref().and_then(|data| std::str::from_utf8(data).ok());
+                if let (Some(id), Some(text)) = (id, text) {
+                    self.gathered.push(id, text);
+                }
+            }
+            "end" => self.has_ended = true,
+            // A gap is found where the gateway is asked how the session stands.
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_it_is_cut_it_reads_the_same() {
+        let text = "retry: 1000\n\n:\n\nid: 7\ndata: {\"a\":1}\n\nid: 8\r\ndata: {\"b\":\r\ndata:2}\r\n\r\nevent: resume\ndata: {}\n\nid:9\ndata:{}\n\nevent: end\ndata: {}\n\n";
+        for size in 1..text.len() {
+            let mut parser = Parser::default();
+            for piece in text.as_bytes().chunks(size) {
+                assert!(!parser.has_ended);
+                parser.take(piece);
+            }
+            assert!(parser.has_ended);
+            let events = parser.gathered.take();
+            let events: Vec<_> = events.iter().collect();
+            assert_eq!(events, [(7, "{\"a\":1}"), (8, "{\"b\": 2}"), (9, "{}")], "{size}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A gateway in this process: the engine itself, called without a wire.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use agentwire_protocol::{Json, NewSession, Profile, SessionId};
+use agentwire_server::looks::{self, Begun};
+use agentwire_sessions::Hub;
+pub use agentwire_sessions::Settings;
+pub use agentwire_sessions::settings::{AgentCommand, SessionDefaults, StoreKind, Timing};
+use futures_util::stream;
+use tokio::runtime::Handle;
+
+use super::{Call, Calling, Connection, Followed, Opening, Transport};
+use crate::error::AgentError;
+use crate::lines::EventLines;
+
+/// A gateway in this process, for programs that want no server and no child. Agents are children of this
+/// process, and end with it. Clones are the same.
+///
+/// ```rust,standalone_crate
+/// use agentwire_client::transport::in_process::{Settings, StoreKind};
+/// use agentwire_client::{AgentClient, AgentType, InProcessTransport, SessionRequest};
+///
+/// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+/// # let (directory, agentwire) = (trial.data_dir(), trial.program().to_owned());
+/// let settings = Settings {
+///     data_dir: directory,
+///     store: StoreKind::Memory,
+///     keeper: Some(agentwire), // where the program is installed
+///     ..Settings::default()
+/// };
+/// let client = AgentClient::over(InProcessTransport::with_settings(settings).await?);
+/// let session = client.create(SessionRequest::new(AgentType::Demo, "/say hi")).await?;
+/// session.finish().await?;
+/// assert_eq!(session.ended().await?.turns, 1);
+/// client.close().await;
+/// # Ok::<_, agentwire_client::AgentError>(()) }) }
+/// ```
+#[derive(Clone)]
+pub struct InProcessTransport {
+    gateway: Arc<Gateway>,
+}
+
+struct Gateway {
+    hub: Hub,
+}
+
+impl InProcessTransport {
+    /// A gateway that keeps its sessions in that directory, which other agentwire processes may share.
+    pub async fn open(data_dir: impl Into<PathBuf>) -> Result<Self, AgentError> {
+        Self::with_settings(Settings { data_dir: data_dir.into(), ..Settings::default() }).await
+    }
+
+    /// A gateway of your settings. Where `keeper` names the agentwire program, no process that an agent
+    /// started outlives its session, whatever it does; without it, those in the agent's process group end.
+    /// The demo agent is that program, too.
+    pub async fn with_settings(settings: Settings) -> Result<Self, AgentError> {
+        Ok(Self { gateway: Arc::new(Gateway { hub: Hub::open(settings).await? }) })
+    }
+
+    async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
+        let hub = &self.gateway.hub;
+        Ok(match call {
+            Call::Start { request, key } => {
+                request.check()?;
+                let new = NewSession { key: Some(key), ..NewSession::from(*request) };
+                match looks::begin(hub, new).await? {
+                    Begun::Runs(session) => Json::of(&session.summary()),
+                    Begun::Before(id) => Json::of(&hub.summary(&id).await?),
+                }
+            }
+            Call::List { only_live, after, limit } => {
+                Json::of(&looks::sessions(hub, only_live, after, Some(limit)).await?)
+            }
+            Call::Show(id) => Json::of(&looks::session(hub, &id).await?),
+            Call::Requests(of) => Json::of(&looks::requests(hub, of.as_ref()).await?),
+            Call::Command(id, command) => looks::order(hub, &id, None, command).await?,
+        })
+    }
+}
+
+impl Transport for InProcessTransport {
+    fn name(&self) -> String {
+        "the gateway in this process".to_owned()
+    }
+
+    fn call(&self, call: Call) -> Calling<'_> {
+        Box::pin(self.make(call))
+    }
+
+    fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_> {
+        let session = session.clone();
+        Box::pin(async move {
+            let cursor = self.gateway.hub.events(&session, after).await?;
+            let connection: Connection =
+                Box::pin(stream::unfold(Some(cursor), move |cursor| async move {
+                    let mut cursor = cursor?;
+                    let next = match cursor.next().await {
+                        Ok(Some(batch)) => EventLines::numbered(batch.first, batch.lines)
+                            .map(|events| Followed::Events(events.shown(profile)))
+                            .ok_or_else(|| AgentError::broken("the log", "it is not UTF-8")),
+                        Ok(None) => Ok(Followed::End),
+                        Err(error) => Err(AgentError::from(Hub::storage_error(&error)).retryable()),
+                    };
+                    let goes_on = matches!(next, Ok(Followed::Events(_)));
+                    Some((next, goes_on.then_some(cursor)))
+                }));
+            Ok(connection)
+        })
+    }
+
+    /// Ends all sessions that run here.
+    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.gateway.hub.shutdown())
+    }
+}
+
+/// Sessions do not go on without their gateway.
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let hub = self.hub.clone();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { hub.shutdown().await });
+        }
+    }
+}
+
+impl fmt::Debug for InProcessTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcessTransport")
+            .field("data_dir", &self.gateway.hub.settings().data_dir)
+            .finish_non_exhaustive()
+    }
+}

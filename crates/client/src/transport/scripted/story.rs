@@ -1,0 +1,175 @@
+//! One session of a script.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use agentwire_protocol::{
+    AgentType, Event, EventKind, Json, Profile, SessionId, SessionState, SessionSummary, TokenUsage,
+};
+
+use crate::error::AgentError;
+use crate::lines::EventLines;
+use crate::session::Known;
+
+#[derive(Debug)]
+pub(super) struct Story {
+    id: SessionId,
+    events: BTreeMap<u64, String>,
+    /// After these events a command is waited for.
+    holds: Vec<u64>,
+    /// After these the connection breaks.
+    cuts: Vec<u64>,
+}
+
+/// Whose an event is, and its number.
+pub(super) fn place(line: &str) -> Result<(SessionId, u64), AgentError> {
+    let event = Event::from_json(line).map_err(|error| {
+        AgentError::invalid(format!("failed to read an event of the script: {error}: {line}"))
+    })?;
+    Ok((SessionId::from(event.session_id.as_ref()), event.seq))
+}
+
+/// Events as that profile shows them; each keeps its number.
+pub(super) fn shown(events: &[(u64, &str)], profile: Profile) -> EventLines {
+    if profile == Profile::Full {
+        return EventLines::of(events.iter().copied());
+    }
+    let shown: Vec<(u64, String)> = events
+        .iter()
+        .filter_map(|(seq, line)| {
+            let event = profile.show(Event::from_json(line).ok()?)?;
+            Some((*seq, Json::of(&event).get().to_owned()))
+        })
+        .collect();
+    EventLines::of(shown.iter().map(|(seq, line)| (*seq, line.as_str())))
+}
+
+impl Story {
+    pub(super) fn new(id: SessionId) -> Self {
+        Self { id, events: BTreeMap::new(), holds: Vec::new(), cuts: Vec::new() }
+    }
+
+    pub(super) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    pub(super) fn add(&mut self, seq: u64, line: &str) {
+        self.events.insert(seq, line.trim().to_owned());
+    }
+
+    pub(super) fn forget(&mut self, seq: u64) {
+        self.events.remove(&seq);
+    }
+
+    pub(super) fn hold_after(&mut self, seq: u64) {
+        self.holds.push(seq);
+        self.holds.sort_unstable();
+    }
+
+    pub(super) fn cut_after(&mut self, seq: u64) {
+        self.cuts.push(seq);
+    }
+
+    /// A command has come.
+    pub(super) fn release(&mut self) {
+        if !self.holds.is_empty() {
+            self.holds.remove(0);
+        }
+    }
+
+    /// Whether the connection breaks here, before the next event; only once.
+    pub(super) fn cut(&mut self, after: u64) -> bool {
+        let next = self.shown(after).next().map_or(after + 1, |(seq, _)| seq);
+        let cut = self.cuts.iter().position(|cut| (after..next).contains(cut));
+        cut.map(|cut| self.cuts.remove(cut)).is_some()
+    }
+
+    /// Those after that one that may be shown: at most so many, and none after which something happens.
+    pub(super) fn after(&self, after: u64, most: usize) -> Vec<(u64, &str)> {
+        let stop = self.cuts.iter().copied().filter(|cut| *cut > after).min().unwrap_or(u64::MAX);
+        self.shown(after).take_while(|(seq, _)| *seq <= stop).take(most).collect()
+    }
+
+    pub(super) fn is_over(&self, is_live: bool) -> bool {
+        let ends = self.events.values().next_back().is_some_and(|line| is_end(line));
+        self.holds.is_empty() && (ends || !is_live)
+    }
+
+    /// The session, as far as its events may be shown.
+    pub(super) fn summary(&self, is_live: bool) -> SessionSummary {
+        let mut known = Known::new(blank(&self.id));
+        let mut last = 0;
+        for (seq, line) in self.shown(0) {
+            last = seq;
+            if let Ok(event) = Event::from_json(line) {
+                known.note(&event);
+            }
+        }
+        let mut summary = known.summary().clone();
+        summary.last_seq = last;
+        if self.is_over(is_live) {
+            summary.state = SessionState::Ended;
+        }
+        summary
+    }
+
+    /// What is asked and not settled, as it is listed.
+    pub(super) fn requests(&self) -> Vec<Json<'static>> {
+        let mut open = BTreeMap::new();
+        for (_, line) in self.shown(0) {
+            let Ok(event) = Event::from_json(line) else { continue };
+            match &event.kind {
+                EventKind::RequestRaised(request) => {
+                    let mut fields: BTreeMap<String, Json<'static>> =
+                        serde_json::from_str(line).unwrap_or_default();
+                    fields.insert("raisedAt".to_owned(), Json::of(&event.timestamp));
+                    fields.entry("agentId".to_owned()).or_insert(Json::of(&event.agent_id));
+                    open.insert(request.request_id.to_string(), Json::of(&fields));
+                }
+                EventKind::RequestSettled(settled) => {
+                    open.remove(&*settled.request_id.decode());
+                }
+                _ => {}
+            }
+        }
+        open.into_values().collect()
+    }
+
+    /// Those after that one, up to where a command is waited for.
+    fn shown(&self, after: u64) -> impl Iterator<Item = (u64, &str)> {
+        let held = self.holds.first().copied().unwrap_or(u64::MAX);
+        let next = (Bound::Excluded(after), Bound::Unbounded);
+        let shown = self.events.range(next).take_while(move |(seq, _)| **seq <= held);
+        shown.map(|(seq, line)| (*seq, line.as_str()))
+    }
+}
+
+fn is_end(line: &str) -> bool {
+    Event::from_json(line).is_ok_and(|event| matches!(event.kind, EventKind::SessionEnded(_)))
+}
+
+fn blank(id: &SessionId) -> SessionSummary {
+    SessionSummary {
+        id: id.clone(),
+        agent_type: AgentType::Demo,
+        state: SessionState::Starting,
+        reason: None,
+        error: None,
+        title: None,
+        working_directory: None,
+        model: None,
+        approval_mode: None,
+        driver: None,
+        native_session_id: None,
+        agent_version: None,
+        gateway_version: None,
+        created_at: String::new(),
+        updated_at: String::new(),
+        last_seq: 0,
+        turns: 0,
+        last_turn: None,
+        usage: TokenUsage::default(),
+        cost_usd: None,
+        open_requests: 0,
+    }
+}

@@ -1,0 +1,182 @@
+//! A gateway of one's own: a child `agentwire unified`, spoken to over its stdin and stdout. All sessions
+//! of a client share it.
+
+mod child;
+mod router;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+use agentwire_protocol::{
+    Command, CommandFrame, Inquiry, InquiryFrame, Json, Profile, SessionId, SessionRequest,
+};
+use futures_util::stream;
+
+use self::child::Child;
+use super::{Call, Calling, Connection, Followed, Opening, Transport};
+use crate::error::AgentError;
+
+/// A child `agentwire unified`. It is started when it is first needed, and again if it dies; it ends with
+/// the last clone of this. Clones are the same.
+///
+/// ```rust,standalone_crate
+/// use agentwire_client::{AgentClient, AgentType, SessionRequest, StdioTransport};
+///
+/// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+/// # let program = trial.program();
+/// let child = StdioTransport::new(program);
+/// # let child = child.env("AGENTWIRE_DATA_DIR", trial.data_dir()).directory(trial.work());
+/// let client = AgentClient::over(child.clone());
+/// assert_eq!(child.pid(), None);
+/// let session = client.create(SessionRequest::new(AgentType::Demo, "/say hi")).await?;
+/// assert!(child.pid().is_some());
+/// session.stop().await?;
+/// client.close().await;
+/// assert_eq!(child.pid(), None);
+/// # Ok::<_, agentwire_client::AgentError>(()) }) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct StdioTransport {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    how: Start,
+    child: std::sync::Mutex<Option<Arc<Child>>>,
+}
+
+/// How the child is started.
+#[derive(Clone, Debug)]
+struct Start {
+    program: PathBuf,
+    env: Vec<(OsString, OsString)>,
+    directory: Option<PathBuf>,
+}
+
+impl StdioTransport {
+    /// A child of this program.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        let how = Start { program: program.into(), env: Vec::new(), directory: None };
+        Self::of(how)
+    }
+
+    fn of(how: Start) -> Self {
+        Self { shared: Arc::new(Shared { how, child: std::sync::Mutex::default() }) }
+    }
+
+    /// With this variable in its environment, beside those of this process.
+    pub fn env(self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        let mut how = self.shared.how.clone();
+        how.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        Self::of(how)
+    }
+
+    /// In this directory, where sessions work that name no other.
+    pub fn directory(self, path: impl AsRef<Path>) -> Self {
+        let directory = Some(path.as_ref().to_owned());
+        Self::of(Start { directory, ..self.shared.how.clone() })
+    }
+
+    /// Its process, if it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.child_now().filter(|child| child.is_alive()).map(|child| child.pid())
+    }
+
+    fn child_now(&self) -> Option<Arc<Child>> {
+        self.shared.child.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The child; a new one, if it is dead.
+    fn child(&self) -> Result<Arc<Child>, AgentError> {
+        let mut child = self.shared.child.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(child) = child.as_ref().filter(|child| child.is_alive()) {
+            return Ok(Arc::clone(child));
+        }
+        let new = Arc::new(Child::start(&self.shared.how)?);
+        *child = Some(Arc::clone(&new));
+        Ok(new)
+    }
+
+    async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
+        let child = self.child()?;
+        let started = matches!(call, Call::Start { .. });
+        let reply = child.call(|id| written(call, id), None).await?;
+        if started && let Ok(Id { id }) = reply.read() {
+            // Its events would come at once; they are asked for when they are wanted.
+            child.leave_unread(&id).await;
+        }
+        Ok(reply)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Id {
+    id: SessionId,
+}
+
+impl Transport for StdioTransport {
+    fn name(&self) -> String {
+        format!("{} unified", self.shared.how.program.display())
+    }
+
+    fn call(&self, call: Call) -> Calling<'_> {
+        Box::pin(self.make(call))
+    }
+
+    fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_> {
+        let session = session.clone();
+        Box::pin(async move {
+            let child = self.child()?;
+            // The child shows a session to all its readers in one way.
+            let reader = child.follow(&session, after).await?;
+            let connection: Connection =
+                Box::pin(stream::unfold(reader, move |mut reader| async move {
+                    let next = reader.next().await?.map(|events| match events {
+                        Some(events) => Followed::Events(events.shown(profile)),
+                        None => Followed::LetGo,
+                    });
+                    Some((next, reader))
+                }));
+            Ok(connection)
+        })
+    }
+
+    fn close(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            let child = self.shared.child.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(child) = child {
+                child.end().await;
+            }
+        })
+    }
+}
+
+/// A call as a line.
+fn written(call: Call, id: Json<'static>) -> String {
+    let id = Some(id);
+    let inquiry = |inquiry| InquiryFrame { id: id.clone(), inquiry }.to_json().get().to_owned();
+    match call {
+        Call::Start { request, key } => started(*request, &key, id),
+        Call::List { only_live, after, limit } => {
+            inquiry(Inquiry::List { live: only_live, after, limit: Some(limit) })
+        }
+        Call::Show(session) => inquiry(Inquiry::Show(session)),
+        Call::Requests(session) => inquiry(Inquiry::Requests(session)),
+        Call::Command(session, command) => {
+            let session_id = Some(session.to_string());
+            CommandFrame { id, session_id, command }.to_json().get().to_owned()
+        }
+    }
+}
+
+fn started(request: SessionRequest, key: &str, id: Option<Json<'static>>) -> String {
+    let command = Command::Start(Box::new(request));
+    let frame = CommandFrame { id, session_id: None, command }.to_json();
+    // What was just written is an object.
+    let mut fields: std::collections::BTreeMap<String, Json<'static>> =
+        frame.read().unwrap_or_default();
+    fields.insert("idempotencyKey".to_owned(), Json::of(&key));
+    Json::of(&fields).get().to_owned()
+}

@@ -1,0 +1,242 @@
+//! The child: started, spoken to, and ended so that nothing of it is left.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agentwire_protocol::{Command, CommandFrame, Json, SessionId};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::Start;
+use super::router::{Queue, Reply, Router, detach};
+use crate::error::{AgentError, AgentErrorType};
+use crate::lines::EventLines;
+
+/// How many lines may wait to be written.
+const LINES: usize = 16;
+
+/// How long the child may take to end once its stdin is closed: it stops its sessions. Longer than it
+/// takes.
+const FAREWELL: Duration = Duration::from_secs(12);
+
+/// How long it may take to answer: an agent may have to be asked.
+const ANSWER: Duration = Duration::from_secs(120);
+
+/// How much of its last words is kept.
+const WORDS: usize = 4 << 10;
+
+/// A child that was started. It ends when this is dropped: its stdin is closed, and it stops what it runs.
+#[derive(Debug)]
+pub(super) struct Child {
+    pid: u32,
+    router: Arc<Router>,
+    lines: mpsc::Sender<String>,
+    /// Sees it to its end.
+    keeper: Mutex<Option<JoinHandle<()>>>,
+    name: String,
+}
+
+/// One who reads a session.
+pub(super) struct Reader {
+    session: SessionId,
+    queue: Arc<Queue>,
+    router: Arc<Router>,
+    /// As long as somebody reads, the child lives.
+    _lines: mpsc::Sender<String>,
+    is_over: bool,
+}
+
+impl Child {
+    pub(super) fn start(how: &Start) -> Result<Self, AgentError> {
+        let name = format!("{} unified", how.program.display());
+        let mut command = tokio::process::Command::new(&how.program);
+        command
+            .arg("unified")
+            .envs(how.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(directory) = &how.directory {
+            command.current_dir(directory);
+        }
+        let failed = |why: &dyn std::fmt::Display| {
+            let message = format!("failed to start {name}: {why}");
+            AgentError::new(AgentErrorType::ConnectionFailed, message).with_native(why)
+        };
+        let mut child = command.spawn().map_err(|error| failed(&error))?;
+        let (Some(stdin), Some(stdout), Some(stderr), Some(pid)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take(), child.id())
+        else {
+            return Err(failed(&"it has no pipes"));
+        };
+        let (lines, written) = mpsc::channel(LINES);
+        let router = Arc::new(Router::new(lines.downgrade()));
+        let writer = tokio::spawn(write(stdin, written));
+        let words = Arc::new(Mutex::new(Vec::new()));
+        let listener = tokio::spawn(listen(stderr, Arc::clone(&words)));
+        let kept = (Arc::clone(&router), name.clone());
+        let keeper = tokio::spawn(async move {
+            let (router, name) = kept;
+            read(stdout, &router).await;
+            // It says no more. What it still says of why comes at once.
+            let ended = tokio::time::timeout(FAREWELL, child.wait()).await;
+            if ended.is_err() {
+                let _ = child.kill().await;
+            }
+            writer.abort();
+            let _ = tokio::time::timeout(Duration::from_secs(1), listener).await;
+            let words = words.lock().unwrap_or_else(PoisonError::into_inner);
+            let words = String::from_utf8_lossy(&words).trim().to_owned();
+            router.end(&gone(&name, ended.ok().and_then(Result::ok), &words));
+        });
+        let keeper = Mutex::new(Some(keeper));
+        Ok(Self { pid, router, lines, keeper, name })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        !self.router.is_over() && !self.lines.is_closed()
+    }
+
+    /// Says something, and waits for the reply.
+    pub(super) async fn call(
+        &self,
+        line: impl FnOnce(Json<'static>) -> String,
+        reader: Option<Arc<Queue>>,
+    ) -> Reply {
+        let (number, replied) = self.router.call(reader)?;
+        let _forget = Forget { router: &self.router, number };
+        let gone = || AgentError::broken(&self.name, "it has ended");
+        let called = async {
+            // If it cannot be said, the reply tells why.
+            let _ = self.lines.send(line(Json::of(&number))).await;
+            replied.await.map_err(|_| gone())?
+        };
+        let called = tokio::time::timeout(ANSWER, called).await;
+        called.unwrap_or_else(|_| Err(AgentError::timed_out(&self.name, ANSWER.as_secs())))
+    }
+
+    /// Begins to read a session.
+    pub(super) async fn follow(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Reader, AgentError> {
+        let (queue, after) = self.router.join(session, after);
+        let reader = Reader {
+            session: session.clone(),
+            queue: Arc::clone(&queue),
+            router: Arc::clone(&self.router),
+            _lines: self.lines.clone(),
+            is_over: false,
+        };
+        self.call(|id| attach(session, after, id), Some(queue)).await?;
+        Ok(reader)
+    }
+
+    /// Wants no events of a session that nobody reads.
+    pub(super) async fn leave_unread(&self, session: &SessionId) {
+        if !self.router.is_read(session) {
+            let _ = self.lines.send(detach(session)).await;
+        }
+    }
+
+    /// Ends it, and waits until it has.
+    pub(super) async fn end(self: Arc<Self>) {
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Its stdin is closed when the last who could write to it is gone, or is told to.
+        let _ = self.lines.send(String::new()).await;
+        if let Some(keeper) = keeper {
+            let _ = keeper.await;
+        }
+    }
+}
+
+/// A call that nobody waits for is forgotten.
+struct Forget<'r> {
+    router: &'r Router,
+    number: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.router.forget(self.number);
+    }
+}
+
+impl Reader {
+    /// What comes next; nothing if it was too slow and let go.
+    pub(super) async fn next(&mut self) -> Option<Result<Option<EventLines>, AgentError>> {
+        if self.is_over {
+            return None;
+        }
+        let next = self.queue.next().await;
+        self.is_over = !matches!(next, Ok(Some(_)));
+        Some(next)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.router.leave(&self.session, &self.queue);
+    }
+}
+
+fn attach(session: &SessionId, after: u64, id: Json<'static>) -> String {
+    let session_id = Some(session.to_string());
+    let frame = CommandFrame { id: Some(id), session_id, command: Command::Attach { after } };
+    frame.to_json().get().to_owned()
+}
+
+/// Writes lines until nobody is left to say any, or an empty one says that it is over. Then stdin is
+/// closed.
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
+    while let Some(mut line) = lines.recv().await.filter(|line| !line.is_empty()) {
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads lines until there are no more.
+async fn read(stdout: ChildStdout, router: &Router) {
+    let mut stdout = BufReader::with_capacity(64 << 10, stdout);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match stdout.read_until(b'\n', &mut line).await {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return,
+        }
+        if let Ok(text) = std::str::from_utf8(&line) {
+            router.line(text.trim_end());
+        }
+    }
+}
+
+/// Keeps the last words.
+async fn listen(mut stderr: ChildStderr, words: Arc<Mutex<Vec<u8>>>) {
+    let mut chunk = [0; 1024];
+    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+        words.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        let surplus = words.len().saturating_sub(WORDS);
+        words.drain(..surplus);
+    }
+}
+
+fn gone(name: &str, status: Option<std::process::ExitStatus>, words: &str) -> AgentError {
+    let how = status.map_or("it was killed".to_owned(), |status| format!("it ended: {status}"));
+    match words.is_empty() {
+        true => AgentError::broken(name, how),
+        false => AgentError::broken(name, format_args!("{how}: {words}")).with_native(words),
+    }
+}

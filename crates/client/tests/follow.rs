@@ -1,0 +1,272 @@
+//! What makes a stream reliable, over a scripted gateway and in no time: connections that break, events
+//! that come twice, events that never come, readers that are slow.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use agentwire_client::{
+    AgentClient, AgentError, AgentErrorType, EventKind, Gap, Profile, ScriptedTransport,
+    SessionState, Update,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+
+fn event(seq: u64, kind: &str, more: Value) -> Value {
+    let mut event = json!({
+        "id": format!("e{seq}"), "sessionId": SESSION, "seq": seq, "type": kind,
+        "timestamp": "2026-01-02T03:04:05Z", "agentId": "main",
+    });
+    if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
+        event.extend(more);
+    }
+    event
+}
+
+/// A turn that says so many words.
+fn story(words: u64) -> Vec<Value> {
+    let mut events = vec![
+        event(1, "sessionStarted", json!({ "agentType": "claude", "config": {} })),
+        event(2, "turnStarted", json!({ "turnNumber": 1 })),
+    ];
+    events.extend((3..words + 3).map(|seq| event(seq, "textChunk", json!({ "content": "word " }))));
+    let usage = json!({ "inputTokens": 3, "outputTokens": 4, "totalTokens": 7 });
+    let last = words + 3;
+    events.push(event(last, "turnCompleted", json!({ "turnNumber": 1, "usage": usage })));
+    events.push(event(last + 1, "sessionEnded", json!({ "reason": "completed" })));
+    events
+}
+
+async fn numbers(client: &AgentClient) -> Vec<Result<u64, AgentError>> {
+    let session = client.attach(SESSION).await.expect("a session");
+    let mut events = session.events();
+    let mut read = Vec::new();
+    while let Some(next) = events.try_next().await.transpose() {
+        read.push(next.map(|event| event.seq));
+    }
+    read
+}
+
+fn all(last: u64) -> Vec<Result<u64, AgentError>> {
+    (1..=last).map(Ok).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn cut_repeated_and_refused_connections_are_no_loss() {
+    let script = ScriptedTransport::new().events(story(50)).expect("a script");
+    let script = script.cut_after(7).cut_after(7).cut_after(30).cut_after(53).repeating(5);
+    let client = AgentClient::over(script.clone());
+    let session = client.attach(SESSION).await.expect("a session");
+    let mut updates = session.updates_after(0);
+    let (mut read, mut told) = (Vec::new(), Vec::new());
+    while let Some(update) = updates.try_next().await.expect("an update") {
+        match update {
+            Update::Events(lines) => read.extend(lines.iter().map(|(seq, _)| seq)),
+            Update::Lost(why) => {
+                assert!(why.is_retryable());
+                told.push("lost");
+                let _ = script.clone().refusing_connections(3);
+            }
+            Update::Back => told.push("back"),
+            Update::Gap(gap) => panic!("{gap:?}"),
+        }
+    }
+    assert_eq!(read, (1..=54).collect::<Vec<_>>());
+    assert_eq!(updates.position(), 54);
+    let times = told.iter().filter(|told| **told == "lost").count();
+    assert!(times >= 3 && told.chunks(2).all(|pair| pair == ["lost", "back"]), "{told:?}");
+}
+
+/// What the log lacks is told, and what is after it is read all the same.
+#[tokio::test(start_paused = true)]
+async fn a_gap_is_told_and_never_hidden() {
+    let script = ScriptedTransport::new().events(story(20)).expect("a script");
+    let client = AgentClient::over(script.without(9).without(10).without(15));
+    let read = numbers(&client).await;
+    let gaps: Vec<_> = read.iter().filter_map(|it| it.as_ref().err()?.gap()).collect();
+    let expected = [Gap::Skipped { from: 9, to: 10 }, Gap::Skipped { from: 15, to: 15 }];
+    assert_eq!(gaps, expected);
+    let events: Vec<u64> = read.into_iter().filter_map(Result::ok).collect();
+    assert_eq!(events, (1..=24).filter(|seq| ![9, 10, 15].contains(seq)).collect::<Vec<_>>());
+}
+
+/// A log that has less than was read is another log.
+#[tokio::test(start_paused = true)]
+async fn a_log_that_has_forgotten_says_so() {
+    let script = ScriptedTransport::new().events(story(2)).expect("a script");
+    let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
+    let mut events = session.events_after(40);
+    let error = events.try_next().await.expect_err("a gap");
+    assert_eq!(error.gap(), Some(Gap::Forgotten { from: 7, to: 40 }));
+    assert_eq!(error.kind(), AgentErrorType::ProtocolError);
+    assert_eq!(events.try_next().await.expect("the end"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_stays_away_is_given_up() {
+    let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
+    let builder = AgentClient::builder().patience(Duration::from_secs(7));
+    let client = builder.over(script.clone());
+    let session = client.attach(SESSION).await.expect("a session");
+    let mut events = session.events();
+    for _ in 0..5 {
+        events.try_next().await.expect("an event").expect("an event");
+    }
+    let _ = script.refusing_connections(usize::MAX);
+    let begun = tokio::time::Instant::now();
+    let error = events.try_next().await.expect_err("it is given up");
+    assert_eq!(error.kind(), AgentErrorType::ConnectionFailed);
+    assert!(begun.elapsed() >= Duration::from_secs(7));
+    // At first it is a mistake at once.
+    let begun = tokio::time::Instant::now();
+    assert!(session.events().try_next().await.is_err());
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+/// The buffer is full, and no more is read; nothing is dropped.
+#[tokio::test(start_paused = true)]
+async fn a_full_buffer_waits_for_its_reader() {
+    const BUFFER: usize = 10_000;
+    let script = ScriptedTransport::new().events(story(100_000)).expect("a script");
+    let client = AgentClient::builder().buffer_bytes(BUFFER).over(script);
+    let session = client.attach(SESSION).await.expect("a session");
+    let mut events = session.events();
+    let mut last = 0;
+    while let Some(event) = events.try_next().await.expect("an event") {
+        last += 1;
+        assert_eq!(event.seq, last);
+        assert!(events.buffered_bytes() <= BUFFER, "{}", events.buffered_bytes());
+        if last.is_multiple_of(10_000) && last < 100_000 {
+            // Time for whoever fills it.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(events.buffered_bytes() > BUFFER / 2, "{}", events.buffered_bytes());
+        }
+    }
+    assert_eq!(last, 100_004);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_is_kept_from_the_events_that_were_read() {
+    let script = ScriptedTransport::new().events(story(3)).expect("a script").hold_after(1);
+    let client = AgentClient::over(script.clone());
+    let session = client.attach(SESSION).await.expect("a session");
+    assert_eq!(session.state(), SessionState::Starting);
+    session.prompt("go on").await.expect("a prompt");
+    let mut events = session.events();
+    let mut states = Vec::new();
+    while events.try_next().await.expect("an event").is_some() {
+        states.push(session.state());
+    }
+    let working = SessionState::Working;
+    let expected = [
+        SessionState::Starting,
+        working,
+        working,
+        working,
+        working,
+        SessionState::Idle,
+        SessionState::Ended,
+    ];
+    assert_eq!(states, expected);
+    assert_eq!(session.usage().total_tokens, 7);
+    // What is read again is not counted again.
+    let mut again = session.events_after(0);
+    while again.try_next().await.expect("an event").is_some() {}
+    assert_eq!((session.usage().total_tokens, session.state()), (7, SessionState::Ended));
+}
+
+/// What a newer gateway says is there, in its own words.
+#[tokio::test(start_paused = true)]
+async fn unknown_kinds_and_fields_survive() {
+    let strange =
+        event(1, "sessionStarted", json!({ "agentType": "demo", "config": {}, "new": 1 }));
+    let stranger = event(2, "somethingElse", json!({ "deep": [{ "er": 1.0 }] }));
+    let given = [strange.to_string(), stranger.to_string()];
+    let script = ScriptedTransport::new().transcript(&given.join("\n\n")).expect("a script");
+    let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
+    let mut events = session.events();
+    for (seq, given) in (1..).zip(given) {
+        let event = events.try_next().await.expect("an event").expect("an event");
+        assert_eq!((event.seq, event.raw()), (seq, given.as_str()));
+        assert_eq!(matches!(event.kind, EventKind::Unknown(_)), seq == 2);
+    }
+    assert!(ScriptedTransport::new().transcript("{\"no\":\"event\"}").is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_core_what_is_left_out_is_no_gap() {
+    let mut events = story(3);
+    events.insert(3, event(99, "statusChanged", json!({ "status": "working" })));
+    let script = ScriptedTransport::new().events(story(40)).expect("a script");
+    let script = script.without(9).cut_after(20).repeating(3);
+    let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
+    let mut events = session.events().profile(Profile::Core);
+    let mut read = Vec::new();
+    while let Some(event) = events.try_next().await.expect("an event") {
+        read.push(event.seq);
+    }
+    assert_eq!(read, (1..=44).filter(|seq| *seq != 9).collect::<Vec<_>>());
+}
+
+/// What counts once is said again; what does not is not.
+#[tokio::test(start_paused = true)]
+async fn lost_answers_are_asked_for_again_where_that_counts_once() {
+    let script = ScriptedTransport::new().events(story(1)).expect("a script");
+    let lost = || AgentError::broken("the script", "it lost the answer");
+    let script = script.fail("prompt", lost()).fail("prompt", lost()).fail("interrupt", lost());
+    let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
+    let id = session.prompt("hello").await.expect("it is taken");
+    let said: Vec<_> = script.commands();
+    assert_eq!(said.len(), 3);
+    assert!(said.windows(2).all(|pair| pair.first() == pair.last()), "{said:?}");
+    assert_eq!(id.len(), 36);
+    session.interrupt().await.expect_err("it is not said again");
+    assert_eq!(script.commands().len(), 4);
+}
+
+proptest! {
+    /// Wherever connections are cut, however far back they begin: each event once, in order.
+    #[test]
+    fn every_event_comes_once(
+        cuts in prop::collection::vec(1_u64..40, 0..12),
+        missing in prop::collection::btree_set(3_u64..38, 0..6),
+        rewind in 0_u64..9,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        let read = runtime.block_on(async {
+            let script = ScriptedTransport::new().events(story(36)).expect("a script");
+            let script = cuts.iter().fold(script, |script, seq| script.cut_after(*seq));
+            let script = missing.iter().fold(script, |script, seq| script.without(*seq));
+            numbers(&AgentClient::over(script.repeating(rewind))).await
+        });
+        let events: Vec<u64> = read.iter().filter_map(|it| it.as_ref().ok().copied()).collect();
+        let expected: Vec<u64> = (1..=40).filter(|seq| !missing.contains(seq)).collect();
+        prop_assert_eq!(events, expected);
+        let gaps = read.iter().filter_map(|it| it.as_ref().err()?.gap());
+        let told: std::collections::BTreeSet<u64> = gaps
+            .flat_map(|gap| match gap {
+                Gap::Skipped { from, to } | Gap::Forgotten { from, to } => from..=to,
+            })
+            .collect();
+        prop_assert_eq!(told, missing);
+        prop_assert!(read.iter().all(|it| it.as_ref().err().is_none_or(|it| it.gap().is_some())));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_for_before_it_is_read() {
+    let script = ScriptedTransport::new().events(story(1)).expect("a script");
+    let client = AgentClient::over(script.clone());
+    let session = client.attach(SESSION).await.expect("a session");
+    let asked = script.calls().len();
+    drop(session.events());
+    let _unread = session.events();
+    assert_eq!(session.events_after(5).up_to(5).try_next().await.expect("nothing"), None);
+    assert_eq!(script.calls().len(), asked);
+    assert_eq!(numbers(&client).await, all(5));
+}

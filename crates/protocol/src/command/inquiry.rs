@@ -1,0 +1,112 @@
+//! What a client may ask of the gateway itself, on the line on which it says commands.
+
+use serde::Deserialize;
+
+use super::{CommandFrame, FrameError, read, unread};
+use crate::error::{ErrorCode, GatewayError};
+use crate::id::SessionId;
+use crate::json::Json;
+use crate::strict::Fields;
+
+/// What a client may ask of the gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inquiry {
+    /// Sessions, newest first: `{"sessions","next"?}`.
+    List {
+        /// Only those that are not over.
+        live: bool,
+        /// The last of the page before.
+        after: Option<SessionId>,
+        /// At most so many.
+        limit: Option<usize>,
+    },
+    /// A session, and what it runs with.
+    Show(SessionId),
+    /// What agents ask and wait for, `{"requests"}`: of one session, or of all.
+    Requests(Option<SessionId>),
+    /// Show no more events of that session.
+    Detach(SessionId),
+}
+
+impl Inquiry {
+    /// The name as it stands on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::List { .. } => "list",
+            Self::Show(_) => "show",
+            Self::Requests(_) => "requests",
+            Self::Detach(_) => "detach",
+        }
+    }
+}
+
+/// One inquiry of a client on a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InquiryFrame {
+    /// The client's id of the call, given back in the reply.
+    pub id: Option<Json<'static>>,
+    /// What is asked.
+    pub inquiry: Inquiry,
+}
+
+/// What a client says on a line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame {
+    /// To a session.
+    Command(CommandFrame),
+    /// To the gateway.
+    Inquiry(InquiryFrame),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListFields {
+    #[serde(default)]
+    live: bool,
+    #[serde(default)]
+    after: Option<SessionId>,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SessionFields {
+    #[serde(default)]
+    session_id: Option<SessionId>,
+}
+
+impl Frame {
+    /// Reads a line: first its name, then the fields of what has that name. A field that it does not have
+    /// is refused by name.
+    pub fn from_json(text: &str) -> Result<Self, FrameError> {
+        let fields: Result<Fields, _> = serde_json::from_str(text);
+        let mut fields = fields.map_err(|error| FrameError { id: None, error: unread(&error) })?;
+        let name = fields.get("command").and_then(|name| name.read::<String>().ok());
+        let name = name.unwrap_or_default();
+        if !matches!(name.as_str(), "list" | "show" | "requests" | "detach") {
+            return CommandFrame::of(fields).map(Self::Command);
+        }
+        let id = fields.remove("id");
+        fields.remove("command");
+        match inquiry(&name, &Json::of(&fields)) {
+            Ok(inquiry) => Ok(Self::Inquiry(InquiryFrame { id, inquiry })),
+            Err(error) => Err(FrameError { id, error }),
+        }
+    }
+}
+
+fn inquiry(name: &str, fields: &Json<'static>) -> Result<Inquiry, GatewayError> {
+    if name == "list" {
+        let ListFields { live, after, limit } = read(fields)?;
+        return Ok(Inquiry::List { live, after, limit });
+    }
+    let SessionFields { session_id } = read(fields)?;
+    if name == "requests" {
+        return Ok(Inquiry::Requests(session_id));
+    }
+    let session = session_id.ok_or_else(|| {
+        GatewayError::new(ErrorCode::InvalidMessage, "the command needs a sessionId")
+    })?;
+    Ok(if name == "show" { Inquiry::Show(session) } else { Inquiry::Detach(session) })
+}
