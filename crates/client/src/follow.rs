@@ -142,10 +142,12 @@ impl Follower {
         if std::mem::take(&mut self.is_lost) {
             self.tell(Update::Back).await?;
         }
-        self.read(&mut connection).await
+        // Of a session that is over it is known where it ends, unless it goes on.
+        let end = (summary.state == SessionState::Ended).then_some(last);
+        self.read(&mut connection, end).await
     }
 
-    async fn read(&mut self, connection: &mut Connection) -> Result<End, Stop> {
+    async fn read(&mut self, connection: &mut Connection, end: Option<u64>) -> Result<End, Stop> {
         let (mut ask_at, mut soon) = (Instant::now() + QUIET, SOON);
         loop {
             let next = tokio::select! {
@@ -172,10 +174,12 @@ impl Follower {
                 Some(Ok(Followed::Events(lines))) => {
                     let is_end = lines.iter().last().is_some_and(|(_, line)| line.contains(END));
                     self.take(&lines).await?;
-                    if self.plan.up_to.is_some_and(|last| self.cursor.position() >= last) {
+                    let has_reached = |last: u64| self.cursor.position() >= last;
+                    if self.plan.up_to.is_some_and(has_reached) {
                         return Ok(End::Over);
                     }
-                    ask_at = Instant::now() + if is_end { Duration::ZERO } else { QUIET };
+                    let may_be_over = is_end || end.is_some_and(has_reached);
+                    ask_at = Instant::now() + if may_be_over { Duration::ZERO } else { QUIET };
                     soon = SOON;
                 }
                 Some(Ok(Followed::End)) => return Ok(End::Over),

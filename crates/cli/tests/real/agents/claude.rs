@@ -40,12 +40,12 @@ pub(super) const NOW: Agent = Agent {
         says: "unknown option '--no-such-flag'",
     }),
     cannot: &[
-        ("trusted project", "it keeps no list of projects by which it is free to do more"),
+        ("trusted project", "it does not add to a list of trusted projects by itself"),
         ("launcher", "the program is one process"),
         ("endless text", NO_LIMIT),
         ("resume, another opened", "it refuses an id that it does not know"),
         ("exit codes", ONE_PROCESS),
-        ("web search", "the model's service searches for it, which is told as text"),
+        ("web search", "a search is a tool like others"),
     ],
 };
 
@@ -74,15 +74,14 @@ pub(super) const OVER_ACP: Agent = Agent {
         ("changed input", "an answer over ACP carries no input"),
         ("structured output", "ACP has no form of answers"),
         ("flag or settings refused", "it starts with whatever it is given"),
-        ("malformed line", "it passes over a line that it cannot read"),
         ("background turn", "over ACP a turn begins with a prompt"),
         ("`/clear`", "over ACP it has no such command"),
         ("retries told", "it does not tell that it tries again"),
-        ("trusted project", "it keeps no list of projects by which it is free to do more"),
+        ("trusted project", "it does not add to a list of trusted projects by itself"),
         ("endless text", NO_LIMIT),
         ("resume, another opened", "it refuses an id that it does not know"),
         ("exit codes", ONE_PROCESS),
-        ("web search", "the model's service searches for it, which is told as text"),
+        ("web search", "a search is a tool like others"),
     ],
     ..NOW
 };

@@ -50,7 +50,6 @@ pub(super) const APP_SERVER: Agent = Agent {
     cannot: &[
         ("changed input", "an approval carries no other command"),
         ("resume, another opened", "it refuses an id that it does not know"),
-        ("malformed line", PASSES_OVER),
         ("background turn", NO_BACKGROUND),
         ("`/clear`", NO_CLEAR),
         ("endless text", NO_LIMIT),
@@ -79,7 +78,6 @@ pub(super) const EXEC: Agent = Agent {
     ..APP_SERVER
 };
 
-const PASSES_OVER: &str = "it passes over a line that it cannot read";
 const NO_BACKGROUND: &str = "what ends in the background begins no turn";
 const NO_CLEAR: &str = "it has no such command without a terminal";
 const NO_LIMIT: &str = "it lets the model repeat itself";

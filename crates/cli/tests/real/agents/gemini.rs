@@ -48,7 +48,6 @@ pub(super) const ACP: Agent = Agent {
         ("fork", NO_COPY),
         ("resume, another opened", "it refuses an id that it does not know"),
         ("broken stream", NO_RETRY),
-        ("malformed line", "it passes over a line that it cannot read"),
         ("retries told", "over ACP it does not tell that it tries again"),
         ("background turn", NO_BACKGROUND),
         ("`/clear`", NO_CLEAR),
@@ -61,7 +60,7 @@ pub(super) const ACP: Agent = Agent {
 const NO_BACKGROUND: &str = "what ends in the background begins no turn";
 const NO_CLEAR: &str = "it has no such command without a terminal";
 const NO_SEARCH: &str = "a search is a tool like others";
-const NO_TRUST: &str = "it keeps no list of projects by which it is free to do more";
+const NO_TRUST: &str = "it does not add to a list of trusted projects by itself";
 
 const NO_COPY: &str = "it cannot copy a session";
 const NO_RETRY: &str = "it does not try again when a stream breaks: the turn fails, and says so";

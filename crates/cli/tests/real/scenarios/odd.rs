@@ -1,13 +1,15 @@
 //! What one program does and others do not, or each in its own way.
 
 use std::fs;
+use std::path::Path;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::endings::{begun, goes_on, interrupted};
 use super::sessions::resumed;
 use super::turns::last_body;
-use crate::place::{self, Place};
+use crate::place::{self, PATIENCE, Place, pause};
 use crate::talk::Talk;
 use crate::trouble::Trouble;
 
@@ -41,18 +43,31 @@ pub(crate) fn hostile(place: &mut Place) {
     goes_on(&mut talk);
 }
 
-/// A line that the program cannot read ends it: that is told in its own words, and the session goes on.
+/// A line that the program cannot read: some pass over it. Where it ends the program, that is told in its
+/// own words, and the session can be resumed.
 pub(crate) fn malformed(place: &mut Place) {
     let program = place.program.display();
     let text = format!(
         "exec bash -c 'exec 3<&0; exec {program} \"$@\" < <(while IFS= read -r line <&3; do \
-         case $line in *BREAK-IT*) echo this is no JSON;; *) printf \"%s\\n\" \"$line\";; esac; \
+         case $line in *BREAK-IT*) echo this is no JSON;; esac; printf \"%s\\n\" \"$line\"; \
          done)' bash \"$@\""
     );
     let place = place.with(Trouble::script(&place.scripts(), &text));
     let work = place.workspace();
     let mut talk = place.session(&work, "Remember the fig. [[say I will]]", json!({}));
     talk.completed();
+    if place.agent.kind != "claude" {
+        talk.prompt("BREAK-IT [[say it was passed over]]");
+        talk.completed();
+        assert_eq!(talk.text().trim(), "it was passed over", "{}", talk.digest());
+        return place.stop_all();
+    }
+    // It writes its files a little later; what dies before has nothing to resume.
+    let begun = Instant::now();
+    while !holds(&place.home().join(".claude/projects"), "I will") {
+        assert!(begun.elapsed() < PATIENCE, "nothing is kept of the session");
+        pause();
+    }
     talk.prompt("BREAK-IT [[say never]]");
     let end = talk.ended();
     assert_eq!((&end["type"], &end["reason"]), (&json!("turnFailed"), &json!("died")), "{end}");
@@ -67,6 +82,15 @@ pub(crate) fn malformed(place: &mut Place) {
     let body = last_body(&place, "back again");
     assert!(body.contains("Remember the fig"), "the model was not told what was before");
     place.stop_all();
+}
+
+/// Whether a file there has that text.
+fn holds(directory: &Path, text: &str) -> bool {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).any(|path| match path.is_dir() {
+        true => holds(&path, text),
+        false => fs::read_to_string(&path).is_ok_and(|found| found.contains(text)),
+    })
 }
 
 /// What ends in the background begins a turn that nobody asked for.
