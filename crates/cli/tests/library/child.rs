@@ -71,6 +71,33 @@ async fn a_child_ends_with_its_client() {
     }
 }
 
+/// Who still reads starts no other child.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_closed_stays_so() {
+    let place = Place::new();
+    let child = place.child();
+    let client = AgentClient::over(child.clone());
+    let session = client.create(place.request("/hang")).await.expect("a session");
+    let mut events = session.events();
+    until(&mut events, "turnStarted").await;
+    let first = pid(&child);
+    let reading = tokio::spawn(async move {
+        loop {
+            match next(&mut events).await {
+                Ok(Some(_)) => {}
+                over => return over,
+            }
+        }
+    });
+    client.close().await;
+    gone(first).await;
+    let error = reading.await.expect("it ends").expect_err("nobody can say that it is over");
+    assert!(!error.is_retryable() && error.message().contains("was closed"), "{error}");
+    assert_eq!(child.pid(), None);
+    client.requests().await.expect_err("it is closed");
+    assert_eq!(agents_in(&place.path("data")), 0);
+}
+
 /// What it said last is in the error.
 #[tokio::test(flavor = "multi_thread")]
 async fn why_a_child_does_not_run_is_told() {

@@ -6,7 +6,7 @@ mod router;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentwire_protocol::{
     Command, CommandFrame, Inquiry, InquiryFrame, Json, Profile, SessionId, SessionRequest,
@@ -15,10 +15,10 @@ use futures_util::stream;
 
 use self::child::Child;
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
-use crate::error::AgentError;
+use crate::error::{AgentError, AgentErrorType};
 
 /// A child `agentwire unified`. It is started when it is first needed, and again if it dies; it ends with
-/// the last clone of this. Clones are the same.
+/// the last clone of this, or when that is closed: then none is started any more. Clones are the same.
 ///
 /// ```rust,standalone_crate
 /// use agentwire_client::{AgentClient, AgentType, SessionRequest, StdioTransport};
@@ -44,7 +44,17 @@ pub struct StdioTransport {
 #[derive(Debug)]
 struct Shared {
     how: Start,
-    child: std::sync::Mutex<Option<Arc<Child>>>,
+    running: Mutex<Running>,
+}
+
+#[derive(Debug, Default)]
+enum Running {
+    /// Nothing was wanted yet.
+    #[default]
+    Nothing,
+    Child(Arc<Child>),
+    /// It was closed, and stays so, whoever still reads.
+    Closed,
 }
 
 /// How the child is started.
@@ -63,7 +73,7 @@ impl StdioTransport {
     }
 
     fn of(how: Start) -> Self {
-        Self { shared: Arc::new(Shared { how, child: std::sync::Mutex::default() }) }
+        Self { shared: Arc::new(Shared { how, running: Mutex::default() }) }
     }
 
     /// With this variable in its environment, beside those of this process.
@@ -81,21 +91,29 @@ impl StdioTransport {
 
     /// Its process, if it runs.
     pub fn pid(&self) -> Option<u32> {
-        self.child_now().filter(|child| child.is_alive()).map(|child| child.pid())
+        match &*self.running() {
+            Running::Child(child) if child.is_alive() => Some(child.pid()),
+            Running::Child(_) | Running::Nothing | Running::Closed => None,
+        }
     }
 
-    fn child_now(&self) -> Option<Arc<Child>> {
-        self.shared.child.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.shared.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The child; a new one, if it is dead.
     fn child(&self) -> Result<Arc<Child>, AgentError> {
-        let mut child = self.shared.child.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(child) = child.as_ref().filter(|child| child.is_alive()) {
-            return Ok(Arc::clone(child));
+        let mut running = self.running();
+        match &*running {
+            Running::Child(child) if child.is_alive() => return Ok(Arc::clone(child)),
+            Running::Child(_) | Running::Nothing => {}
+            Running::Closed => {
+                let message = format!("failed to speak to {}: the client was closed", self.name());
+                return Err(AgentError::new(AgentErrorType::ConnectionFailed, message));
+            }
         }
         let new = Arc::new(Child::start(&self.shared.how)?);
-        *child = Some(Arc::clone(&new));
+        *running = Running::Child(Arc::clone(&new));
         Ok(new)
     }
 
@@ -105,7 +123,7 @@ impl StdioTransport {
         let reply = child.call(|id| written(call, id), None).await?;
         if started && let Ok(Id { id }) = reply.read() {
             // Its events would come at once; they are asked for when they are wanted.
-            child.leave_unread(&id).await;
+            child.leave_unread(&id);
         }
         Ok(reply)
     }
@@ -145,8 +163,8 @@ impl Transport for StdioTransport {
 
     fn close(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
-            let child = self.shared.child.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(child) = child {
+            let running = std::mem::replace(&mut *self.running(), Running::Closed);
+            if let Running::Child(child) = running {
                 child.end().await;
             }
         })

@@ -9,18 +9,18 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::Start;
-use super::router::{Queue, Reply, Router, detach};
+use super::router::{Attaching, Queue, Reply, Router};
 use crate::error::{AgentError, AgentErrorType};
 use crate::lines::EventLines;
 
 /// How many lines may wait to be written.
 const LINES: usize = 16;
 
-/// How long the child may take to end once its stdin is closed: it stops its sessions. Longer than it
-/// takes.
-const FAREWELL: Duration = Duration::from_secs(12);
+/// How long the child may take to end once it is told to: it stops its sessions. Longer than it takes.
+const FAREWELL: Duration = Duration::from_secs(20);
 
 /// How long it may take to answer: an agent may have to be asked.
 const ANSWER: Duration = Duration::from_secs(120);
@@ -34,6 +34,11 @@ pub(super) struct Child {
     pid: u32,
     router: Arc<Router>,
     lines: mpsc::Sender<String>,
+    /// Held from before a reader joins until the child has replied to its attach: it may carry out two in
+    /// another order than they were said in, and shows a session from where the last one says.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// It is to end.
+    closing: CancellationToken,
     /// Sees it to its end.
     keeper: Mutex<Option<JoinHandle<()>>>,
     name: String,
@@ -43,9 +48,8 @@ pub(super) struct Child {
 pub(super) struct Reader {
     session: SessionId,
     queue: Arc<Queue>,
-    router: Arc<Router>,
-    /// As long as somebody reads, the child lives.
-    _lines: mpsc::Sender<String>,
+    /// It lives as long as somebody reads.
+    child: Arc<Child>,
     is_over: bool,
 }
 
@@ -75,26 +79,41 @@ impl Child {
         };
         let (lines, written) = mpsc::channel(LINES);
         let router = Arc::new(Router::new(lines.downgrade()));
-        let writer = tokio::spawn(write(stdin, written));
+        let mut writer = tokio::spawn(write(stdin, written));
         let words = Arc::new(Mutex::new(Vec::new()));
         let listener = tokio::spawn(listen(stderr, Arc::clone(&words)));
-        let kept = (Arc::clone(&router), name.clone());
+        let closing = CancellationToken::new();
+        let kept = (Arc::clone(&router), name.clone(), closing.clone());
         let keeper = tokio::spawn(async move {
-            let (router, name) = kept;
-            read(stdout, &router).await;
-            // It says no more. What it still says of why comes at once.
-            let ended = tokio::time::timeout(FAREWELL, child.wait()).await;
-            if ended.is_err() {
+            let (router, name, closing) = kept;
+            let ended = async {
+                read(stdout, &router).await;
+                // It says no more.
+                tokio::time::timeout(FAREWELL, child.wait()).await
+            };
+            let late = async {
+                tokio::select! {
+                    _ = &mut writer => {}
+                    () = closing.cancelled() => {}
+                }
+                tokio::time::sleep(FAREWELL).await;
+            };
+            let ended = tokio::select! {
+                ended = ended => ended.ok().and_then(Result::ok),
+                () = late => None,
+            };
+            if ended.is_none() {
                 let _ = child.kill().await;
             }
             writer.abort();
+            // What it still says of why comes at once.
             let _ = tokio::time::timeout(Duration::from_secs(1), listener).await;
             let words = words.lock().unwrap_or_else(PoisonError::into_inner);
             let words = String::from_utf8_lossy(&words).trim().to_owned();
-            router.end(&gone(&name, ended.ok().and_then(Result::ok), &words));
+            router.end(&gone(&name, ended, &words));
         });
-        let keeper = Mutex::new(Some(keeper));
-        Ok(Self { pid, router, lines, keeper, name })
+        let (turn, keeper) = (Arc::default(), Mutex::new(Some(keeper)));
+        Ok(Self { pid, router, lines, turn, closing, keeper, name })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -109,53 +128,67 @@ impl Child {
     pub(super) async fn call(
         &self,
         line: impl FnOnce(Json<'static>) -> String,
-        reader: Option<Arc<Queue>>,
+        attaching: Option<Attaching>,
     ) -> Reply {
-        let (number, replied) = self.router.call(reader)?;
-        let _forget = Forget { router: &self.router, number };
-        let gone = || AgentError::broken(&self.name, "it has ended");
         let called = async {
-            // If it cannot be said, the reply tells why.
-            let _ = self.lines.send(line(Json::of(&number))).await;
-            replied.await.map_err(|_| gone())?
+            // Nothing is waited for that was not said. If it cannot be said, the end tells why.
+            let room = self.lines.reserve().await;
+            let (number, replied) = self.router.call(attaching)?;
+            let _forget = Forget { router: &self.router, number };
+            if let Ok(room) = room {
+                room.send(line(Json::of(&number)));
+            }
+            replied.await.map_err(|_| AgentError::broken(&self.name, "it has ended"))?
         };
-        let called = tokio::time::timeout(ANSWER, called).await;
-        called.unwrap_or_else(|_| Err(AgentError::timed_out(&self.name, ANSWER.as_secs())))
+        tokio::time::timeout(ANSWER, called).await.unwrap_or_else(|_| Err(self.late()))
     }
 
     /// Begins to read a session.
     pub(super) async fn follow(
-        &self,
+        self: &Arc<Self>,
         session: &SessionId,
         after: u64,
     ) -> Result<Reader, AgentError> {
+        let turn = tokio::time::timeout(ANSWER, Arc::clone(&self.turn).lock_owned()).await;
+        let turn = turn.map_err(|_| self.late())?;
         let (queue, after) = self.router.join(session, after);
         let reader = Reader {
             session: session.clone(),
             queue: Arc::clone(&queue),
-            router: Arc::clone(&self.router),
-            _lines: self.lines.clone(),
+            child: Arc::clone(self),
             is_over: false,
         };
-        self.call(|id| attach(session, after, id), Some(queue)).await?;
+        let attaching = Attaching { session: session.clone(), reader: queue, _turn: turn };
+        self.call(|id| attach(session, after, id), Some(attaching)).await?;
         Ok(reader)
     }
 
     /// Wants no events of a session that nobody reads.
-    pub(super) async fn leave_unread(&self, session: &SessionId) {
-        if !self.router.is_read(session) {
-            let _ = self.lines.send(detach(session)).await;
-        }
+    pub(super) fn leave_unread(&self, session: &SessionId) {
+        self.router.leave_unread(session);
     }
 
     /// Ends it, and waits until it has.
     pub(super) async fn end(self: Arc<Self>) {
+        self.closing.cancel();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Its stdin is closed when the last who could write to it is gone, or is told to.
-        let _ = self.lines.send(String::new()).await;
-        if let Some(keeper) = keeper {
-            let _ = keeper.await;
+        let Some(mut keeper) = keeper else { return };
+        // Its stdin is closed when all is written that was said before. One that reads nothing is killed.
+        tokio::select! {
+            _ = self.lines.send(String::new()) => {}
+            _ = &mut keeper => return,
         }
+        let _ = keeper.await;
+    }
+
+    fn late(&self) -> AgentError {
+        AgentError::timed_out(&self.name, ANSWER.as_secs())
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.closing.cancel();
     }
 }
 
@@ -185,7 +218,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.router.leave(&self.session, &self.queue);
+        self.child.router.leave(&self.session, &self.queue);
     }
 }
 
@@ -240,3 +273,7 @@ fn gone(name: &str, status: Option<std::process::ExitStatus>, words: &str) -> Ag
         false => AgentError::broken(name, format_args!("{how}: {words}")).with_native(words),
     }
 }
+
+#[cfg(test)]
+#[path = "child_tests.rs"]
+mod tests;

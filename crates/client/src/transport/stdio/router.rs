@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agentwire_protocol::{ErrorCode, GatewayError, Inquiry, InquiryFrame, Json, SessionId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedMutexGuard, mpsc, oneshot};
 
 use crate::error::AgentError;
 use crate::lines::{EventLines, Gathering};
@@ -44,8 +44,16 @@ struct State {
 #[derive(Debug)]
 struct Pending {
     reply: oneshot::Sender<Reply>,
-    /// The reader whose events follow upon the reply.
-    reader: Option<Arc<Queue>>,
+    attaching: Option<Attaching>,
+}
+
+/// The reader whose events follow upon the reply.
+#[derive(Debug)]
+pub(super) struct Attaching {
+    pub(super) session: SessionId,
+    pub(super) reader: Arc<Queue>,
+    /// No other attaches until the reply has come.
+    pub(super) _turn: OwnedMutexGuard<()>,
 }
 
 /// What waits for one reader.
@@ -106,7 +114,7 @@ impl Router {
     /// A new call: its number, and where its reply comes.
     pub(super) fn call(
         &self,
-        reader: Option<Arc<Queue>>,
+        attaching: Option<Attaching>,
     ) -> Result<(u64, oneshot::Receiver<Reply>), AgentError> {
         let (reply, replied) = oneshot::channel();
         let mut state = self.state();
@@ -115,13 +123,16 @@ impl Router {
         }
         state.next += 1;
         let number = state.next;
-        state.calls.insert(number, Pending { reply, reader });
+        state.calls.insert(number, Pending { reply, attaching });
         Ok((number, replied))
     }
 
-    /// Nobody waits for that reply any more.
+    /// Nobody waits for that reply any more. Until an attach has its own, no other may be said.
     pub(super) fn forget(&self, number: u64) {
-        self.state().calls.remove(&number);
+        let mut state = self.state();
+        if state.calls.get(&number).is_some_and(|call| call.attaching.is_none()) {
+            state.calls.remove(&number);
+        }
     }
 
     /// A new reader of a session, and the event after which the child must show it for the sake of all its
@@ -157,14 +168,22 @@ impl Router {
     fn tidy(&self, state: &mut State, session: &SessionId) {
         if state.readers.get(session).is_some_and(Vec::is_empty) {
             state.readers.remove(session);
-            if let Some(lines) = self.lines.upgrade() {
-                let _ = lines.try_send(detach(session));
-            }
+            self.detach(session);
         }
     }
 
-    pub(super) fn is_read(&self, session: &SessionId) -> bool {
-        self.state().readers.contains_key(session)
+    /// The same of one that nobody may ever have read.
+    pub(super) fn leave_unread(&self, session: &SessionId) {
+        let state = self.state();
+        if !state.readers.contains_key(session) {
+            self.detach(session);
+        }
+    }
+
+    fn detach(&self, session: &SessionId) {
+        if let Some(lines) = self.lines.upgrade() {
+            let _ = lines.try_send(detach(session));
+        }
     }
 
     /// Gives a line to whom it is for.
@@ -190,12 +209,13 @@ impl Router {
                     (None, Some(reply)) => Ok(Json::checked(reply.get().to_owned())),
                     (None, None) => Ok(Json::checked("null")),
                 };
-                if let Some(call) = self.state().calls.remove(&number) {
-                    if let (Some(reader), Ok(_)) = (call.reader, &reply) {
-                        reader.attach();
-                    }
-                    let _ = call.reply.send(reply);
+                let Some(call) = self.state().calls.remove(&number) else { return };
+                if let (Some(attaching), Ok(_)) = (&call.attaching, &reply) {
+                    attaching.reader.attach();
+                    // It may have left meanwhile.
+                    self.leave_unread(&attaching.session);
                 }
+                let _ = call.reply.send(reply);
             }
             // The events of a session cannot be read; they may be later.
             (None, Some(error)) => {
@@ -309,89 +329,11 @@ impl Waiting {
 }
 
 /// Show no more of that session.
-pub(super) fn detach(session: &SessionId) -> String {
+fn detach(session: &SessionId) -> String {
     let inquiry = Inquiry::Detach(session.clone());
     InquiryFrame { id: None, inquiry }.to_json().get().to_owned()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn event(seq: u64, padding: usize) -> String {
-        format!(
-            r#"{{"id":"e","sessionId":"s","seq":{seq},"type":"turnFailed","error":"words","pad":"{}"}}"#,
-            "x".repeat(padding)
-        )
-    }
-
-    fn router() -> (Router, mpsc::Sender<String>, mpsc::Receiver<String>) {
-        let (lines, said) = mpsc::channel(4);
-        (Router::new(lines.downgrade()), lines, said)
-    }
-
-    #[tokio::test]
-    async fn a_slow_reader_is_let_go_and_the_others_read_on() {
-        let (router, _lines, mut said) = router();
-        let session = SessionId::from("s");
-        let (slow, after) = router.join(&session, 0);
-        assert_eq!(after, 0);
-        let (quick, _) = router.join(&session, 0);
-        // What comes before the child has said so is not for them.
-        router.line(&event(7, 0));
-        for reader in [&slow, &quick] {
-            let (number, _replied) = router.call(Some(Arc::clone(reader))).unwrap();
-            router.line(&format!(r#"{{"id":{number},"reply":{{}}}}"#));
-        }
-        let mut seq = 0;
-        let mut read = 0;
-        while slow.inner().then.is_none() {
-            seq += 1;
-            router.line(&event(seq, 100_000));
-            let lines = quick.next().await.unwrap().unwrap();
-            assert_eq!(lines.first(), read + 1);
-            read = lines.last();
-        }
-        assert_eq!(read, seq);
-        assert!(slow.inner().bytes <= BOUND);
-        // A third wants to read from the beginning: the child must show it from there.
-        assert_eq!(router.join(&session, 0).1, 0);
-        let mut last = 0;
-        while let Some(lines) = slow.next().await.unwrap() {
-            assert_eq!(lines.first(), last + 1);
-            last = lines.last();
-        }
-        assert_eq!(last, seq - 1);
-        assert!(said.try_recv().is_err());
-    }
-
-    #[tokio::test]
-    async fn when_the_last_reader_is_let_go_the_child_is_told() {
-        let (router, _lines, mut said) = router();
-        let session = SessionId::from("s");
-        let (queue, _) = router.join(&session, 0);
-        queue.attach();
-        router.line(&event(1, BOUND));
-        assert!(said.try_recv().is_err());
-        router.line(&event(2, 1));
-        assert_eq!(said.try_recv().unwrap(), r#"{"command":"detach","sessionId":"s"}"#);
-        assert!(!router.is_read(&session));
-        assert_eq!(queue.next().await.unwrap().map(|lines| lines.last()), Some(1));
-        assert_eq!(queue.next().await, Ok(None));
-        router.leave(&session, &queue);
-        assert!(said.try_recv().is_err());
-    }
-
-    #[tokio::test]
-    async fn the_end_is_told_to_all() {
-        let (router, _lines, _said) = router();
-        let session = SessionId::from("s");
-        let (queue, _) = router.join(&session, 0);
-        let (_, replied) = router.call(None).unwrap();
-        let why = AgentError::broken("x", "gone");
-        router.end(&why);
-        assert_eq!(replied.await.unwrap(), Err(why.clone()));
-        assert_eq!(queue.next().await, Err(why.clone()));
-        assert_eq!(router.call(None).map(drop), Err(why));
-    }
-}
+#[path = "router_tests.rs"]
+mod tests;

@@ -1,0 +1,85 @@
+//! Lines reach whom they are for, slow readers cost no more than the bound, and the end is told to all.
+
+use super::*;
+
+fn event(seq: u64, padding: usize) -> String {
+    format!(
+        r#"{{"id":"e","sessionId":"s","seq":{seq},"type":"turnFailed","error":"words","pad":"{}"}}"#,
+        "x".repeat(padding)
+    )
+}
+
+fn router() -> (Router, mpsc::Sender<String>, mpsc::Receiver<String>) {
+    let (lines, said) = mpsc::channel(4);
+    (Router::new(lines.downgrade()), lines, said)
+}
+
+#[tokio::test]
+async fn a_slow_reader_is_let_go_and_the_others_read_on() {
+    let (router, _lines, mut said) = router();
+    let session = SessionId::from("s");
+    let (slow, after) = router.join(&session, 0);
+    assert_eq!(after, 0);
+    let (quick, _) = router.join(&session, 0);
+    // What comes before the child has said so is not for them.
+    router.line(&event(7, 0));
+    for reader in [&slow, &quick] {
+        let attaching = Attaching {
+            session: session.clone(),
+            reader: Arc::clone(reader),
+            _turn: Arc::new(tokio::sync::Mutex::default()).lock_owned().await,
+        };
+        let (number, _replied) = router.call(Some(attaching)).unwrap();
+        router.line(&format!(r#"{{"id":{number},"reply":{{}}}}"#));
+    }
+    let mut seq = 0;
+    let mut read = 0;
+    while slow.inner().then.is_none() {
+        seq += 1;
+        router.line(&event(seq, 100_000));
+        let lines = quick.next().await.unwrap().unwrap();
+        assert_eq!(lines.first(), read + 1);
+        read = lines.last();
+    }
+    assert_eq!(read, seq);
+    assert!(slow.inner().bytes <= BOUND);
+    // A third wants to read from the beginning: the child must show it from there.
+    assert_eq!(router.join(&session, 0).1, 0);
+    let mut last = 0;
+    while let Some(lines) = slow.next().await.unwrap() {
+        assert_eq!(lines.first(), last + 1);
+        last = lines.last();
+    }
+    assert_eq!(last, seq - 1);
+    assert!(said.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn when_the_last_reader_is_let_go_the_child_is_told() {
+    let (router, _lines, mut said) = router();
+    let session = SessionId::from("s");
+    let (queue, _) = router.join(&session, 0);
+    queue.attach();
+    router.line(&event(1, BOUND));
+    assert!(said.try_recv().is_err());
+    router.line(&event(2, 1));
+    assert_eq!(said.try_recv().unwrap(), r#"{"command":"detach","sessionId":"s"}"#);
+    assert!(!router.state().readers.contains_key(&session));
+    assert_eq!(queue.next().await.unwrap().map(|lines| lines.last()), Some(1));
+    assert_eq!(queue.next().await, Ok(None));
+    router.leave(&session, &queue);
+    assert!(said.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn the_end_is_told_to_all() {
+    let (router, _lines, _said) = router();
+    let session = SessionId::from("s");
+    let (queue, _) = router.join(&session, 0);
+    let (_, replied) = router.call(None).unwrap();
+    let why = AgentError::broken("x", "gone");
+    router.end(&why);
+    assert_eq!(replied.await.unwrap(), Err(why.clone()));
+    assert_eq!(queue.next().await, Err(why.clone()));
+    assert_eq!(router.call(None).map(drop), Err(why));
+}
