@@ -74,8 +74,9 @@ struct Written {
 impl Server {
     /// A server at an `http` or `https` address.
     pub fn new(url: &str) -> Result<Self, AgentError> {
+        // The address itself stays unsaid: one that is wrong may hold a token.
         let invalid =
-            |why: &str| AgentError::invalid(format!("failed to read the address {url}: {why}"));
+            |why: &str| AgentError::invalid(format!("failed to read the server's address: {why}"));
         let uri: Uri = url.trim().parse().map_err(|_| invalid("it is no URL"))?;
         let is_tls = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
@@ -271,6 +272,15 @@ mod tests {
             ["", "127.0.0.1:8080", "ws://h", "ftp://h", "http://", "http://u:p@h", "http://h?a"]
         {
             assert!(Server::new(wrong).is_err_and(|error| !error.is_retryable()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_wrong_tells_no_token() {
+        for wrong in ["http://me:secret@h", "http://h?token=secret", "ws://secret@h", "h t:secret"]
+        {
+            let error = Server::new(wrong).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
         }
     }
 

@@ -10,13 +10,13 @@ use crate::client::{AgentClient, BUFFER, PATIENCE};
 #[cfg(feature = "http")]
 use crate::discovery::Server;
 use crate::error::{AgentError, AgentErrorType};
+#[cfg(feature = "http")]
+use crate::transport::Call;
 use crate::transport::Transport;
 #[cfg(feature = "http")]
 use crate::transport::http::{HttpTransport, Streaming};
 #[cfg(feature = "stdio")]
 use crate::transport::stdio::StdioTransport;
-#[cfg(feature = "http")]
-use crate::transport::{Call, http};
 
 /// The program's name.
 const PROGRAM: &str = "agentwire";
@@ -24,14 +24,16 @@ const PROGRAM: &str = "agentwire";
 /// How a client finds its gateway. What is said here wins over the environment; what is said nowhere is
 /// looked for:
 ///
-/// 1. the server at [`Self::url`] or `AGENTWIRE_URL`, and no other;
+/// 1. the server at [`Self::url`], and no other; or at `AGENTWIRE_URL`, unless [`Self::data_dir`] or
+///    [`Self::program`] is said;
 /// 2. the server that runs on this machine, which says where it is in the data directory
-///    ([`Self::data_dir`], `AGENTWIRE_DATA_DIR`, or the usual one), if it answers;
+///    ([`Self::data_dir`], `AGENTWIRE_DATA_DIR`, or the usual one). If it answers it is that or none: one
+///    that refuses us is an error;
 /// 3. a child of this program: `agentwire unified`, the program being [`Self::program`], `AGENTWIRE_BIN` or
 ///    the one on `PATH`.
 ///
 /// The token of a server is [`Self::token`], that in [`Self::token_file`], or `AGENTWIRE_TOKEN`; the server
-/// on this machine has said where its own is.
+/// on this machine has said where its own is, which only the first two replace.
 #[derive(Clone)]
 pub struct ClientBuilder {
     url: Option<String>,
@@ -96,7 +98,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The program to start where there is no server.
+    /// The program to start where there is no server: a path, or a name on `PATH`.
     pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
         self.program = Some(path.into());
         self
@@ -138,13 +140,18 @@ impl ClientBuilder {
         let mut tried = Vec::new();
         #[cfg(feature = "http")]
         {
-            if let Some(url) = self.url.clone().or_else(|| self.variable("AGENTWIRE_URL")) {
-                let transport = HttpTransport::new(self.with_token(Server::new(&url)?)?);
-                return self.answering(transport).await;
+            let is_elsewhere = self.data_dir.is_none() && self.program.is_none();
+            let told = || self.variable("AGENTWIRE_URL").filter(|_| is_elsewhere);
+            if let Some(url) = self.url.clone().or_else(told) {
+                let token = self.token.clone().or_else(|| self.variable("AGENTWIRE_TOKEN"));
+                let server = self.equipped(Server::new(&url)?, token)?;
+                return self.answering(HttpTransport::new(server)).await;
             }
             match self.local().await {
                 Ok(transport) => return Ok(transport),
-                Err(error) => tried.push(error.to_string()),
+                Err(error) if is_away(&error) => tried.push(error.to_string()),
+                // It is there, and its sessions are its own: a child beside it would not do.
+                Err(error) => return Err(error),
             }
         }
         #[cfg(feature = "stdio")]
@@ -166,11 +173,14 @@ impl ClientBuilder {
     #[cfg(feature = "http")]
     async fn local(&self) -> Result<Arc<dyn Transport>, AgentError> {
         let data_dir = self.usual_data_dir().ok_or_else(|| {
-            AgentError::invalid("there is no home directory; set AGENTWIRE_DATA_DIR")
+            let message = "there is no home directory; set AGENTWIRE_DATA_DIR";
+            AgentError::new(AgentErrorType::ConnectionFailed, message)
         })?;
         let is_named = self.token.is_some() || self.token_file.is_some() || self.ca_file.is_some();
         let transport = match is_named {
-            true => HttpTransport::new(self.with_token(Server::find(&data_dir)?)?),
+            true => {
+                HttpTransport::new(self.equipped(Server::find(&data_dir)?, self.token.clone())?)
+            }
             false => HttpTransport::discover(&data_dir)?,
         };
         self.answering(transport).await
@@ -179,18 +189,18 @@ impl ClientBuilder {
     /// That server, if it answers and lets us in.
     #[cfg(feature = "http")]
     async fn answering(&self, transport: HttpTransport) -> Result<Arc<dyn Transport>, AgentError> {
-        let transport: http::HttpTransport = transport.with_streaming(self.streaming);
+        let transport = transport.with_streaming(self.streaming);
         transport.call(Call::List { only_live: true, after: None, limit: 1 }).await?;
         Ok(Arc::new(transport))
     }
 
+    /// That server with what a client comes with.
     #[cfg(feature = "http")]
-    fn with_token(&self, server: Server) -> Result<Server, AgentError> {
+    fn equipped(&self, server: Server, token: Option<String>) -> Result<Server, AgentError> {
         let server = match &self.ca_file {
             Some(path) => server.trusting(path),
             None => server,
         };
-        let token = self.token.clone().or_else(|| self.variable("AGENTWIRE_TOKEN"));
         match (&self.token_file, token) {
             (Some(path), _) if self.token.is_none() => server.with_token_file(path),
             (_, Some(token)) => server.with_token(&token),
@@ -215,19 +225,21 @@ impl ClientBuilder {
     #[cfg_attr(not(feature = "stdio"), expect(dead_code, reason = "a child is a feature"))]
     fn found_program(&self) -> Result<PathBuf, String> {
         let given = self.program.clone().or_else(|| self.variable("AGENTWIRE_BIN").map(Into::into));
-        if let Some(given) = given {
-            return match is_program(&given) {
-                true => Ok(given),
-                false => Err(format!("{} is no program that can be started", given.display())),
+        let name = given.unwrap_or_else(|| PROGRAM.into());
+        if name.as_os_str().as_encoded_bytes().contains(&b'/') {
+            return match is_program(&name) {
+                true => Ok(name),
+                false => Err(format!("{} is no program that can be started", name.display())),
             };
         }
         let path = (self.environment)("PATH").unwrap_or_default();
         let found = std::env::split_paths(&path)
             .filter(|directory| directory.is_absolute())
-            .map(|directory| directory.join(PROGRAM))
+            .map(|directory| directory.join(&name))
             .find(|program| is_program(program));
         found.ok_or_else(|| {
-            format!("{PROGRAM} is not on PATH; install it, or name it by AGENTWIRE_BIN")
+            let name = name.display();
+            format!("{name} is not on PATH; install it, or name it by AGENTWIRE_BIN")
         })
     }
 
@@ -237,16 +249,26 @@ impl ClientBuilder {
     }
 }
 
+/// Whether there is no server, or none that says anything.
+#[cfg(feature = "http")]
+fn is_away(error: &AgentError) -> bool {
+    let is_silent =
+        matches!(error.kind(), AgentErrorType::ConnectionFailed | AgentErrorType::Timeout);
+    is_silent && error.code().is_none()
+}
+
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// The token stays unsaid.
+/// Tokens stay unsaid, and so does what may hold one: an address that is none of a server.
 impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientBuilder")
-            .field("url", &self.url)
+        let mut shown = f.debug_struct("ClientBuilder");
+        #[cfg(feature = "http")]
+        shown.field("url", &self.url.as_deref().map(Server::new));
+        shown
             .field("data_dir", &self.data_dir)
             .field("program", &self.program)
             .finish_non_exhaustive()

@@ -10,6 +10,13 @@ use super::*;
 
 /// A server that has no sessions; says which token came.
 fn server() -> (String, std::sync::mpsc::Receiver<String>) {
+    answering("200 OK", r#"{"sessions":[]}"#)
+}
+
+fn answering(
+    status: &'static str,
+    body: &'static str,
+) -> (String, std::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (tell, told) = std::sync::mpsc::sync_channel(8);
@@ -20,9 +27,8 @@ fn server() -> (String, std::sync::mpsc::Receiver<String>) {
             let text = String::from_utf8_lossy(&said[..read]).into_owned();
             let token = text.lines().find_map(|line| line.strip_prefix("authorization: Bearer "));
             let _ = tell.try_send(token.unwrap_or_default().to_owned());
-            let body = r#"{"sessions":[]}"#;
             let answer = format!(
-                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             );
             let _ = client.write_all(answer.as_bytes());
@@ -59,6 +65,10 @@ fn program(place: &TempDir) -> PathBuf {
     program
 }
 
+fn child_of(program: &Path) -> String {
+    format!("{} unified", program.display())
+}
+
 #[tokio::test]
 async fn what_is_named_wins_over_what_is_found() {
     let (named, token) = server();
@@ -69,7 +79,9 @@ async fn what_is_named_wins_over_what_is_found() {
     let selected = all.clone().url(&*url).token("secret").select_transport().await;
     assert_eq!(name(selected), format!("the server at {url}"));
     assert_eq!(token.recv().unwrap(), "secret");
-    assert!(!format!("{:?}", all.clone().token("secret")).contains("secret"));
+    let shown = format!("{:?}", all.clone().token("secret").url("http://me:secret@h"));
+    assert!(!shown.contains("secret"), "{shown}");
+    assert!(format!("{:?}", all.clone().url("http://h")).contains("http://h"));
     let file = place.path().join("token");
     std::fs::write(&file, "from a file\n").unwrap();
     all.clone().url(&*url).token_file(&file).select_transport().await.unwrap();
@@ -84,7 +96,7 @@ async fn what_is_named_wins_over_what_is_found() {
 #[tokio::test]
 async fn where_no_server_answers_a_child_is_started() {
     let place = tempfile::tempdir().unwrap();
-    let expected = format!("{} unified", program(&place).display());
+    let expected = child_of(&program(&place));
     let with = builder().data_dir(place.path()).program(program(&place));
     assert_eq!(name(with.select_transport().await), expected);
     // One that says it is there and is not.
@@ -93,6 +105,23 @@ async fn where_no_server_answers_a_child_is_started() {
     assert_eq!(name(with.clone().select_transport().await), expected);
     drop(lock);
     assert_eq!(name(with.select_transport().await), expected);
+}
+
+/// A server that is there and refuses us keeps its sessions: no child is started beside it.
+#[tokio::test]
+async fn one_that_refuses_us_is_not_passed_over() {
+    let place = tempfile::tempdir().unwrap();
+    let (address, _) =
+        answering("401 Unauthorized", r#"{"code":"unauthorized","detail":"no such token"}"#);
+    let (refusing, _lock) = data_dir(&address);
+    let with = builder().data_dir(refusing.path()).program(program(&place));
+    let error = with.clone().token("old").select_transport().await.unwrap_err();
+    assert_eq!(error.kind(), AgentErrorType::AuthenticationFailed, "{error}");
+    let (address, _) =
+        answering("429 Too Many Requests", r#"{"code":"overloaded","detail":"later"}"#);
+    let (busy, _lock) = data_dir(&address);
+    let error = with.data_dir(busy.path()).select_transport().await.unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
 }
 
 #[tokio::test]
@@ -119,11 +148,34 @@ async fn the_environment_says_what_nobody_said() {
     }
     let from = ClientBuilder { environment, ..ClientBuilder::default() };
     let error = from.clone().select_transport().await.unwrap_err();
-    assert!(error.to_string().contains("nonsense"), "{error}");
+    assert!(error.to_string().contains("must begin with http"), "{error}");
     let (address, token) = server();
     let url = format!("http://{address}");
     from.clone().url(&*url).select_transport().await.unwrap();
     assert_eq!(token.recv().unwrap(), "secret");
-    from.url(&*url).token("mine").select_transport().await.unwrap();
+    from.clone().url(&*url).token("mine").select_transport().await.unwrap();
     assert_eq!(token.recv().unwrap(), "mine");
+    // Who says where to look does not mean the server elsewhere, nor its token.
+    let (place, _lock) = data_dir(&address);
+    let here = from.data_dir(place.path());
+    assert_eq!(name(here.clone().select_transport().await), format!("the server at {url}"));
+    assert_eq!(token.recv().unwrap(), "");
+    here.ca_file(place.path().join("ca")).select_transport().await.unwrap();
+    assert_eq!(token.recv().unwrap(), "");
+    let empty = tempfile::tempdir().unwrap();
+    let child = ClientBuilder { environment, ..builder() }.program(program(&empty));
+    assert_eq!(name(child.select_transport().await), child_of(&program(&empty)));
+}
+
+#[tokio::test]
+async fn a_name_is_looked_for_on_the_path() {
+    fn environment(name: &str) -> Option<OsString> {
+        (name == "PATH").then(|| "/nowhere:/bin:/usr/bin".into())
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let with = ClientBuilder { environment, ..builder() }.data_dir(empty.path());
+    let found = name(with.clone().program("sh").select_transport().await);
+    assert!(found.starts_with('/') && found.ends_with("/sh unified"), "{found}");
+    let error = with.program("no-such-program").select_transport().await.unwrap_err();
+    assert!(error.to_string().contains("no-such-program is not on PATH"), "{error}");
 }
