@@ -91,6 +91,9 @@ async fn cut_connections_lose_and_double_nothing() {
 async fn what_does_not_get_through_is_left_for_what_does() {
     for (obstacles, expected) in [
         (Obstacles::default(), Streaming::Socket),
+        // A server that starts anew breaks one; what always breaks does not get through.
+        (Obstacles { broken_upgrades: 1, ..Obstacles::default() }, Streaming::Socket),
+        (Obstacles { broken_upgrades: usize::MAX, ..Obstacles::default() }, Streaming::Events),
         (Obstacles { upgrades: Upgrades::Refuse, ..Obstacles::default() }, Streaming::Events),
         (Obstacles { upgrades: Upgrades::Strip, ..Obstacles::default() }, Streaming::Events),
         (

@@ -13,6 +13,8 @@ pub(crate) struct Obstacles {
     /// After so many bytes of the server a connection is cut.
     pub(crate) cut: Option<usize>,
     pub(crate) upgrades: Upgrades,
+    /// So many requests for a WebSocket break the connection.
+    pub(crate) broken_upgrades: usize,
     /// Streams of events are collected, and come never.
     pub(crate) collects_streams: bool,
 }
@@ -46,18 +48,24 @@ impl Proxy {
     /// Leads to that server.
     pub(crate) fn lead(self, to: &str, obstacles: Obstacles) {
         let to = to.to_owned();
+        let upgrades = Arc::new(AtomicUsize::new(0));
         tokio::spawn(async move {
             while let Ok((client, _)) = self.listener.accept().await {
                 self.connections.fetch_add(1, Ordering::SeqCst);
                 if let Ok(server) = TcpStream::connect(&to).await {
-                    tokio::spawn(pass(client, server, obstacles));
+                    tokio::spawn(pass(client, server, obstacles, Arc::clone(&upgrades)));
                 }
             }
         });
     }
 }
 
-async fn pass(client: TcpStream, server: TcpStream, obstacles: Obstacles) {
+async fn pass(
+    client: TcpStream,
+    server: TcpStream,
+    obstacles: Obstacles,
+    upgrades: Arc<AtomicUsize>,
+) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let up = async {
@@ -66,6 +74,9 @@ async fn pass(client: TcpStream, server: TcpStream, obstacles: Obstacles) {
             let mut said = buffer.get(..read).unwrap_or_default().to_vec();
             let text = String::from_utf8_lossy(&said).into_owned();
             let is_upgrade = text.to_ascii_lowercase().contains("upgrade: websocket");
+            if is_upgrade && upgrades.fetch_add(1, Ordering::SeqCst) < obstacles.broken_upgrades {
+                return None;
+            }
             if is_upgrade && obstacles.upgrades == Upgrades::Refuse {
                 return Some("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno");
             }

@@ -65,6 +65,8 @@ enum Unopened {
     Failed(AgentError),
     /// This way does not get through; another may.
     Refused(AgentError),
+    /// The connection broke or stood still. If it does so again, it is the way.
+    Faltered(AgentError),
 }
 
 #[derive(Deserialize)]
@@ -148,6 +150,7 @@ impl Shared {
     ) -> Result<Connection, AgentError> {
         let of = encode(session.as_str());
         let query = format!("after={after}&profile={}", word(profile));
+        let mut has_faltered = false;
         loop {
             let server = self.place.server()?;
             let streaming = self.streaming();
@@ -162,14 +165,19 @@ impl Shared {
                 }
                 Streaming::Polling => return Ok(polling::open(self, &session, after, profile)),
             };
-            match opened {
+            let (error, is_settled) = match opened {
                 Ok(connection) => return Ok(connection),
                 Err(Unopened::Failed(error)) => return Err(error),
-                Err(Unopened::Refused(error)) => {
-                    // Only if the server is there is it the way that fails.
-                    self.call(Call::Show(session.clone())).await.map_err(|_| error)?;
-                    self.settle_for(then);
+                Err(Unopened::Refused(error)) => (error, true),
+                Err(Unopened::Faltered(error)) => {
+                    (error, std::mem::replace(&mut has_faltered, true))
                 }
+            };
+            // Only if the server is there is it the way that fails.
+            self.call(Call::Show(session.clone())).await.map_err(|_| error)?;
+            if is_settled {
+                has_faltered = false;
+                self.settle_for(then);
             }
         }
     }

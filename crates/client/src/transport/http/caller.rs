@@ -22,7 +22,7 @@ use crate::error::{AgentError, AgentErrorType};
 
 /// The longest answer that is read: a page of events, of which one may be as large as a line of an
 /// agent.
-const ANSWER: usize = 512 << 20;
+pub(super) const ANSWER: usize = 512 << 20;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 

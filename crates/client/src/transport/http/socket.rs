@@ -66,7 +66,7 @@ pub(super) async fn open(server: Server, path: &str) -> Result<Connection, Unope
         WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
     let opening = tokio_tungstenite::client_async_with_config(request, wire, Some(config));
     let Ok(opened) = timeout(CONNECT, opening).await else {
-        return Err(Unopened::Refused(AgentError::timed_out(&server, CONNECT.as_secs())));
+        return Err(Unopened::Faltered(AgentError::timed_out(&server, CONNECT.as_secs())));
     };
     let (socket, _) = opened.map_err(|error| refused(&server, error))?;
     let talk = Talk { socket, server, gathered: Gathering::default(), failed: None };
@@ -89,7 +89,7 @@ fn refused(server: &Server, error: tungstenite::Error) -> Unopened {
                 Some(_) => Unopened::Failed(refusal),
             }
         }
-        error => Unopened::Refused(AgentError::broken(server, error)),
+        error => Unopened::Faltered(AgentError::broken(server, error)),
     }
 }
 

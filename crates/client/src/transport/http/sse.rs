@@ -6,12 +6,12 @@ use bytes::{Buf as _, BytesMut};
 use futures_util::stream;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
 use super::Unopened;
-use super::caller::{Caller, Request, refusal, strange};
+use super::caller::{ANSWER, Caller, Request, refusal, strange};
 use crate::discovery::Server;
 use crate::error::AgentError;
 use crate::lines::Gathering;
@@ -21,11 +21,14 @@ use crate::transport::{Connection, Followed};
 const EVENTS: &str = "text/event-stream";
 
 /// The server answers and says something at once. Where that does not come, somebody on the way collects
-/// it.
+/// it; or the connection was long in coming, which it is not the second time.
 const FIRST: Duration = Duration::from_secs(5);
 
 /// The server says something at least three times in that time; else the connection is dead.
 const SILENCE: Duration = Duration::from_secs(60);
+
+/// The longest refusal that is read.
+const REFUSAL: usize = 1 << 20;
 
 struct Reading {
     body: Incoming,
@@ -42,7 +45,7 @@ pub(super) async fn open(
 ) -> Result<Connection, Unopened> {
     let collected = |server: &Server| {
         let why = "no stream comes through; something on the way collects it";
-        Unopened::Refused(strange(server, why))
+        Unopened::Faltered(strange(server, why))
     };
     let asked = caller.open(&server, Request::get(path, FIRST), Some(EVENTS));
     let answer = match timeout(FIRST, asked).await {
@@ -56,7 +59,7 @@ pub(super) async fn open(
     let is_stream = kind.is_some_and(|kind| kind.starts_with(EVENTS));
     if answer.status() != StatusCode::OK || !is_stream {
         let (head, body) = answer.into_parts();
-        let body = timeout(FIRST, body.collect()).await;
+        let body = timeout(FIRST, Limited::new(body, REFUSAL).collect()).await;
         let body = body.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
         let refusal = refusal(&server, &http::Response::from_parts(head, body));
         return Err(match refusal.code() {
@@ -110,7 +113,10 @@ impl Reading {
         if let Ok(bytes) = frame.into_data() {
             self.parser.take(&bytes);
         }
-        Ok(())
+        match self.parser.unfinished() > ANSWER {
+            true => Err(strange(&self.server, "it sent an event that is too large")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -138,6 +144,11 @@ impl Parser {
             self.line(line.strip_suffix(b"\r").unwrap_or(&line));
             looked = 0;
         }
+    }
+
+    /// How many bytes wait for the rest of their event.
+    fn unfinished(&self) -> usize {
+        self.rest.len() + self.data.as_ref().map_or(0, Vec::len)
     }
 
     fn line(&mut self, line: &[u8]) {
@@ -197,5 +208,17 @@ mod tests {
             let events: Vec<_> = events.iter().collect();
             assert_eq!(events, [(7, "{\"a\":1}"), (8, "{\"b\": 2}"), (9, "{}")], "{size}");
         }
+    }
+
+    #[test]
+    fn what_waits_is_counted_until_its_event_is_whole() {
+        let mut parser = Parser::default();
+        for (text, waiting) in
+            [("data: 12", 8), ("34\n", 4), ("data: 5\nid: 1", 11), ("\n", 6), ("\n", 0)]
+        {
+            parser.take(text.as_bytes());
+            assert_eq!(parser.unfinished(), waiting, "{text}");
+        }
+        assert_eq!(parser.gathered.take().len(), 1);
     }
 }
