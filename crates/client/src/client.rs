@@ -50,6 +50,8 @@ struct Shared {
     transport: Arc<dyn Transport>,
     buffer: usize,
     patience: Duration,
+    /// Of sessions that name none.
+    working_directory: Option<String>,
 }
 
 /// Which sessions are wanted: all, unless something is said.
@@ -95,11 +97,16 @@ impl AgentClient {
 
     /// A client over that transport.
     pub fn over(transport: impl Transport) -> Self {
-        Self::new(Arc::new(transport), BUFFER, PATIENCE)
+        Self::builder().over(transport)
     }
 
-    pub(crate) fn new(transport: Arc<dyn Transport>, buffer: usize, patience: Duration) -> Self {
-        Self { shared: Arc::new(Shared { transport, buffer, patience }) }
+    pub(crate) fn new(
+        transport: Arc<dyn Transport>,
+        buffer: usize,
+        patience: Duration,
+        working_directory: Option<String>,
+    ) -> Self {
+        Self { shared: Arc::new(Shared { transport, buffer, patience, working_directory }) }
     }
 
     /// The way to the gateway.
@@ -108,8 +115,13 @@ impl AgentClient {
     }
 
     /// Begins a session. Lost answers are asked for again; it is begun once.
-    pub async fn create(&self, request: SessionRequest) -> Result<Session, AgentError> {
+    pub async fn create(&self, mut request: SessionRequest) -> Result<Session, AgentError> {
         let agent = request.agent_type;
+        // One that goes on does so where it was.
+        if request.session_id.is_none() && self.shared.working_directory.is_some() {
+            let named = &mut request.config.get_or_insert_default().working_directory;
+            *named = named.take().or_else(|| self.shared.working_directory.clone());
+        }
         let summary = self.start(request).await.map_err(|error| error.with_agent(agent))?;
         Ok(Session::new(self.clone(), summary, 0))
     }
@@ -234,7 +246,8 @@ impl AgentClient {
     }
 
     /// Ends what this client runs: its child, or the gateway in this process. To be called where nothing
-    /// may be left behind when it returns; to drop the client does the same, without waiting.
+    /// may be left behind when it returns; to drop the client does the same, without waiting. At the end of
+    /// `main` nothing waits: what is not closed before is killed.
     pub async fn close(&self) {
         self.transport().close().await;
     }

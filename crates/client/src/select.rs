@@ -46,6 +46,7 @@ pub struct ClientBuilder {
     streaming: Streaming,
     buffer: usize,
     patience: Duration,
+    working_directory: Option<String>,
     environment: fn(&str) -> Option<OsString>,
 }
 
@@ -62,6 +63,7 @@ impl Default for ClientBuilder {
             streaming: Streaming::default(),
             buffer: BUFFER,
             patience: PATIENCE,
+            working_directory: None,
             environment: |name| std::env::var_os(name),
         }
     }
@@ -124,15 +126,26 @@ impl ClientBuilder {
         self
     }
 
+    /// Where sessions work whose config says nothing of it: a directory of the gateway's machine. Without
+    /// this, where the gateway runs.
+    pub fn working_directory(mut self, path: impl Into<String>) -> Self {
+        self.working_directory = Some(path.into());
+        self
+    }
+
     /// A client of the gateway that was found.
     pub async fn connect(self) -> Result<AgentClient, AgentError> {
         let transport = self.select_transport().await?;
-        Ok(AgentClient::new(transport, self.buffer, self.patience))
+        Ok(self.client(transport))
     }
 
-    /// A client over that transport, with what was said here of buffers and patience.
+    /// A client over that transport, with what was said here of sessions: buffer, patience, directory.
     pub fn over(self, transport: impl Transport) -> AgentClient {
-        AgentClient::new(Arc::new(transport), self.buffer, self.patience)
+        self.client(Arc::new(transport))
+    }
+
+    fn client(self, transport: Arc<dyn Transport>) -> AgentClient {
+        AgentClient::new(transport, self.buffer, self.patience, self.working_directory)
     }
 
     /// The way to the gateway that was found; if there is none, the error names all that was tried.
@@ -140,8 +153,8 @@ impl ClientBuilder {
         let mut tried = Vec::new();
         #[cfg(feature = "http")]
         {
-            let is_elsewhere = self.data_dir.is_none() && self.program.is_none();
-            let told = || self.variable("AGENTWIRE_URL").filter(|_| is_elsewhere);
+            let is_here = self.data_dir.is_some() || self.program.is_some();
+            let told = || self.variable("AGENTWIRE_URL").filter(|_| !is_here);
             if let Some(url) = self.url.clone().or_else(told) {
                 let token = self.token.clone().or_else(|| self.variable("AGENTWIRE_TOKEN"));
                 let server = self.equipped(Server::new(&url)?, token)?;
