@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agentwire_protocol::{Command, ErrorCode, GatewayError, Json, Profile, SessionId};
+use agentwire_protocol::{
+    Command, ErrorCode, GatewayError, Json, Profile, SessionId, SessionState,
+};
 use futures_util::stream;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use self::story::Story;
+use self::story::{Plot, Story};
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::AgentError;
 
@@ -75,6 +77,8 @@ struct Shared {
 struct State {
     /// In the order in which they are begun.
     stories: Vec<Story>,
+    /// What happens in each, in those that are yet to come as well.
+    plot: Plot,
     begun: usize,
     calls: Vec<Call>,
     /// By the name of the call.
@@ -132,19 +136,25 @@ impl ScriptedTransport {
     /// What comes after that event is shown only once a command has come. Said several times, each wants a
     /// command of its own.
     pub fn hold_after(self, seq: u64) -> Self {
-        self.state().stories.iter_mut().for_each(|story| story.hold_after(seq));
-        self
+        self.each(|plot| plot.hold_after(seq))
     }
 
     /// The connection breaks after that event, once.
     pub fn cut_after(self, seq: u64) -> Self {
-        self.state().stories.iter_mut().for_each(|story| story.cut_after(seq));
-        self
+        self.each(|plot| plot.cut_after(seq))
     }
 
     /// The log has no such event.
     pub fn without(self, seq: u64) -> Self {
-        self.state().stories.iter_mut().for_each(|story| story.forget(seq));
+        self.each(|plot| plot.leave_out(seq))
+    }
+
+    fn each(self, change: impl Fn(&mut Plot)) -> Self {
+        {
+            let mut state = self.state();
+            change(&mut state.plot);
+            state.stories.iter_mut().for_each(|story| change(story.plot()));
+        }
         self
     }
 
@@ -215,7 +225,7 @@ impl State {
         let at = match self.stories.iter().position(|story| *story.id() == session) {
             Some(at) => at,
             None => {
-                self.stories.push(Story::new(session));
+                self.stories.push(Story::new(session, self.plot.clone()));
                 self.stories.len() - 1
             }
         };
@@ -255,11 +265,7 @@ impl State {
                 };
                 Ok(Json::of(&self.story(&id)?.summary(self.is_live)))
             }
-            Call::List { .. } => {
-                let all: Vec<_> =
-                    self.stories.iter().map(|story| story.summary(self.is_live)).collect();
-                Ok(Json::of(&BTreeMap::from([("sessions", all)])))
-            }
+            Call::List { only_live, after, limit } => Ok(self.list(only_live, after, limit)),
             Call::Show(id) => Ok(Json::of(&self.story(&id)?.summary(self.is_live))),
             Call::Requests(of) => {
                 let fits = |story: &&Story| of.as_ref().is_none_or(|id| story.id() == id);
@@ -285,6 +291,18 @@ impl State {
                 })
             }
         }
+    }
+
+    /// A page of sessions, newest first.
+    fn list(&self, only_live: bool, after: Option<SessionId>, limit: usize) -> Json<'static> {
+        let summaries = self.stories.iter().rev().map(|story| story.summary(self.is_live));
+        let mut wanted = summaries
+            .skip_while(|summary| after.as_ref().is_some_and(|after| summary.id != *after))
+            .skip(usize::from(after.is_some()))
+            .filter(|summary| !only_live || summary.state != SessionState::Ended);
+        let page: Vec<_> = wanted.by_ref().take(limit).collect();
+        let next = wanted.next().and(page.last()).map(|last| last.id.clone());
+        Json::of(&json!({ "sessions": page, "next": next }))
     }
 
     fn release(&mut self, session: &SessionId) {

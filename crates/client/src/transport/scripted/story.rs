@@ -15,10 +15,18 @@ use crate::session::Known;
 pub(super) struct Story {
     id: SessionId,
     events: BTreeMap<u64, String>,
+    plot: Plot,
+}
+
+/// What happens on the way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plot {
     /// After these events a command is waited for.
     holds: Vec<u64>,
     /// After these the connection breaks.
     cuts: Vec<u64>,
+    /// These are not there.
+    without: Vec<u64>,
 }
 
 /// Whose an event is, and its number.
@@ -44,9 +52,24 @@ pub(super) fn shown(events: &[(u64, &str)], profile: Profile) -> EventLines {
     EventLines::of(shown.iter().map(|(seq, line)| (*seq, line.as_str())))
 }
 
+impl Plot {
+    pub(super) fn hold_after(&mut self, seq: u64) {
+        self.holds.push(seq);
+        self.holds.sort_unstable();
+    }
+
+    pub(super) fn cut_after(&mut self, seq: u64) {
+        self.cuts.push(seq);
+    }
+
+    pub(super) fn leave_out(&mut self, seq: u64) {
+        self.without.push(seq);
+    }
+}
+
 impl Story {
-    pub(super) fn new(id: SessionId) -> Self {
-        Self { id, events: BTreeMap::new(), holds: Vec::new(), cuts: Vec::new() }
+    pub(super) fn new(id: SessionId, plot: Plot) -> Self {
+        Self { id, events: BTreeMap::new(), plot }
     }
 
     pub(super) fn id(&self) -> &SessionId {
@@ -57,42 +80,34 @@ impl Story {
         self.events.insert(seq, line.trim().to_owned());
     }
 
-    pub(super) fn forget(&mut self, seq: u64) {
-        self.events.remove(&seq);
-    }
-
-    pub(super) fn hold_after(&mut self, seq: u64) {
-        self.holds.push(seq);
-        self.holds.sort_unstable();
-    }
-
-    pub(super) fn cut_after(&mut self, seq: u64) {
-        self.cuts.push(seq);
+    pub(super) fn plot(&mut self) -> &mut Plot {
+        &mut self.plot
     }
 
     /// A command has come.
     pub(super) fn release(&mut self) {
-        if !self.holds.is_empty() {
-            self.holds.remove(0);
+        if !self.plot.holds.is_empty() {
+            self.plot.holds.remove(0);
         }
     }
 
     /// Whether the connection breaks here, before the next event; only once.
     pub(super) fn cut(&mut self, after: u64) -> bool {
         let next = self.shown(after).next().map_or(after + 1, |(seq, _)| seq);
-        let cut = self.cuts.iter().position(|cut| (after..next).contains(cut));
-        cut.map(|cut| self.cuts.remove(cut)).is_some()
+        let cut = self.plot.cuts.iter().position(|cut| (after..next).contains(cut));
+        cut.map(|cut| self.plot.cuts.remove(cut)).is_some()
     }
 
     /// Those after that one that may be shown: at most so many, and none after which something happens.
     pub(super) fn after(&self, after: u64, most: usize) -> Vec<(u64, &str)> {
-        let stop = self.cuts.iter().copied().filter(|cut| *cut > after).min().unwrap_or(u64::MAX);
+        let stop =
+            self.plot.cuts.iter().copied().filter(|cut| *cut > after).min().unwrap_or(u64::MAX);
         self.shown(after).take_while(|(seq, _)| *seq <= stop).take(most).collect()
     }
 
     pub(super) fn is_over(&self, is_live: bool) -> bool {
-        let ends = self.events.values().next_back().is_some_and(|line| is_end(line));
-        self.holds.is_empty() && (ends || !is_live)
+        let ends = self.there(0).next_back().is_some_and(|(_, line)| is_end(line));
+        self.plot.holds.is_empty() && (ends || !is_live)
     }
 
     /// The session, as far as its events may be shown.
@@ -137,10 +152,15 @@ impl Story {
 
     /// Those after that one, up to where a command is waited for.
     fn shown(&self, after: u64) -> impl Iterator<Item = (u64, &str)> {
-        let held = self.holds.first().copied().unwrap_or(u64::MAX);
+        let held = self.plot.holds.first().copied().unwrap_or(u64::MAX);
+        self.there(after).take_while(move |(seq, _)| *seq <= held)
+    }
+
+    /// All after that one.
+    fn there(&self, after: u64) -> impl DoubleEndedIterator<Item = (u64, &str)> {
         let next = (Bound::Excluded(after), Bound::Unbounded);
-        let shown = self.events.range(next).take_while(move |(seq, _)| **seq <= held);
-        shown.map(|(seq, line)| (*seq, line.as_str()))
+        let events = self.events.range(next).map(|(seq, line)| (*seq, line.as_str()));
+        events.filter(|(seq, _)| !self.plot.without.contains(seq))
     }
 }
 
