@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     trial::run(dashboard)
 }
 
+// Yours: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and a client of
+// `AgentClient::connect().await?`, or of a gateway with settings of your own.
 async fn dashboard(trial: &Trial) -> Result<(), AgentError> {
     let client = AgentClient::over(InProcessTransport::with_settings(trial.settings()).await?);
     for number in 0..SESSIONS {

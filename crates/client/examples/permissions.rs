@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     trial::run(permissions)
 }
 
+// Yours: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and a client of
+// `AgentClient::connect().await?`, or of a gateway with settings of your own.
 async fn permissions(trial: &Trial) -> Result<(), AgentError> {
     // A gateway in this process: no server, no child.
     let gateway = InProcessTransport::with_settings(trial.settings()).await?;

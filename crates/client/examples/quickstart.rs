@@ -2,10 +2,10 @@
 //!
 //! `cargo run --example quickstart` needs nothing installed: the example brings the program along, and the
 //! agent is the built-in demo. `cargo run --example quickstart -- codex 'Fix the failing test'` takes an
-//! agent that you have.
+//! agent that you have: it works where you are, and you are asked what it asks.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use agentwire::trial::{self, Trial};
@@ -18,16 +18,16 @@ fn main() -> ExitCode {
     trial::run(quickstart)
 }
 
+// Yours: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and instead of the builder
+// `AgentClient::connect().await?`: the server on this machine, or the installed `agentwire`.
 async fn quickstart(trial: &Trial) -> Result<(), AgentError> {
-    // A program of your own says `AgentClient::connect().await?`: the server on this machine, or the
-    // installed `agentwire`.
+    let (agent, prompt) = asked()?;
     let client = AgentClient::builder()
         .data_dir(trial.data_dir())
         .program(trial.program())
         .connect()
         .await?;
 
-    let (agent, prompt) = asked();
     // The demo agent writes a file; other agents work where you are.
     let directory = (agent == AgentType::Demo).then(|| trial.work().display().to_string());
     let request = SessionRequest::new(agent, prompt).with_config(SessionConfig {
@@ -37,25 +37,30 @@ async fn quickstart(trial: &Trial) -> Result<(), AgentError> {
         ..SessionConfig::default()
     });
     let session = client.create(request).await?;
-    show_turn(session.events()).await?;
+    show_turn(session.events(), agent).await?;
     println!("\n-- {} tokens so far", session.usage().total_tokens);
 
     // Later, and from anywhere: the session is over, and goes on.
     session.stop().await?;
     session.ended().await?;
-    let resumed = client.resume(session.id().clone(), "/say This is turn {turns}.").await?;
-    show_turn(resumed.events()).await?;
+    let more = match agent {
+        AgentType::Demo => "/say This is turn {turns}.",
+        AgentType::Claude | AgentType::Codex | AgentType::Gemini | AgentType::Acp => {
+            "Sum up in one sentence what you did."
+        }
+    };
+    let resumed = client.resume(session.id().clone(), more).await?;
+    show_turn(resumed.events(), agent).await?;
 
     client.close().await;
     Ok(())
 }
 
 /// Shows what happens, to the end of the turn.
-async fn show_turn(mut events: EventStream) -> Result<(), AgentError> {
+async fn show_turn(mut events: EventStream, agent: AgentType) -> Result<(), AgentError> {
     while let Some(event) = events.try_next().await? {
-        if let Some(Request::Permission(asked)) = event.request() {
-            println!("May {} run? Yes.", asked.tool_name().unwrap_or_default());
-            asked.allow().await?;
+        if let Some(request) = event.request() {
+            answer(&request, agent).await?;
         }
         match &event.kind {
             EventKind::TextChunk(chunk) => print!("{}", chunk.content),
@@ -79,16 +84,72 @@ async fn show_turn(mut events: EventStream) -> Result<(), AgentError> {
     Ok(())
 }
 
+/// Answers as whoever sits there does; the demo agent, in a directory of its own, may do what it likes. An
+/// agent waits for its answer: every request needs one.
+async fn answer(request: &Request, agent: AgentType) -> Result<(), AgentError> {
+    let nobody = "nobody is there to answer";
+    match request {
+        Request::Permission(asked) if agent == AgentType::Demo => {
+            println!("May {} run? Yes.", asked.tool_name().unwrap_or_default());
+            asked.allow().await
+        }
+        Request::Permission(asked) => {
+            let tool = asked.tool_name().unwrap_or_default();
+            let input = asked.input().map(|input| input.get()).unwrap_or_default();
+            match say(format!("May {tool} run? {input} [y/N]")).await.as_deref() {
+                Some("y" | "yes") => asked.allow().await,
+                Some(_) => asked.deny("the user said no").await,
+                None => asked.deny(nobody).await,
+            }
+        }
+        Request::Question(asked) => {
+            let mut answers = Vec::new();
+            for question in asked.questions() {
+                match say(question.question.to_string()).await {
+                    Some(answer) => answers.push(answer),
+                    None => return asked.deny(nobody).await,
+                }
+            }
+            asked.answer(answers).await
+        }
+        // Hooks and MCP servers are for programs that registered some.
+        other => other.deny(nobody).await,
+    }
+}
+
+/// What is said to that; nothing where nobody sits.
+async fn say(question: String) -> Option<String> {
+    print!("\n{question} ");
+    let _ = std::io::stdout().flush();
+    if !std::io::stdin().is_terminal() {
+        println!("Nobody is there.");
+        return None;
+    }
+    let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());
+    Some(line.await.ok()??.ok()?.trim().to_owned())
+}
+
 /// The agent and the prompt of the command line.
-fn asked() -> (AgentType, String) {
+fn asked() -> Result<(AgentType, String), AgentError> {
     let mut words = std::env::args().skip(1);
     let agent = match words.next().as_deref() {
+        Some("demo") | None => AgentType::Demo,
         Some("claude") => AgentType::Claude,
         Some("codex") => AgentType::Codex,
         Some("gemini") => AgentType::Gemini,
         Some("acp") => AgentType::Acp,
-        Some(_) | None => AgentType::Demo,
+        Some(other) => {
+            let message =
+                format!("there is no agent {other}; there are demo, claude, codex, gemini and acp");
+            return Err(AgentError::invalid(message));
+        }
     };
     let tour = "/say I write a file.\n/write hello.txt Hello\n/read hello.txt";
-    (agent, words.next().unwrap_or_else(|| tour.to_owned()))
+    match (agent, words.next()) {
+        (_, Some(prompt)) => Ok((agent, prompt)),
+        (AgentType::Demo, None) => Ok((agent, tour.to_owned())),
+        (AgentType::Claude | AgentType::Codex | AgentType::Gemini | AgentType::Acp, None) => {
+            Err(AgentError::invalid(format!("say what {} is to do", agent.as_str())))
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Every example runs, prints what it is about, and leaves nothing behind.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 /// A program that `cargo test` has built beside this one.
 fn example(name: &str) -> PathBuf {
@@ -14,8 +14,16 @@ fn example(name: &str) -> PathBuf {
 
 /// What it prints; its home and its temporary directory are its own, and empty in the end.
 fn run(name: &str) -> String {
+    let (output, printed) = start(name, &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {printed}\n{said}");
+    printed
+}
+
+fn start(name: &str, args: &[&str]) -> (Output, String) {
     let place = tempfile::tempdir().expect("a directory");
     let output = Command::new(example(name))
+        .args(args)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", place.path().join("home"))
@@ -25,11 +33,22 @@ fn run(name: &str) -> String {
         .output()
         .expect("it runs");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {printed}\n{said}");
     let left: Vec<_> = place.path().read_dir().expect("a directory").flatten().collect();
     assert!(left.is_empty(), "{name} leaves {left:?}");
-    printed
+    (output, printed)
+}
+
+/// Those that there are.
+#[test]
+fn every_example_has_its_test() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let files = examples.read_dir().expect("examples").flatten().map(|file| file.path());
+    let programs = files.filter(|file| file.extension().is_some_and(|end| end == "rs"));
+    let mut names: Vec<_> = programs
+        .filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned()))
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["dashboard", "permissions", "quickstart", "scripted"], "run it below, too");
 }
 
 #[test]
@@ -37,6 +56,26 @@ fn quickstart() {
     let printed = run("quickstart");
     for told in ["I write a file.", "Tool: Write", "success: true", "tokens so far", "turn 2."] {
         assert!(printed.contains(told), "{printed}");
+    }
+}
+
+/// Where nobody can be asked a question is not waited for; what is misspelt is not taken for something
+/// else.
+#[test]
+fn quickstart_takes_what_it_is_given() {
+    let script = "/ask Which colour? | red | green\n/say Done.";
+    let (output, printed) = start("quickstart", &["demo", script]);
+    assert!(output.status.success(), "{printed}");
+    for told in ["Which colour? Nobody is there.", "Done."] {
+        assert!(printed.contains(told), "no {told:?} in {printed}");
+    }
+    for (args, why) in [
+        (["codec", "Fix the test"].as_slice(), "there is no agent codec"),
+        (&["codex"], "say what codex is to do"),
+    ] {
+        let (output, _) = start("quickstart", args);
+        assert!(!output.status.success());
+        assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
     }
 }
 
