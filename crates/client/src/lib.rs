@@ -15,8 +15,10 @@
 //! let mut events = session.events();
 //! let mut said = String::new();
 //! while let Some(event) = events.try_next().await? {
-//!     if let Some(Request::Permission(asked)) = event.request() {
-//!         asked.allow().await?;
+//!     match event.request() {
+//!         Some(Request::Permission(asked)) => asked.allow().await?,
+//!         Some(other) => other.deny("nobody is there to answer").await?,
+//!         None => {}
 //!     }
 //!     if let EventKind::TextChunk(chunk) = &event.kind {
 //!         said.push_str(&chunk.content.decode());
@@ -27,7 +29,7 @@
 //! }
 //! assert_eq!(said, "Hello.");
 //! assert!(session.usage().total_tokens > 0);
-//! # client.close().await;
+//! client.close().await; // a child would be killed in the middle of its work
 //! # Ok::<_, agentwire_client::AgentError>(()) }) }
 //! ```
 //!
@@ -52,6 +54,12 @@ mod select;
 mod session;
 mod stream;
 pub mod transport;
+
+/// The programs in the documents compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+#[doc = include_str!("../../../README.md")]
+pub struct Documents;
 
 pub use agentwire_protocol as protocol;
 pub use agentwire_protocol::{
