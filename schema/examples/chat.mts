@@ -1,6 +1,7 @@
 // A conversation with an agent over HTTP, typed by ../agentwire.d.ts:
 //
-//     tsc --module nodenext --outDir out chat.ts && node out/chat.js URL TOKEN PROMPT
+//     npm install --save-dev typescript @types/node
+//     npx tsc --module nodenext --outDir out chat.mts && node out/chat.mjs URL TOKEN PROMPT
 //
 // What the agent asks for is allowed, its questions get their first answer.
 import type {
@@ -31,10 +32,21 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<T>
   return (await answer.json()) as T;
 }
 
-/** All events of a session, to its end: nothing is lost if a connection breaks, for `after` is ours. */
+/** All events of a session, to its end. Nothing is lost if the server is away for a minute: `after` is ours. */
 async function* events(session: string): AsyncGenerator<Event> {
-  for (let after = 0; ; ) {
-    const page = await call<EventPage>("GET", `/v1/sessions/${session}/events?after=${after}&wait=30`);
+  for (let after = 0, failures = 0; ; ) {
+    let page: EventPage;
+    try {
+      page = await call<EventPage>("GET", `/v1/sessions/${session}/events?after=${after}&wait=30`);
+    } catch (error) {
+      // No answer is a TypeError of fetch; what the server refuses, it refuses again.
+      if (!(error instanceof TypeError) || ++failures > 60) {
+        throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      continue;
+    }
+    failures = 0;
     yield* page.events;
     after = page.next;
     if (page.ended && after === page.last) {
@@ -66,7 +78,7 @@ for await (const event of events(session.id)) {
       console.log(`[${event.toolId}] ${event.success ? "done" : "failed"}`);
       break;
     case "requestRaised":
-      await call("POST", `/v1/sessions/${session.id}/requests/${event.requestId}`, answer(event));
+      await call("POST", `/v1/sessions/${session.id}/requests/${encodeURIComponent(event.requestId)}`, answer(event));
       break;
     case "turnCompleted":
       console.log(`turn ${event.turnNumber}: ${event.usage.outputTokens} tokens`);

@@ -14,7 +14,7 @@ use crate::server::Server;
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// How a careful project checks its programs.
-const STRICT: [&str; 10] = [
+const STRICT: [&str; 9] = [
     "--strict",
     "--exactOptionalPropertyTypes",
     "--noUncheckedIndexedAccess",
@@ -23,9 +23,11 @@ const STRICT: [&str; 10] = [
     "--target",
     "es2022",
     "--skipLibCheck",
-    "--outDir",
-    "out",
+    "--noEmit",
 ];
+
+/// How the example says that it is built.
+const BUILT: &str = "tsc --module nodenext --outDir out chat.mts && node out/chat.mjs";
 
 /// Run with `AGENTWIRE_UPDATE=1` to write the declarations anew.
 #[tokio::test]
@@ -53,27 +55,34 @@ async fn a_program_of_the_declarations_holds_a_conversation() {
     let place = tempfile::Builder::new().prefix("agentwire-types-").tempdir().unwrap();
     let home = place.path();
     fs::create_dir(home.join("examples")).unwrap();
-    for name in ["agentwire.d.ts", "examples/chat.ts"] {
+    for name in ["agentwire.d.ts", "examples/chat.mts"] {
         fs::copy(schema().join(name), home.join(name)).unwrap();
     }
-    fs::write(home.join("package.json"), r#"{"private":true,"type":"module"}"#).unwrap();
     symlink(packages.join("node_modules"), home.join("node_modules")).unwrap();
+    let example = fs::read_to_string(home.join("examples/chat.mts")).unwrap();
+    assert!(example.contains(BUILT), "it is built in another way");
+    let built = BUILT.split(' ').skip(1).take_while(|word| *word != "&&");
     let mut command = program(&packages, home, "typescript/bin/tsc");
-    command.args(STRICT).arg("examples/chat.ts");
+    command.args(built).current_dir(home.join("examples"));
+    succeeds(command, home).await;
+    let mut command = program(&packages, home, "typescript/bin/tsc");
+    command.args(STRICT).arg("examples/chat.mts");
     succeeds(command, home).await;
     // What the declarations do not have is refused.
-    let wrong = fs::read_to_string(home.join("examples/chat.ts")).unwrap();
-    let wrong = wrong.replace("event.content", "event.contents");
-    fs::write(home.join("examples/wrong.ts"), wrong).unwrap();
+    let wrong = example.replace("event.content", "event.contents");
+    fs::write(home.join("examples/wrong.mts"), wrong).unwrap();
     let mut command = program(&packages, home, "typescript/bin/tsc");
-    command.args(STRICT).args(["--noEmit", "examples/wrong.ts"]);
+    command.args(STRICT).arg("examples/wrong.mts");
     let refused = run(command, DEADLINE, &home.join("output")).await.unwrap_err();
     assert!(refused.contains("TS2551") || refused.contains("TS2339"), "{refused}");
 
     let server = Server::start(home);
     let mut command = Command::new("node");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-    command.current_dir(home).arg("out/chat.js").args([&server.address, &server.token]);
+    command
+        .current_dir(home.join("examples"))
+        .arg("out/chat.mjs")
+        .args([&server.address, &server.token]);
     command.arg("/say Hello\n/bash echo from the tool\n/ask Which one? | red | blue");
     let ended = run(command, DEADLINE, &home.join("output")).await;
     drop(server);
