@@ -664,6 +664,85 @@ export interface components {
         AgentType: "claude" | "codex" | "gemini" | "acp" | "demo";
         /** @description When the gateway asks before a tool runs. */
         ApprovalMode: "ask" | "askDangerous" | "autoEdit" | "autoAll";
+        /** @description Read its events from a point on. */
+        AttachCommand: {
+            /**
+             * Format: uint64
+             * @description The last event already seen.
+             * @default 0
+             */
+            after: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "attach";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /** @description Which events are shown. */
+            profile?: components["schemas"]["Profile"] | null;
+            /** @description The session; may be left out where the connection has one. */
+            sessionId?: string | null;
+        };
+        /** @description A session that is attached to. */
+        Attached: {
+            /** @description Which agent. */
+            agentType: components["schemas"]["AgentType"];
+            /** @description The agent's version, as it says. */
+            agentVersion?: string;
+            /** @description When the gateway asks. */
+            approvalMode?: components["schemas"]["ApprovalMode"];
+            /**
+             * Format: double
+             * @description What all its turns cost, if the agent says so.
+             */
+            costUsd?: number;
+            /** @description When it began, RFC 3339 in UTC. */
+            createdAt: string;
+            /** @description The wire over which the agent is driven. */
+            driver?: string;
+            /** @description What went wrong, if something did. */
+            error?: string;
+            /** @description The version of agentwire that ran it last. */
+            gatewayVersion?: string;
+            /** @description A UUID. */
+            id: components["schemas"]["SessionId"];
+            /**
+             * Format: uint64
+             * @description The number of its last event.
+             */
+            lastSeq: number;
+            /** @description How the last of them that is over ended. */
+            lastTurn?: components["schemas"]["TurnEnd"];
+            /** @description The model in use. */
+            model?: string;
+            /** @description The agent's own id of the session, by which it resumes. */
+            nativeSessionId?: string;
+            /**
+             * Format: uint64
+             * @description How many requests wait for an answer.
+             */
+            openRequests: number;
+            /** @description How it ended. */
+            reason?: components["schemas"]["SessionEndReason"];
+            /** @description Whether anything is missing. */
+            resume: components["schemas"]["Resume"];
+            /** @description What it does now. */
+            state: components["schemas"]["SessionState"];
+            /** @description The first words of its first prompt, or the title the agent gave it. */
+            title?: string;
+            /**
+             * Format: uint64
+             * @description How many turns it has had.
+             */
+            turns: number;
+            /** @description When its last event came. */
+            updatedAt: string;
+            /** @description What all its turns used. */
+            usage: components["schemas"]["TokenUsage"];
+            /** @description Where it works. */
+            workingDirectory?: string;
+        };
         /** @description Allow or deny. */
         Behavior: "allow" | "deny";
         /** @description An event of the board. */
@@ -718,12 +797,13 @@ export interface components {
             /** @description What to do. */
             prompt: string;
         };
+        /** @description What a client says on a line: a command to a session, or to the gateway. */
+        CommandFrame: components["schemas"]["StartCommand"] | components["schemas"]["AttachCommand"] | components["schemas"]["PromptCommand"] | components["schemas"]["InterruptCommand"] | components["schemas"]["StopCommand"] | components["schemas"]["FinishCommand"] | components["schemas"]["SettleCommand"] | components["schemas"]["ConfigureCommand"] | components["schemas"]["QueryCommand"] | components["schemas"]["RewindCommand"] | components["schemas"]["ListCommand"] | components["schemas"]["ShowCommand"] | components["schemas"]["RequestsCommand"] | components["schemas"]["DetachCommand"];
         /** @description What to change in a running session. What is left out stays. */
         Configure: {
             /** @description When to ask. */
             approvalMode?: components["schemas"]["ApprovalMode"] | null;
             /**
-             * Format: uint32
              * @description How many tokens of reasoning a step may take; `null` goes back to what the session was started
              *     with.
              */
@@ -733,8 +813,53 @@ export interface components {
             /** @description The agent's own name of a permission mode; wins over `approvalMode`. */
             permissionMode?: string | null;
         };
+        /** @description Change the model or the mode. What is left out stays. */
+        ConfigureCommand: {
+            /** @description When to ask. */
+            approvalMode?: components["schemas"]["ApprovalMode"] | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "configure";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /**
+             * @description How many tokens of reasoning a step may take; `null` goes back to what the session was started
+             *     with.
+             */
+            maxThinkingTokens?: number | null;
+            /** @description The model; `null` goes back to the one that the session was started with. */
+            model?: string | null;
+            /** @description The agent's own name of a permission mode; wins over `approvalMode`. */
+            permissionMode?: string | null;
+            /** @description The session; may be left out where the connection has one. */
+            sessionId?: string | null;
+        };
         /** @description What happens to a prompt if a turn runs. */
         Delivery: "queue" | "steer" | "now";
+        /** @description Show no more events of that session. */
+        DetachCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "detach";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /**
+             * @description Which session.
+             * @default null
+             */
+            sessionId: components["schemas"]["SessionId"] | null;
+        };
+        /** @description A command that was done, as a line tells it. */
+        DoneFrame: {
+            /** @description The command's, if it had one. */
+            id?: unknown;
+            /** @description What it is goes by the command, see `Replies`. */
+            reply: unknown;
+        };
         /** @description It is done; there is nothing to tell. */
         Empty: Record<string, never>;
         /** @description Why a call was refused. Fronts map each code to their own specification's by an exhaustive match. */
@@ -777,6 +902,13 @@ export interface components {
             type: "error";
             /** @description Whether the agent tries again by itself. */
             willRetry?: boolean;
+        };
+        /** @description A command that was refused, and changed nothing; or, without an `id`, what happened to the wire. */
+        ErrorFrame: {
+            /** @description Why. */
+            error: components["schemas"]["GatewayError"];
+            /** @description The command's, if it had one. */
+            id?: unknown;
         };
         /** @description One entry of a session's log. It never changes once it is numbered. */
         Event: components["schemas"]["SessionStartedEvent"] | components["schemas"]["SessionEndedEvent"] | components["schemas"]["TurnStartedEvent"] | components["schemas"]["TurnCompletedEvent"] | components["schemas"]["TurnFailedEvent"] | components["schemas"]["TextChunkEvent"] | components["schemas"]["ToolStartedEvent"] | components["schemas"]["ToolProgressEvent"] | components["schemas"]["ToolCompletedEvent"] | components["schemas"]["ToolFailedEvent"] | components["schemas"]["FileChangedEvent"] | components["schemas"]["ErrorEvent"] | components["schemas"]["ThinkingChunkEvent"] | components["schemas"]["PlanUpdatedEvent"] | components["schemas"]["AgentSpawnedEvent"] | components["schemas"]["AgentFinishedEvent"] | components["schemas"]["RequestRaisedEvent"] | components["schemas"]["RequestSettledEvent"] | components["schemas"]["StatusChangedEvent"] | components["schemas"]["UsageReportedEvent"] | components["schemas"]["OtherEvent"];
@@ -846,6 +978,27 @@ export interface components {
              */
             type: "fileChanged";
         };
+        /** @description End the session once its work is done. */
+        FinishCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "finish";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /** @description The session; may be left out where the connection has one. */
+            sessionId?: string | null;
+        };
+        /** @description A refused call: what kind of refusal, in words, and anything that helps a program. */
+        GatewayError: {
+            /** @description The kind of error. */
+            code: components["schemas"]["ErrorCode"];
+            /** @description Anything more, for programs. */
+            details?: unknown;
+            /** @description In words, and what to do next where that can be said. */
+            message: string;
+        };
         /** @description When a hook is called. */
         HookMatcher: {
             /** @description The client's ids of what is called, one call each; one of ours if there is none. */
@@ -889,12 +1042,55 @@ export interface components {
              */
             cancelQueued: boolean;
         };
+        /** @description Stop working on it; the session stays. */
+        InterruptCommand: {
+            /**
+             * @description Prompts that wait are given up too; else they stay.
+             * @default false
+             */
+            cancelQueued: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "interrupt";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /** @description The session; may be left out where the connection has one. */
+            sessionId?: string | null;
+        };
         /** @description A turn that was stopped. */
         InterruptResult: {
             /** @description With `cancelQueued`: those that were given up. */
             cancelled?: string[];
             /** @description The prompts that wait all the same, by the ids under which they were taken. */
             stillQueued: string[];
+        };
+        /** @description Sessions, newest first. */
+        ListCommand: {
+            /**
+             * @description The `next` of the page before.
+             * @default null
+             */
+            after: components["schemas"]["SessionId"] | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "list";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /**
+             * Format: uint
+             * @description At most so many; 50, unless it is said.
+             * @default null
+             */
+            limit: number | null;
+            /**
+             * @description Only those that are not over.
+             * @default false
+             */
+            live: boolean;
         };
         /** @description An MCP server: a command to run, or an address. */
         McpServer: {
@@ -960,9 +1156,11 @@ export interface components {
             /** @description There was no line end after it. */
             unterminated?: boolean;
         } & (unknown | unknown | unknown);
+        /** @description `{}`: there is nothing to say. */
+        Nothing: Record<string, never>;
         /** @description What happens at a limit. */
         OnLimit: "ask" | "fail";
-        /** @description A request that waits. */
+        /** @description What an agent asks and waits for, as it was asked. */
         OpenRequest: {
             /** @description The agent within it that asks. */
             agentId: string;
@@ -999,8 +1197,8 @@ export interface components {
             seq: number;
             /** @description The session that asks. */
             sessionId: components["schemas"]["SessionId"];
-            /** @description `open` */
-            state: string;
+            /** @description Always `open`: one that is settled is not told. */
+            state: components["schemas"]["RequestState"];
             /** @description Rules that "always allow" could add, as the agent proposes them. */
             suggestions?: unknown;
             /** @description A line to show. */
@@ -1107,6 +1305,8 @@ export interface components {
             title: string;
             type: string;
         };
+        /** @description How much of a log a reader sees. */
+        Profile: "core" | "full";
         /** @description A prompt: text, and images beside it. */
         Prompt: {
             /** @description The message whole, as Claude's content blocks, where it is more than text and images. */
@@ -1125,6 +1325,33 @@ export interface components {
             /** @description The text. */
             prompt: string;
         };
+        /** @description Work on this. */
+        PromptCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "prompt";
+            /** @description The message whole, as Claude's content blocks, where it is more than text and images. */
+            content?: unknown;
+            /** @description What happens if a turn runs. */
+            delivery?: components["schemas"]["Delivery"] | null;
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /** @description Images. */
+            images?: components["schemas"]["Image"][];
+            /** @description The client's id of the message, a UUID; sent twice, it counts once. */
+            messageId?: string | null;
+            /**
+             * @description Further fields of Claude's user message, in its own words: an object. To other agents they are
+             *     hints, but for `shouldQuery: false`, which is refused.
+             */
+            native?: unknown;
+            /** @description The text. */
+            prompt: string;
+            /** @description The session; may be left out where the connection has one. */
+            sessionId?: string | null;
+        };
         /** @description A prompt that was taken. */
         PromptResult: {
             /** @description Under which it was taken; the turn that works on it names it. */
@@ -1141,6 +1368,25 @@ export interface components {
             args: unknown[];
             /** @description Such as `supportedModels`. */
             method: string;
+        };
+        /** @description Ask the agent for something. */
+        QueryCommand: {
+            /**
+             * @description With which arguments.
+             * @default []
+             */
+            args: unknown[];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "query";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /** @description What, such as `supportedModels`. */
+            method: string;
+            /** @description The session; may be left out where the connection has one. */
+            sessionId?: string | null;
         };
         /** @description What the agent says. */
         QueryResult: {
@@ -1171,6 +1417,28 @@ export interface components {
         };
         /** @description For how long an answer holds. */
         Remember: "once" | "session";
+        /** @description What is replied, by the command. */
+        Replies: {
+            attach: components["schemas"]["Attached"];
+            /** @description What the agent says. */
+            configure: unknown;
+            detach: components["schemas"]["Nothing"];
+            finish: components["schemas"]["Nothing"];
+            interrupt: components["schemas"]["InterruptResult"];
+            list: components["schemas"]["SessionList"];
+            prompt: components["schemas"]["PromptResult"];
+            /** @description What the agent says. */
+            query: unknown;
+            requests: components["schemas"]["RequestList"];
+            /** @description What the agent says. */
+            rewind: unknown;
+            settle: components["schemas"]["Nothing"];
+            show: components["schemas"]["SessionDetails"];
+            start: components["schemas"]["SessionSummary"];
+            stop: components["schemas"]["Nothing"];
+        };
+        /** @description What a line says of a command. */
+        ReplyFrame: components["schemas"]["DoneFrame"] | components["schemas"]["ErrorFrame"];
         /** @description One request that an agent raised; unique within its session. */
         RequestId: string;
         /** @description What is asked. */
@@ -1297,6 +1565,38 @@ export interface components {
             /** @description What the tool runs with in place of what was shown. */
             updatedInput?: unknown;
         };
+        /** @description How a request stands. */
+        RequestState: "open";
+        /** @description What agents ask and wait for: of one session, or of all. */
+        RequestsCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "requests";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /**
+             * @description Which session.
+             * @default null
+             */
+            sessionId: components["schemas"]["SessionId"] | null;
+        };
+        /** @description Whether a client that has read up to there can go on without a gap. */
+        Resume: "exact" | {
+            missing: {
+                /**
+                 * Format: uint64
+                 * @description The first of them.
+                 */
+                from: number;
+                /**
+                 * Format: uint64
+                 * @description The last of them.
+                 */
+                to: number;
+            };
+        };
         /** @description To which message files are put back. */
         RewindBody: {
             /**
@@ -1306,6 +1606,25 @@ export interface components {
             dryRun: boolean;
             /** @description The id under which the prompt was taken. */
             messageId: string;
+        };
+        /** @description Put files back to what they were at a message. */
+        RewindCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "rewind";
+            /**
+             * @description Only tell what would change.
+             * @default false
+             */
+            dryRun: boolean;
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /** @description The agent's id of the message. */
+            messageId: string;
+            /** @description The session; may be left out where the connection has one. */
+            sessionId?: string | null;
         };
         /** @description What an agent's commands may touch. */
         SandboxMode: "none" | "readOnly" | "workspaceWrite" | "fullAccess";
@@ -1799,6 +2118,42 @@ export interface components {
             /** @description Where it works. */
             workingDirectory?: string;
         };
+        /** @description Answer a request. */
+        SettleCommand: {
+            /** @description Answers to questions, by question or by its id. */
+            answers?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Allow or deny; may be left out where `answers` or `hookOutput` is given. */
+            behavior?: components["schemas"]["Behavior"] | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "settle";
+            /** @description Whoever should answer failed to: a hook is passed over, anything else is denied. */
+            error?: string | null;
+            /** @description What a hook returns, or any other answer in the agent's own form. */
+            hookOutput?: unknown;
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /** @description The digest of what was shown; if given, it must match. */
+            inputDigest?: string | null;
+            /** @description With a denial: end the turn as well. */
+            interrupt?: boolean | null;
+            /** @description What the agent is told of a denial. */
+            message?: string | null;
+            /** @description Whether the same is allowed from now on. */
+            remember?: components["schemas"]["Remember"] | null;
+            /** @description Which request. */
+            requestId: components["schemas"]["RequestId"];
+            /** @description The session; may be left out where the connection has one. */
+            sessionId?: string | null;
+            /** @description What to run in place of what was shown. */
+            updatedInput?: unknown;
+            /** @description Rules to add, from the request's suggestions. */
+            updatedPermissions?: unknown;
+        };
         /** @description Who settled a request. */
         SettledBy: "client" | "policy" | "agent" | "gateway";
         /** @description An answer to a request, as it stands on the wire. */
@@ -1828,6 +2183,21 @@ export interface components {
             /** @description Rules to add, from the request's suggestions. */
             updatedPermissions?: unknown;
         };
+        /** @description A session, and what it runs with. */
+        ShowCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "show";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /**
+             * @description Which session.
+             * @default null
+             */
+            sessionId: components["schemas"]["SessionId"] | null;
+        };
         /** @description By what a browser signs in. */
         SignIn: {
             /** @description That of the address which `agentwire serve --open` opened; good once, for 30 s. */
@@ -1837,6 +2207,30 @@ export interface components {
         SignedIn: {
             /** @description The operator's own. */
             token: string;
+        };
+        /** @description Begin a session, or resume one. */
+        StartCommand: {
+            /** @description Which agent. */
+            agentType: components["schemas"]["AgentType"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "start";
+            /** @description What it runs with. */
+            config?: components["schemas"]["SessionConfigInput"] | null;
+            /** @description Go on from it in a session of its own. */
+            fork?: boolean;
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /** @description Sent twice, it counts once. */
+            idempotencyKey?: string | null;
+            /** @description Which events are shown. */
+            profile?: components["schemas"]["Profile"] | null;
+            /** @description The first prompt. */
+            prompt: string;
+            /** @description The session to resume. */
+            sessionId?: string | null;
         };
         /** @description What changed. */
         Status: "ready" | "working" | "idle" | "waiting" | "prompted" | "queue" | "compacting" | "compacted" | "retrying" | "rateLimit" | "model" | "mode" | "session" | "title" | "commands" | "mcpServer" | "hook" | "task" | "diff" | "account" | "suggestion" | "notice" | "warning";
@@ -1878,6 +2272,18 @@ export interface components {
              * @enum {string}
              */
             type: "statusChanged";
+        };
+        /** @description End the session. */
+        StopCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "stop";
+            /** @description The client's id of the call, given back in the reply. */
+            id?: unknown;
+            /** @description The session; may be left out where the connection has one. */
+            sessionId?: string | null;
         };
         /** @description Where an agent said something. */
         Stream: "stdout" | "stderr" | "stdin";
@@ -2464,29 +2870,41 @@ export type AgentOutcome = components['schemas']['AgentOutcome'];
 export type AgentSpawnedEvent = components['schemas']['AgentSpawnedEvent'];
 export type AgentType = components['schemas']['AgentType'];
 export type ApprovalMode = components['schemas']['ApprovalMode'];
+export type AttachCommand = components['schemas']['AttachCommand'];
+export type Attached = components['schemas']['Attached'];
 export type Behavior = components['schemas']['Behavior'];
 export type BoardEvent = components['schemas']['BoardEvent'];
 export type BoardEventPage = components['schemas']['BoardEventPage'];
 export type BoardSession = components['schemas']['BoardSession'];
 export type BoardSessionRequest = components['schemas']['BoardSessionRequest'];
+export type CommandFrame = components['schemas']['CommandFrame'];
 export type Configure = components['schemas']['Configure'];
+export type ConfigureCommand = components['schemas']['ConfigureCommand'];
 export type Delivery = components['schemas']['Delivery'];
+export type DetachCommand = components['schemas']['DetachCommand'];
+export type DoneFrame = components['schemas']['DoneFrame'];
 export type Empty = components['schemas']['Empty'];
 export type ErrorCode = components['schemas']['ErrorCode'];
 export type ErrorEvent = components['schemas']['ErrorEvent'];
+export type ErrorFrame = components['schemas']['ErrorFrame'];
 export type Event = components['schemas']['Event'];
 export type EventPage = components['schemas']['EventPage'];
 export type FileChangeType = components['schemas']['FileChangeType'];
 export type FileChangedEvent = components['schemas']['FileChangedEvent'];
+export type FinishCommand = components['schemas']['FinishCommand'];
+export type GatewayError = components['schemas']['GatewayError'];
 export type HookMatcher = components['schemas']['HookMatcher'];
 export type HookMatcherInput = components['schemas']['HookMatcherInput'];
 export type Image = components['schemas']['Image'];
 export type Interrupt = components['schemas']['Interrupt'];
+export type InterruptCommand = components['schemas']['InterruptCommand'];
 export type InterruptResult = components['schemas']['InterruptResult'];
+export type ListCommand = components['schemas']['ListCommand'];
 export type McpServer = components['schemas']['McpServer'];
 export type McpServerInput = components['schemas']['McpServerInput'];
 export type ModelUsage = components['schemas']['ModelUsage'];
 export type Native = components['schemas']['Native'];
+export type Nothing = components['schemas']['Nothing'];
 export type OnLimit = components['schemas']['OnLimit'];
 export type OpenRequest = components['schemas']['OpenRequest'];
 export type OtherEvent = components['schemas']['OtherEvent'];
@@ -2495,13 +2913,18 @@ export type PlanEntry = components['schemas']['PlanEntry'];
 export type PlanStatus = components['schemas']['PlanStatus'];
 export type PlanUpdatedEvent = components['schemas']['PlanUpdatedEvent'];
 export type Problem = components['schemas']['Problem'];
+export type Profile = components['schemas']['Profile'];
 export type Prompt = components['schemas']['Prompt'];
+export type PromptCommand = components['schemas']['PromptCommand'];
 export type PromptResult = components['schemas']['PromptResult'];
 export type Query = components['schemas']['Query'];
+export type QueryCommand = components['schemas']['QueryCommand'];
 export type QueryResult = components['schemas']['QueryResult'];
 export type Question = components['schemas']['Question'];
 export type QuestionOption = components['schemas']['QuestionOption'];
 export type Remember = components['schemas']['Remember'];
+export type Replies = components['schemas']['Replies'];
+export type ReplyFrame = components['schemas']['ReplyFrame'];
 export type RequestId = components['schemas']['RequestId'];
 export type RequestKind = components['schemas']['RequestKind'];
 export type RequestList = components['schemas']['RequestList'];
@@ -2510,7 +2933,11 @@ export type RequestOptionKind = components['schemas']['RequestOptionKind'];
 export type RequestOutcome = components['schemas']['RequestOutcome'];
 export type RequestRaisedEvent = components['schemas']['RequestRaisedEvent'];
 export type RequestSettledEvent = components['schemas']['RequestSettledEvent'];
+export type RequestState = components['schemas']['RequestState'];
+export type RequestsCommand = components['schemas']['RequestsCommand'];
+export type Resume = components['schemas']['Resume'];
 export type RewindBody = components['schemas']['RewindBody'];
+export type RewindCommand = components['schemas']['RewindCommand'];
 export type SandboxMode = components['schemas']['SandboxMode'];
 export type SandboxNetwork = components['schemas']['SandboxNetwork'];
 export type SandboxNetworkInput = components['schemas']['SandboxNetworkInput'];
@@ -2530,12 +2957,16 @@ export type SessionRequest = components['schemas']['SessionRequest'];
 export type SessionStartedEvent = components['schemas']['SessionStartedEvent'];
 export type SessionState = components['schemas']['SessionState'];
 export type SessionSummary = components['schemas']['SessionSummary'];
+export type SettleCommand = components['schemas']['SettleCommand'];
 export type SettledBy = components['schemas']['SettledBy'];
 export type Settlement = components['schemas']['Settlement'];
+export type ShowCommand = components['schemas']['ShowCommand'];
 export type SignIn = components['schemas']['SignIn'];
 export type SignedIn = components['schemas']['SignedIn'];
+export type StartCommand = components['schemas']['StartCommand'];
 export type Status = components['schemas']['Status'];
 export type StatusChangedEvent = components['schemas']['StatusChangedEvent'];
+export type StopCommand = components['schemas']['StopCommand'];
 export type Stream = components['schemas']['Stream'];
 export type SystemPrompt = components['schemas']['SystemPrompt'];
 export type SystemPromptInput = components['schemas']['SystemPromptInput'];

@@ -390,6 +390,10 @@ pub(crate) enum SchemaOf {
     Event,
     /// The request that starts a session
     Request,
+    /// What a client says on a line of the unified protocol
+    Command,
+    /// What is said of a command; its definition `Replies` has what goes with which
+    Reply,
     /// The server, in OpenAPI 3.1
     Openapi,
     /// The settings in config.toml

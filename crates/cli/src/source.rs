@@ -118,15 +118,7 @@ impl Source {
                 return Ok(requests.into_iter().map(Request::into_open).collect());
             }
         };
-        let requests = hub.open_requests(of).await?.into_iter();
-        let requests = requests.map(|open| OpenRequest {
-            session_id: open.session_id,
-            agent_id: open.agent_id,
-            raised_at: open.raised_at,
-            seq: open.seq,
-            request: open.request,
-        });
-        Ok(requests.collect())
+        Ok(hub.open_requests(of).await?)
     }
 
     /// One event of a session.

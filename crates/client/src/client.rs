@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentwire_protocol::reply::{RequestList, SessionDetails, SessionList};
 use agentwire_protocol::{
     ErrorCode, GatewayError, Json, Profile, SessionId, SessionRequest, SessionSummary,
 };
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::error::{AgentError, AgentErrorType};
 use crate::follow::Plan;
-use crate::request::{OpenRequest, Request};
+use crate::request::Request;
 use crate::select::ClientBuilder;
-use crate::session::{Session, SessionDetails};
+use crate::session::Session;
 use crate::stream::Updates;
 use crate::transport::{Call, Transport};
 
@@ -61,26 +61,6 @@ pub struct SessionFilter {
     pub only_live: bool,
     /// At most so many.
     pub limit: Option<usize>,
-}
-
-#[derive(Deserialize)]
-struct Listed {
-    sessions: Vec<SessionSummary>,
-    next: Option<SessionId>,
-}
-
-#[derive(Deserialize)]
-struct Inbox {
-    requests: Vec<Json<'static>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Waiting {
-    session_id: SessionId,
-    agent_id: String,
-    raised_at: String,
-    seq: u64,
 }
 
 impl AgentClient {
@@ -183,7 +163,7 @@ impl AgentClient {
                 return Ok(all);
             }
             let page = Call::List { only_live, after: after.take(), limit: wanted };
-            let page: Listed = self.ask(page).await?;
+            let page: SessionList = self.ask(page).await?;
             all.extend(page.sessions);
             match page.next {
                 Some(next) => after = Some(next),
@@ -221,8 +201,7 @@ impl AgentClient {
 
     /// How a session stands, and what it runs with.
     pub async fn details(&self, id: &SessionId) -> Result<SessionDetails, AgentError> {
-        let shown = self.call(Call::Show(id.clone())).await?;
-        SessionDetails::read(&shown).map_err(|error| nonsense(&**self.transport(), &error))
+        self.ask(Call::Show(id.clone())).await
     }
 
     /// What agents ask and wait for, oldest first, over all sessions.
@@ -235,14 +214,9 @@ impl AgentClient {
         &self,
         session: Option<&SessionId>,
     ) -> Result<Vec<Request>, AgentError> {
-        let inbox: Inbox = self.ask(Call::Requests(session.cloned())).await?;
-        let read = inbox.requests.iter().map(|waiting| {
-            let Waiting { session_id, agent_id, raised_at, seq } = waiting.read()?;
-            let request = waiting.read()?;
-            let open = OpenRequest { session_id, agent_id, raised_at, seq, request };
-            Ok(Request::new(self.clone(), open))
-        });
-        read.collect::<Result<_, _>>().map_err(|error| nonsense(&**self.transport(), &error))
+        let list: RequestList = self.ask(Call::Requests(session.cloned())).await?;
+        let requests = list.requests.into_iter();
+        Ok(requests.map(|open| Request::new(self.clone(), None, open)).collect())
     }
 
     /// Ends what this client runs: its child, or the gateway in this process. To be called where nothing

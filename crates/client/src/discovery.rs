@@ -116,8 +116,11 @@ impl Server {
 
     /// Trusting the certificates in a PEM file, beside those that the system trusts.
     pub fn trusting(mut self, certificates: &Path) -> Self {
-        let authorities = Some(certificates.to_owned());
-        self.trust = Trust { authorities, own: self.trust.own, ..Trust::default() };
+        self.trust.authorities = Some(certificates.to_owned());
+        #[cfg(feature = "tls")]
+        {
+            self.trust.prepared = Prepared::default();
+        }
         self
     }
 
@@ -201,6 +204,7 @@ impl Server {
         self.bearer.as_ref()
     }
 
+    #[cfg(feature = "tls")]
     pub(crate) fn trust(&self) -> &Trust {
         &self.trust
     }

@@ -8,6 +8,7 @@ use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json};
 
 /// The kinds of errors that the specification knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AgentErrorType {
     /// The gateway or the agent cannot be reached, or the connection broke.
     ConnectionFailed,
@@ -283,6 +284,15 @@ impl fmt::Debug for AgentError {
         shown.field("kind", &self.told.kind).field("message", &self.told.message);
         if let Some(code) = self.told.code {
             shown.field("code", &code);
+        }
+        if let Some(agent) = self.told.agent {
+            shown.field("agent", &agent);
+        }
+        if let Some(native) = &self.told.native {
+            shown.field("native", native);
+        }
+        if let Some(gap) = self.told.gap {
+            shown.field("gap", &gap);
         }
         shown.finish_non_exhaustive()
     }

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::ops::Deref;
 
-use agentwire_protocol::{self as protocol, EventKind};
-use bytes::Bytes;
+use agentwire_protocol::{self as protocol, EventKind, OpenRequest};
 
 use crate::error::{AgentError, AgentErrorType};
-use crate::request::{OpenRequest, Request};
+use crate::request::Request;
 use crate::session::Session;
 
 /// One event of a session.
@@ -16,25 +15,25 @@ use crate::session::Session;
 /// read from: what a newer gateway says and this crate does not know is there.
 #[derive(Clone)]
 pub struct Event {
-    /// Of UTF-8.
-    raw: Bytes,
+    /// Its own: one event that is kept does not keep those that it came with.
+    raw: Box<str>,
     event: protocol::Event<'static>,
     session: Session,
 }
 
 impl Event {
-    pub(crate) fn read(raw: Bytes, session: &Session) -> Result<Self, AgentError> {
-        let text = std::str::from_utf8(&raw).unwrap_or_default();
+    pub(crate) fn read(raw: &[u8], session: &Session) -> Result<Self, AgentError> {
+        let text = std::str::from_utf8(raw).unwrap_or_default();
         let event = protocol::Event::from_json(text).map_err(|error| {
             let message = format!("failed to read an event: {error}");
-            AgentError::new(AgentErrorType::ProtocolError, message).with_native(text)
+            session.named(AgentError::new(AgentErrorType::ProtocolError, message).with_native(text))
         })?;
-        Ok(Self { event, raw, session: session.clone() })
+        Ok(Self { event, raw: text.into(), session: session.clone() })
     }
 
     /// The exact JSON.
     pub fn raw(&self) -> &str {
-        std::str::from_utf8(&self.raw).unwrap_or_default()
+        &self.raw
     }
 
     /// The session.
@@ -45,15 +44,9 @@ impl Event {
     /// What the agent asks, if it asks: with the means to answer. Of an event that was read from the past,
     /// it may have been answered since; [`Session::requests`] has what is open.
     pub fn request(&self) -> Option<Request> {
-        let EventKind::RequestRaised(request) = &self.event.kind else { return None };
-        let open = OpenRequest {
-            session_id: self.session.id().clone(),
-            agent_id: self.event.agent_id.to_string(),
-            raised_at: self.event.timestamp.clone().into_owned(),
-            seq: self.event.seq,
-            request: (**request).clone(),
-        };
-        Some(Request::new(self.session.client().clone(), open))
+        let open = OpenRequest::of(&self.event)?;
+        let agent = Some(self.session.agent_type());
+        Some(Request::new(self.session.client().clone(), agent, open))
     }
 
     /// What went wrong, if it tells of something: a turn or a tool that failed, an error, a bad end.

@@ -59,8 +59,8 @@ pub(crate) struct Outlet {
 
 /// Follows a session to its end, over as many connections as it takes.
 pub(crate) async fn follow(plan: Plan, outlet: Outlet) {
-    let cursor = Cursor::new(plan.after, plan.profile == Profile::Full);
-    let mut follower = Follower { plan, outlet, cursor, is_lost: false, was_open: false };
+    let cursor = Cursor::new(plan.after);
+    let mut follower = Follower { plan, outlet, cursor, is_lost: false, opened: None };
     match follower.run().await {
         Ok(()) | Err(Stop::Unread) => {}
         Err(Stop::Failed(error)) => {
@@ -75,13 +75,14 @@ struct Follower {
     cursor: Cursor,
     /// It was told that the connection is lost.
     is_lost: bool,
-    /// There was a connection.
-    was_open: bool,
+    /// When the last connection was opened, if there was one.
+    opened: Option<Instant>,
 }
 
 /// Why a connection is read no further, if not because it broke.
 enum End {
     Over,
+    /// It is opened again at once.
     LetGo,
 }
 
@@ -102,18 +103,22 @@ impl Follower {
     async fn run(&mut self) -> Result<(), Stop> {
         let mut pause = Pause::new(self.plan.patience);
         loop {
-            let (position, begun) = (self.cursor.position(), Instant::now());
+            let (position, before) = (self.cursor.position(), self.opened);
             let why = match self.connection().await {
                 Ok(End::Over) => return Ok(()),
-                Ok(End::LetGo) => continue,
+                Ok(End::LetGo) => {
+                    pause = Pause::new(self.plan.patience);
+                    continue;
+                }
                 Err(Stop::Unread) => return Err(Stop::Unread),
                 Err(Stop::Failed(why)) => why,
             };
             // A gateway that cannot be reached at first is a mistake; later it may come back.
-            if !self.was_open || !why.is_retryable() {
+            let Some(opened) = self.opened.filter(|_| why.is_retryable()) else {
                 return Err(why.into());
-            }
-            if self.cursor.position() > position || begun.elapsed() > STEADY {
+            };
+            let was_steady = before != Some(opened) && opened.elapsed() > STEADY;
+            if self.cursor.position() > position || was_steady {
                 pause = Pause::new(self.plan.patience);
             } else if pause.is_over() {
                 return Err(why.into());
@@ -136,19 +141,31 @@ impl Follower {
         if self.is_over(&summary) {
             return Ok(End::Over);
         }
+        // Of a session that is over it is known where it ends, unless it goes on.
+        let end = (summary.state == SessionState::Ended).then_some(last);
+        // What is left out could be the last: where the end is known, all is asked for.
+        let is_whole = self.plan.profile == Profile::Full || end.or(self.plan.up_to).is_some();
+        let profile = if is_whole { Profile::Full } else { self.plan.profile };
+        self.cursor.expect_all(is_whole);
         let (session, after) = (&self.plan.session, self.cursor.position());
-        let mut connection = self.plan.transport.follow(session, after, self.plan.profile).await?;
-        self.was_open = true;
+        let mut connection = self.plan.transport.follow(session, after, profile).await?;
+        self.opened = Some(Instant::now());
         if std::mem::take(&mut self.is_lost) {
             self.tell(Update::Back).await?;
         }
-        // Of a session that is over it is known where it ends, unless it goes on.
-        let end = (summary.state == SessionState::Ended).then_some(last);
-        self.read(&mut connection, end).await
+        self.read(&mut connection, is_whole, end).await
     }
 
-    async fn read(&mut self, connection: &mut Connection, end: Option<u64>) -> Result<End, Stop> {
+    /// Reads a connection that shows all events, or some; of a session that ends there, as far as is known.
+    async fn read(
+        &mut self,
+        connection: &mut Connection,
+        is_whole: bool,
+        end: Option<u64>,
+    ) -> Result<End, Stop> {
         let (mut ask_at, mut soon) = (Instant::now() + QUIET, SOON);
+        // Where it was when it was behind.
+        let mut behind = None;
         loop {
             let next = tokio::select! {
                 biased;
@@ -156,12 +173,24 @@ impl Follower {
                 () = sleep_until(ask_at) => {
                     match self.ask().await {
                         Ok(summary) if self.is_over(&summary) => return Ok(End::Over),
+                        Ok(summary) if summary.state == SessionState::Ended && !is_whole => {
+                            return Ok(End::LetGo);
+                        }
                         // What there is more of is on its way.
-                        Ok(summary) if summary.state == SessionState::Ended => {
+                        Ok(summary) if summary.state == SessionState::Ended && soon < QUIET => {
                             ask_at = Instant::now() + soon;
                             soon = (soon * 2).min(QUIET);
                         }
-                        Ok(_) => ask_at = Instant::now() + QUIET,
+                        Ok(summary) => {
+                            let position = self.cursor.position();
+                            let is_behind = is_whole && summary.last_seq > position;
+                            let at = is_behind.then_some(position);
+                            if at.is_some() && at == behind {
+                                let why = format!("nothing came after event {position}");
+                                return Err(self.broken(why).into());
+                            }
+                            (behind, ask_at) = (at, Instant::now() + QUIET);
+                        }
                         // The connection itself tells whether it is lost.
                         Err(error) if error.is_retryable() => ask_at = Instant::now() + QUIET,
                         Err(error) => return Err(error.into()),
@@ -172,7 +201,8 @@ impl Follower {
             match next {
                 Some(Ok(Followed::Events(lines))) if lines.is_empty() => {}
                 Some(Ok(Followed::Events(lines))) => {
-                    let is_end = lines.iter().last().is_some_and(|(_, line)| line.contains(END));
+                    let last = lines.get(lines.len() - 1).map(|(_, line)| line);
+                    let is_end = last.is_some_and(|line| has_end(&line));
                     self.take(&lines).await?;
                     let has_reached = |last: u64| self.cursor.position() >= last;
                     if self.plan.up_to.is_some_and(has_reached) {
@@ -185,10 +215,7 @@ impl Follower {
                 Some(Ok(Followed::End)) => return Ok(End::Over),
                 Some(Ok(Followed::LetGo)) => return Ok(End::LetGo),
                 Some(Err(error)) => return Err(error.into()),
-                None => {
-                    let name = self.plan.transport.name();
-                    return Err(AgentError::broken(name, "the connection ended").into());
-                }
+                None => return Err(self.broken("the connection ended").into()),
             }
         }
     }
@@ -197,10 +224,22 @@ impl Follower {
     async fn take(&mut self, lines: &EventLines) -> Result<(), Stop> {
         let mut new = Vec::new();
         let taken = self.cursor.take(lines, &mut new);
+        // What came by the profile already is not looked at again.
+        let profile = if self.cursor.expects_all() { self.plan.profile } else { Profile::Full };
         for update in new {
-            self.tell(update).await?;
+            let update = match update {
+                Update::Events(lines) => Update::Events(lines.shown(profile)),
+                other @ (Update::Lost(_) | Update::Back | Update::Gap(_)) => other,
+            };
+            if !matches!(&update, Update::Events(lines) if lines.is_empty()) {
+                self.tell(update).await?;
+            }
         }
-        taken.map_err(|jump| AgentError::broken(self.plan.transport.name(), jump).into())
+        taken.map_err(|jump| self.broken(jump).into())
+    }
+
+    fn broken(&self, why: impl std::fmt::Display) -> AgentError {
+        AgentError::broken(self.plan.transport.name(), why)
     }
 
     async fn ask(&self) -> Result<SessionSummary, AgentError> {
@@ -221,6 +260,10 @@ impl Follower {
         };
         self.outlet.send(Ok(update), bytes).await
     }
+}
+
+fn has_end(line: &[u8]) -> bool {
+    std::str::from_utf8(line).is_ok_and(|line| line.contains(END))
 }
 
 impl Outlet {

@@ -63,9 +63,9 @@ pub struct Documents;
 
 pub use agentwire_protocol as protocol;
 pub use agentwire_protocol::{
-    AgentType, ApprovalMode, Command, Configure, ErrorCode, EventKind, GatewayError, Json, Profile,
-    Prompt, SandboxMode, SessionConfig, SessionId, SessionRequest, SessionState, SessionSummary,
-    Settlement, TokenUsage,
+    AgentType, ApprovalMode, Command, Configure, ErrorCode, EventKind, GatewayError, Json,
+    OpenRequest, Profile, Prompt, SandboxMode, SessionConfig, SessionDetails, SessionId,
+    SessionRequest, SessionState, SessionSummary, Settlement, TokenUsage,
 };
 pub use tokio_util::sync::CancellationToken;
 
@@ -75,9 +75,9 @@ pub use discovery::Server;
 pub use error::{AgentError, AgentErrorType, Gap};
 pub use event::Event;
 pub use lines::EventLines;
-pub use request::{CallbackRequest, OpenRequest, PermissionRequest, QuestionRequest, Request};
+pub use request::{CallbackRequest, PermissionRequest, QuestionRequest, Request};
 pub use select::ClientBuilder;
-pub use session::{CancellableSession, OnDrop, Session, SessionDetails};
+pub use session::{CancellableSession, OnDrop, Session};
 pub use stream::{Batches, EventStream, Update, Updates};
 #[cfg(feature = "http")]
 pub use transport::http::{HttpTransport, Streaming};

@@ -1,6 +1,5 @@
 //! Events as the gateway keeps them: the exact text of each.
 
-#[cfg(any(feature = "stdio", feature = "in-process"))]
 use agentwire_protocol::{Event, Json, Profile};
 use bytes::{Bytes, BytesMut};
 
@@ -95,8 +94,7 @@ impl EventLines {
         Self { text: self.text.slice(begin..end), marks }
     }
 
-    /// As that profile shows them: for transports that always give all.
-    #[cfg(any(feature = "stdio", feature = "in-process"))]
+    /// As that profile shows them.
     pub(crate) fn shown(self, profile: Profile) -> Self {
         if profile == Profile::Full {
             return self;
@@ -138,6 +136,7 @@ impl Gathering {
     }
 
     /// In bytes.
+    #[cfg(any(feature = "http", feature = "stdio"))]
     pub(crate) fn len(&self) -> usize {
         self.text.len()
     }

@@ -5,28 +5,13 @@ use std::fmt;
 use std::ops::Deref;
 
 use agentwire_protocol::command::Remember;
-use agentwire_protocol::event::{Question, RequestKind, RequestRaised};
-use agentwire_protocol::{Command, Json, RequestId, SessionId, Settlement};
+use agentwire_protocol::event::{Question, RequestKind};
+use agentwire_protocol::{AgentType, Command, Json, OpenRequest, RequestId, Settlement};
 use serde::Serialize;
 
 use crate::client::AgentClient;
 use crate::error::AgentError;
 use crate::transport::Call;
-
-/// What an agent asks and waits for, as it was asked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpenRequest {
-    /// The session that asks.
-    pub session_id: SessionId,
-    /// The agent within it that asks.
-    pub agent_id: String,
-    /// When it was asked.
-    pub raised_at: String,
-    /// The number of the event that tells it.
-    pub seq: u64,
-    /// What is asked.
-    pub request: RequestRaised<'static>,
-}
 
 /// What an agent asks and waits for, with the means to answer. The first answer counts, whoever gives it;
 /// an answer holds for exactly what was asked.
@@ -59,6 +44,7 @@ pub struct OpenRequest {
 /// # Ok::<_, agentwire_client::AgentError>(()) }) }
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Request {
     /// May this tool run?
     Permission(PermissionRequest),
@@ -87,13 +73,15 @@ pub struct CallbackRequest(Asked);
 #[derive(Clone)]
 struct Asked {
     client: AgentClient,
+    /// Whose session it is, where that is known.
+    agent: Option<AgentType>,
     open: OpenRequest,
 }
 
 impl Request {
-    pub(crate) fn new(client: AgentClient, open: OpenRequest) -> Self {
+    pub(crate) fn new(client: AgentClient, agent: Option<AgentType>, open: OpenRequest) -> Self {
         let kind = open.request.kind;
-        let asked = Asked { client, open };
+        let asked = Asked { client, agent, open };
         match kind {
             RequestKind::Permission if asked.open.request.questions.is_empty() => {
                 Self::Permission(PermissionRequest(asked))
@@ -169,9 +157,14 @@ impl PermissionRequest {
         self.0.settle(Settlement { remember, ..Settlement::allow(self.0.id()) }).await
     }
 
-    /// It may run with this in place of what it asked for.
+    /// It may run with this in place of what it asked for: an object, as the tool takes it.
     pub async fn allow_with(&self, input: &impl Serialize) -> Result<(), AgentError> {
-        let updated_input = Some(Json::of(input));
+        let input = written(input)?;
+        // Nothing in its place would allow what was asked.
+        if !input.get().starts_with('{') {
+            return Err(AgentError::invalid("the input of a tool must be an object"));
+        }
+        let updated_input = Some(input);
         self.0.settle(Settlement { updated_input, ..Settlement::allow(self.0.id()) }).await
     }
 
@@ -231,7 +224,7 @@ impl QuestionRequest {
 impl CallbackRequest {
     /// Answers in the agent's own form.
     pub async fn respond(&self, output: &impl Serialize) -> Result<(), AgentError> {
-        self.0.settle(Settlement::output(self.0.id(), Json::of(output))).await
+        self.0.settle(Settlement::output(self.0.id(), written(output)?)).await
     }
 
     /// There is no answer: a hook is passed over, anything else is denied.
@@ -255,9 +248,18 @@ impl Asked {
         let input_digest = settlement.input_digest.or(Some(digest));
         let settlement = Settlement { request_id: self.id(), input_digest, ..settlement };
         let command = Command::Settle(settlement);
-        self.client.call(Call::Command(self.open.session_id.clone(), command)).await?;
-        Ok(())
+        let told = self.client.call(Call::Command(self.open.session_id.clone(), command)).await;
+        told.map(drop).map_err(|error| match self.agent {
+            Some(agent) => error.with_agent(agent),
+            None => error,
+        })
     }
+}
+
+fn written(value: &impl Serialize) -> Result<Json<'static>, AgentError> {
+    let failed = |error| AgentError::invalid(format!("failed to write the answer: {error}"));
+    let text = serde_json::to_string(value).map_err(failed)?;
+    Ok(Json::parse(&text).map_err(failed)?.into_owned())
 }
 
 macro_rules! shown {

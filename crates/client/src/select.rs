@@ -150,7 +150,11 @@ impl ClientBuilder {
 
     /// The way to the gateway that was found; if there is none, the error names all that was tried.
     pub async fn select_transport(&self) -> Result<Arc<dyn Transport>, AgentError> {
-        let mut tried = Vec::new();
+        #[cfg_attr(
+            not(any(feature = "http", feature = "stdio")),
+            expect(unused_mut, reason = "without a way there is nothing to try")
+        )]
+        let mut tried = Vec::<String>::new();
         #[cfg(feature = "http")]
         {
             let is_here = self.data_dir.is_some() || self.program.is_some();

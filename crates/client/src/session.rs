@@ -6,11 +6,12 @@ mod known;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use agentwire_protocol::reply::{PromptResult, SessionDetails};
 use agentwire_protocol::{
-    AgentType, Command, Configure, Json, Prompt, SessionConfig, SessionId, SessionState,
-    SessionSummary, Settlement, TokenUsage,
+    AgentType, Command, Configure, Json, Prompt, SessionId, SessionState, SessionSummary,
+    Settlement, TokenUsage,
 };
-use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::cancellable::{CancellableSession, OnDrop};
@@ -37,33 +38,6 @@ struct Shared {
     /// Where its story begins for whoever holds it.
     begins_after: u64,
     known: Mutex<Known>,
-}
-
-/// All that is known of a session as a whole.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SessionDetails {
-    /// The session as it stands in a list.
-    pub summary: SessionSummary,
-    /// What it runs with, without secrets.
-    pub config: SessionConfig,
-}
-
-#[derive(Deserialize)]
-struct Configured {
-    #[serde(default)]
-    config: SessionConfig,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Taken {
-    message_id: String,
-}
-
-impl SessionDetails {
-    pub(crate) fn read(shown: &Json<'static>) -> Result<Self, serde_json::Error> {
-        Ok(Self { summary: shown.read()?, config: shown.read::<Configured>()?.config })
-    }
 }
 
 impl Session {
@@ -132,17 +106,24 @@ impl Session {
         EventStream::new(self.updates_after(seq), self.clone())
     }
 
-    /// The same in the gateway's own bytes, and what becomes of the connection.
+    /// What [`Self::events`] has, in the gateway's own bytes, and what becomes of the connection.
+    pub fn updates(&self) -> Updates {
+        self.updates_after(self.shared.begins_after)
+    }
+
+    /// What [`Self::events_after`] has, in the gateway's own bytes, and what becomes of the connection.
     pub fn updates_after(&self, seq: u64) -> Updates {
         self.client().follow(self.id(), seq)
     }
 
     /// Gives it a prompt, and gives the id under which it was taken. Lost answers are asked for again; the
-    /// prompt counts once.
+    /// prompt counts once. To say it again after an error, give it a [`message_id`](Prompt::message_id):
+    /// under a new one it is a new prompt.
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<String, AgentError> {
         let mut prompt = prompt.into();
         prompt.message_id.get_or_insert_with(|| Uuid::new_v4().to_string());
-        let taken: Taken = self.read(self.send(Command::Prompt(prompt)).await?)?;
+        let reply = self.send(Command::Prompt(prompt)).await?;
+        let taken: PromptResult = self.client().read(&reply)?;
         Ok(taken.message_id)
     }
 
@@ -214,7 +195,12 @@ impl Session {
 
     /// A hold on it that interrupts or ends it when it is cancelled or dropped.
     pub fn cancellable(&self, on_drop: OnDrop) -> CancellableSession {
-        CancellableSession::new(self.clone(), on_drop)
+        CancellableSession::new(self.clone(), CancellationToken::new(), on_drop)
+    }
+
+    /// The same, also when that token is cancelled.
+    pub fn cancellable_by(&self, token: &CancellationToken, on_drop: OnDrop) -> CancellableSession {
+        CancellableSession::new(self.clone(), token.child_token(), on_drop)
     }
 
     /// Keeps what an event tells.
@@ -226,13 +212,8 @@ impl Session {
         self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn named(&self, error: AgentError) -> AgentError {
+    pub(crate) fn named(&self, error: AgentError) -> AgentError {
         error.with_agent(self.agent_type())
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "it is read once, where it came")]
-    fn read<T: serde::de::DeserializeOwned>(&self, reply: Json<'static>) -> Result<T, AgentError> {
-        self.client().read(&reply)
     }
 }
 

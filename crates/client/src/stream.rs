@@ -9,11 +9,11 @@ use std::time::Duration;
 use agentwire_protocol::Profile;
 use futures_core::Stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::error::{AgentError, Gap};
+use crate::error::{AgentError, AgentErrorType, Gap};
 use crate::event::Event;
 use crate::follow::{Handed, Outlet, Plan, follow};
 use crate::lines::EventLines;
@@ -54,7 +54,7 @@ pub struct Updates {
     held: Option<OwnedSemaphorePermit>,
     position: u64,
     up_to: Option<u64>,
-    cancelled: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    cancelled: Vec<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 /// Ends with its stream.
@@ -78,7 +78,7 @@ impl Updates {
             room: Arc::new(Semaphore::new(size)),
             size,
             held: None,
-            cancelled: None,
+            cancelled: Vec::new(),
         }
     }
 
@@ -88,15 +88,28 @@ impl Updates {
         self.plan(|plan| plan.up_to = Some(seq))
     }
 
-    /// In that profile. In `core` events are left out, and a gap cannot be told from them.
+    /// In that profile; to be said before anything is read. In `core` events are left out, and of a session
+    /// that goes on a gap cannot be told from them.
     pub fn profile(self, profile: Profile) -> Self {
         self.plan(|plan| plan.profile = profile)
     }
 
-    /// Until the token is cancelled. The session goes on.
+    /// Until the token is cancelled, or any other that was given. The session goes on.
     pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
-        self.cancelled = Some(Box::pin(token.cancelled_owned()));
+        self.cancelled.push(Box::pin(token.cancelled_owned()));
         self
+    }
+
+    /// Whether a token is cancelled; if so, nothing more comes.
+    fn poll_cancelled(&mut self, context: &mut Context<'_>) -> bool {
+        let is_cancelled =
+            self.cancelled.iter_mut().any(|token| token.as_mut().poll(context).is_ready());
+        if is_cancelled {
+            // What was polled to its end is not polled again.
+            (self.cancelled, self.up_to) = (Vec::new(), Some(0));
+            self.end();
+        }
+        is_cancelled
     }
 
     fn plan(mut self, change: impl FnOnce(&mut Plan)) -> Self {
@@ -133,6 +146,18 @@ impl Updates {
     fn end(&mut self) {
         (self.plan, self.handed, self.task, self.held) = (None, None, None, None);
     }
+
+    /// Nothing more is handed out: all was, unless whoever read it fell over.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<AgentError>> {
+        let Some(Task(task)) = &mut self.task else { return Poll::Ready(None) };
+        let ended = ready!(Pin::new(task).poll(context));
+        self.end();
+        let fault = ended.err().filter(JoinError::is_panic);
+        Poll::Ready(fault.map(|fault| {
+            let message = format!("failed to follow the session: {fault}");
+            AgentError::new(AgentErrorType::Unknown, message)
+        }))
+    }
 }
 
 impl Stream for Updates {
@@ -140,19 +165,14 @@ impl Stream for Updates {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.held = None;
-        let is_cancelled = match &mut self.cancelled {
-            Some(cancelled) => cancelled.as_mut().poll(context).is_ready(),
-            None => false,
-        };
-        if is_cancelled || self.up_to.is_some_and(|last| self.position >= last) {
+        if self.poll_cancelled(context) || self.up_to.is_some_and(|last| self.position >= last) {
             self.end();
             return Poll::Ready(None);
         }
         self.begin();
         let Some(handed) = &mut self.handed else { return Poll::Ready(None) };
         let Some(Handed { update, room }) = ready!(handed.poll_recv(context)) else {
-            self.end();
-            return Poll::Ready(None);
+            return self.poll_end(context).map(|fault| fault.map(Err));
         };
         self.held = room;
         let mut update = update;
@@ -182,8 +202,9 @@ impl fmt::Debug for Updates {
 /// Nothing is asked for before it is first read. It ends when the session is over and all was read.
 /// Dropping it ends its connection; the session goes on.
 ///
-/// An error is the end, but for a [`Gap`]: events that cannot be had are told as an error, after which the
-/// stream goes on. That connections break and come back is told by [`Self::into_updates`] alone.
+/// Events that cannot be had ([`AgentError::gap`]) or cannot be read are told as errors, after which the
+/// stream goes on; any other error is its end. That connections break and come back is told by
+/// [`Session::updates`] alone.
 #[must_use = "nothing is asked for before it is read"]
 #[derive(Debug)]
 pub struct EventStream {
@@ -203,13 +224,14 @@ impl EventStream {
         self
     }
 
-    /// In that profile. In `core` events are left out, and a gap cannot be told from them.
+    /// In that profile; to be said before anything is read. In `core` events are left out, and of a session
+    /// that goes on a gap cannot be told from them.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.updates = self.updates.profile(profile);
         self
     }
 
-    /// Until the token is cancelled. The session goes on.
+    /// Until the token is cancelled, or any other that was given. The session goes on.
     pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
         self.updates = self.updates.cancelled_by(token);
         self
@@ -238,12 +260,6 @@ impl EventStream {
         Batches { events: self, flush, gathered: Vec::new(), bytes: 0, due: None, then: None }
     }
 
-    /// The same in the gateway's own bytes, and what becomes of the connection. Nothing may have been read
-    /// of it yet.
-    pub fn into_updates(self) -> Updates {
-        self.updates
-    }
-
     /// How many bytes of events wait to be read; see [`Updates::buffered_bytes`].
     pub fn buffered_bytes(&self) -> usize {
         self.updates.buffered_bytes()
@@ -259,13 +275,16 @@ impl Stream for EventStream {
     type Item = Result<Event, AgentError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if this.current.is_some() && this.updates.poll_cancelled(context) {
+            this.current = None;
+        }
         loop {
-            let this = &mut *self;
             if let Some((lines, at)) = &mut this.current
                 && let Some((_, raw)) = lines.get(*at)
             {
                 *at += 1;
-                let event = Event::read(raw, &this.session);
+                let event = Event::read(&raw, &this.session);
                 if let Ok(event) = &event {
                     this.session.note(event);
                 }
@@ -276,9 +295,9 @@ impl Stream for EventStream {
                 Some(Ok(Update::Events(lines))) => this.current = Some((lines, 0)),
                 Some(Ok(Update::Lost(_) | Update::Back)) => {}
                 Some(Ok(Update::Gap(gap))) => {
-                    return Poll::Ready(Some(Err(gap.into())));
+                    return Poll::Ready(Some(Err(this.session.named(gap.into()))));
                 }
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(this.session.named(error)))),
                 None => return Poll::Ready(None),
             }
         }

@@ -63,6 +63,7 @@ pub enum Followed {
 
 /// What is asked of a gateway.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Call {
     /// Begin a session, or go on with one. Under the same key it counts once.
     Start {

@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
+use agentwire_client::transport::{Calling, Opening};
 use agentwire_client::{
-    AgentClient, AgentError, AgentErrorType, EventKind, Gap, Profile, ScriptedTransport,
-    SessionState, Update,
+    AgentClient, AgentError, AgentErrorType, Call, CancellableSession, CancellationToken,
+    EventKind, Gap, OnDrop, Profile, Request, ScriptedTransport, SessionId, SessionState,
+    Transport, Update,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -194,19 +196,199 @@ async fn unknown_kinds_and_fields_survive() {
     assert!(ScriptedTransport::new().transcript("{\"no\":\"event\"}").is_err());
 }
 
+/// A story with events that the core profile leaves out, one of them the last.
+fn with_statuses(words: u64) -> Vec<Value> {
+    let status = || json!({ "type": "statusChanged", "status": "working" });
+    let mut events = story(words);
+    events.insert(3, status());
+    events.push(status());
+    for (seq, told) in (1..).zip(&mut events) {
+        let (kind, mut more) = (told["type"].as_str().expect("a type").to_owned(), told.take());
+        let fields = more.as_object_mut().expect("an event");
+        ["id", "seq"].into_iter().for_each(|name| drop(fields.remove(name)));
+        *told = event(seq, &kind, more);
+    }
+    events
+}
+
+async fn core(script: ScriptedTransport, up_to: Option<u64>) -> Vec<Result<u64, AgentError>> {
+    let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
+    let events = session.events().profile(Profile::Core);
+    let mut events = match up_to {
+        Some(last) => events.up_to(last),
+        None => events,
+    };
+    let mut read = Vec::new();
+    while let Some(next) = events.try_next().await.transpose() {
+        read.push(next.map(|event| event.seq));
+    }
+    read
+}
+
+/// What is left out is no gap, and where it is the last, the stream ends all the same.
 #[tokio::test(start_paused = true)]
 async fn in_core_what_is_left_out_is_no_gap() {
-    let mut events = story(3);
-    events.insert(3, event(99, "statusChanged", json!({ "status": "working" })));
-    let script = ScriptedTransport::new().events(story(40)).expect("a script");
-    let script = script.without(9).cut_after(20).repeating(3);
+    let script = || ScriptedTransport::new().events(with_statuses(40)).expect("a script");
+    let shown = |last: u64| (1..=last).filter(|seq| *seq != 4).map(Ok).collect::<Vec<_>>();
+    assert_eq!(core(script().cut_after(20).repeating(3), None).await, shown(45));
+    // Of a session that goes on, up to an event that is left out.
+    assert_eq!(core(script().live(), Some(46)).await, shown(45));
+    assert_eq!(core(script().live(), Some(4)).await, shown(3));
+    // Where the end is known, a gap is told from what is left out.
+    let read = core(script().without(9), None).await;
+    let gaps: Vec<_> = read.iter().filter_map(|it| it.as_ref().err()?.gap()).collect();
+    assert_eq!(gaps, [Gap::Skipped { from: 9, to: 9 }]);
+}
+
+/// A hold that is cancelled by whichever way tells the agent, once; one that is released does not.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_hold_tells_the_agent_once() {
+    let told = async |cancel: &dyn Fn(&CancellationToken, CancellableSession)| {
+        let events = story(2).into_iter().take(5);
+        let script = ScriptedTransport::new().events(events).expect("a script").live();
+        let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
+        let token = CancellationToken::new();
+        let held = session.cancellable_by(&token, OnDrop::Interrupt);
+        let mut events = held.events_after(5);
+        cancel(&token, held);
+        let ended = tokio::time::timeout(Duration::from_secs(3), events.try_next()).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        (script.commands().len(), ended.is_ok())
+    };
+    assert_eq!(told(&|token, held| (token.cancel(), drop(held)).1).await, (1, true));
+    assert_eq!(told(&|_, held| drop(held)).await, (1, true));
+    assert_eq!(told(&|_, held| drop(tokio::spawn(held.cancel()))).await, (1, true));
+    assert_eq!(told(&|_, held| drop(held.release())).await, (0, false));
+}
+
+/// What was read of a batch is not all of it: what is left is not read once the token is cancelled.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_stream_ends_at_once() {
+    let script = ScriptedTransport::new().events(story(50)).expect("a script");
     let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
-    let mut events = session.events().profile(Profile::Core);
-    let mut read = Vec::new();
-    while let Some(event) = events.try_next().await.expect("an event") {
-        read.push(event.seq);
+    let (one, other) = (CancellationToken::new(), CancellationToken::new());
+    let mut events = session.events().cancelled_by(one.clone()).cancelled_by(other);
+    events.try_next().await.expect("an event").expect("an event");
+    one.cancel();
+    assert_eq!(events.try_next().await.expect("the end"), None);
+    assert_eq!(events.try_next().await.expect("the end"), None);
+}
+
+/// A transport that falls over is no end of the session.
+#[tokio::test(start_paused = true)]
+async fn what_falls_over_is_told() {
+    #[derive(Debug)]
+    struct Falls(ScriptedTransport);
+    impl Transport for Falls {
+        fn name(&self) -> String {
+            "a transport that falls over".to_owned()
+        }
+        fn call(&self, call: Call) -> Calling<'_> {
+            self.0.call(call)
+        }
+        fn follow(&self, _session: &SessionId, _after: u64, _profile: Profile) -> Opening<'_> {
+            panic!("it falls over")
+        }
     }
-    assert_eq!(read, (1..=44).filter(|seq| *seq != 9).collect::<Vec<_>>());
+    let script = ScriptedTransport::new().events(story(5)).expect("a script").live();
+    let session = AgentClient::over(Falls(script)).attach(SESSION).await.expect("a session");
+    let mut events = session.events();
+    let error = events.try_next().await.expect_err("it is told");
+    assert!(error.to_string().contains("failed to follow"), "{error}");
+    assert_eq!(events.try_next().await.expect("the end"), None);
+}
+
+/// However slowly a gateway refuses, it is given up in the end.
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_is_slow_to_refuse_is_given_up() {
+    #[derive(Debug)]
+    struct Slow(ScriptedTransport);
+    impl Transport for Slow {
+        fn name(&self) -> String {
+            self.0.name()
+        }
+        fn call(&self, call: Call) -> Calling<'_> {
+            self.0.call(call)
+        }
+        fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_> {
+            let session = session.clone();
+            Box::pin(async move {
+                if after > 0 {
+                    tokio::time::sleep(Duration::from_secs(30)).await;
+                    return Err(AgentError::broken("it", "slow"));
+                }
+                self.0.follow(&session, after, profile).await
+            })
+        }
+    }
+    let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
+    let client = AgentClient::builder().patience(Duration::from_secs(100)).over(Slow(script));
+    let session = client.attach(SESSION).await.expect("a session");
+    let mut events = session.events();
+    let given_up = async {
+        loop {
+            if let Err(error) = events.try_next().await {
+                return error;
+            }
+        }
+    };
+    let error = tokio::time::timeout(Duration::from_secs(1000), given_up).await;
+    assert_eq!(error.expect("it is given up").kind(), AgentErrorType::ConnectionFailed);
+    // For ever is possible, too.
+    let client = AgentClient::builder().patience(Duration::MAX);
+    let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
+    assert_eq!(numbers(&client.over(script)).await, all(24));
+}
+
+/// What was asked and settled, though it was learnt by asking and not by reading.
+#[tokio::test(start_paused = true)]
+async fn what_was_settled_is_asked_no_more() {
+    let asked = |seq, id: &str, kind: &str| {
+        let more = json!({ "requestId": id, "kind": kind, "inputDigest": "d" });
+        event(seq, "requestRaised", more)
+    };
+    let settled = |seq, id: &str| {
+        let more = json!({ "requestId": id, "outcome": "allowed", "by": "client" });
+        event(seq, "requestSettled", more)
+    };
+    let mut events = story(0);
+    events.truncate(2);
+    events.extend([asked(3, "a", "permission"), settled(4, "a")]);
+    events.extend([asked(5, "b", "hook"), settled(6, "b")]);
+    let script = ScriptedTransport::new().events(events).expect("a script").hold_after(4);
+    let session = AgentClient::over(script.live()).attach(SESSION).await.expect("a session");
+    let mut events = session.events();
+    for _ in 0..3 {
+        events.try_next().await.expect("an event").expect("an event");
+    }
+    session.summary().await.expect("a summary");
+    session.prompt("go on").await.expect("a prompt");
+    for _ in 0..3 {
+        events.try_next().await.expect("an event").expect("an event");
+    }
+    assert_ne!(session.state(), SessionState::WaitingPermission);
+}
+
+/// An input that cannot be written allows nothing.
+#[tokio::test(start_paused = true)]
+async fn an_input_that_is_none_is_refused() {
+    let more = json!({
+        "requestId": "r", "kind": "permission", "inputDigest": "d", "toolName": "Bash",
+        "input": { "command": "ls" },
+    });
+    let events = [story(0).swap_remove(0), event(2, "requestRaised", more)];
+    let script = ScriptedTransport::new().events(events).expect("a script").live();
+    let client = AgentClient::over(script.clone());
+    let session = client.attach(SESSION).await.expect("a session");
+    let mut events = session.events_after(1);
+    let event = events.try_next().await.expect("an event").expect("an event");
+    let Some(Request::Permission(asked)) = event.request() else { panic!("{event:?}") };
+    let unwritable = std::collections::BTreeMap::from([((1, 2), 3)]);
+    asked.allow_with(&unwritable).await.expect_err("it cannot be written");
+    asked.allow_with(&Value::Null).await.expect_err("it is nothing");
+    assert_eq!(script.commands().len(), 0);
+    asked.allow_with(&json!({ "command": "pwd" })).await.expect("it is taken");
+    assert_eq!(script.commands().len(), 1);
 }
 
 /// What counts once is said again; what does not is not.

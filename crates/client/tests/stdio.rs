@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use agentwire_client::{AgentClient, AgentType, SessionRequest, StdioTransport};
 use tempfile::TempDir;
@@ -20,13 +21,29 @@ fn lives(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// The clock stands still but where everybody waits for it: nobody need wait as long as the child may.
+/// Waits until it is so. The clock of the runtime runs ahead meanwhile: nobody need wait as long as a child
+/// may take to end.
+async fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// One test: a file that is just written cannot be started while another thread starts something.
 #[tokio::test(start_paused = true)]
-async fn a_child_that_does_not_end_is_killed() {
+async fn children_that_do_not_end_are_killed() {
     let place = tempfile::tempdir().expect("a directory");
+    let program = deaf(&place);
+    when_the_client_is_closed(&program).await;
+    when_it_is_dropped(&program).await;
+}
+
+async fn when_the_client_is_closed(program: &Path) {
     // What fits into the pipe, and what does not and keeps all else waiting.
     for size in [1, 1 << 20] {
-        let child = StdioTransport::new(deaf(&place));
+        let child = StdioTransport::new(program);
         let client = AgentClient::over(child.clone());
         let starting: Vec<_> = (0..40)
             .map(|_| {
@@ -40,7 +57,11 @@ async fn a_child_that_does_not_end_is_killed() {
         }
         let pid = child.pid().expect("it runs");
         assert!(lives(pid));
-        client.close().await;
+        let closing = tokio::spawn({
+            let client = client.clone();
+            async move { client.close().await }
+        });
+        until(|| closing.is_finished()).await;
         assert!(!lives(pid));
         for start in starting {
             start.await.expect("it ends").expect_err("it is not begun");
@@ -51,10 +72,8 @@ async fn a_child_that_does_not_end_is_killed() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn so_is_one_whose_client_is_dropped() {
-    let place = tempfile::tempdir().expect("a directory");
-    let child = StdioTransport::new(deaf(&place));
+async fn when_it_is_dropped(program: &Path) {
+    let child = StdioTransport::new(program);
     let client = AgentClient::over(child.clone());
     let request = SessionRequest::new(AgentType::Demo, "x".repeat(1 << 20));
     let starting = tokio::spawn(async move { client.create(request).await });
@@ -64,8 +83,5 @@ async fn so_is_one_whose_client_is_dropped() {
     let pid = child.pid().expect("it runs");
     drop(child);
     starting.abort();
-    while lives(pid) {
-        tokio::task::yield_now().await;
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    }
+    until(|| !lives(pid)).await;
 }

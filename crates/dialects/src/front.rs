@@ -4,10 +4,8 @@
 //! Like the rest of this crate it is pure; `server` has the pump that carries out what it asks for.
 
 use agentwire_protocol::{
-    Call, Command, GatewayError, Json, NewSession, SessionId, SessionSummary,
+    Call, Command, GatewayError, Json, NewSession, Resume, SessionId, SessionSummary,
 };
-
-use crate::unified::Resume;
 
 /// How many sessions one client may watch.
 pub const WATCHED: usize = 256;

@@ -14,9 +14,8 @@ use agentwire_dialects::agent::Exit;
 use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::front::{Ask, Effect, Front as _, Outbox, Reply};
 use agentwire_dialects::jsonrpc::JsonRpc;
-use agentwire_dialects::unified::Resume;
 use agentwire_protocol::{
-    AgentType, Call, Command, Configure, ErrorCode, Event, GatewayError, Json, SessionId,
+    AgentType, Call, Command, Configure, ErrorCode, Event, GatewayError, Json, Resume, SessionId,
     SessionSummary,
 };
 use serde_json::{Value, json};

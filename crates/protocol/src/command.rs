@@ -1,11 +1,12 @@
 //! What a client may ask of a session.
 
 mod inquiry;
+mod shape;
 mod write;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, GatewayError};
@@ -15,6 +16,7 @@ use crate::session::{ApprovalMode, SessionRequest};
 use crate::strict::{Fields, once};
 
 pub use self::inquiry::{Frame, Inquiry, InquiryFrame};
+pub use self::shape::CommandShape;
 
 /// Marks one call, so that its reply finds the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -163,6 +165,7 @@ pub struct Image {
 pub struct Configure {
     /// The model; `null` goes back to the one that the session was started with.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "or_null::<String>")]
     pub model: Option<Option<String>>,
     /// When to ask.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,6 +176,7 @@ pub struct Configure {
     /// How many tokens of reasoning a step may take; `null` goes back to what the session was started
     /// with.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "or_null::<u32>")]
     pub max_thinking_tokens: Option<Option<u32>>,
 }
 
@@ -183,6 +187,11 @@ where
     D: serde::Deserializer<'de>,
 {
     Option::deserialize(field).map(Some)
+}
+
+/// The schema of such a field. Elsewhere `null` is as good as nothing, and no schema has it.
+fn or_null<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "oneOf": [generator.subschema_for::<T>(), { "type": "null" }] })
 }
 
 /// An answer to a request, as it stands on the wire.
@@ -450,36 +459,42 @@ fn unread(error: &serde_json::Error) -> GatewayError {
     GatewayError::new(code, format!("failed to read the command: {what}"))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NoFields {}
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AttachFields {
+    /// The last event already seen.
     #[serde(default)]
     after: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct InterruptFields {
+    /// Prompts that wait are given up too; else they stay.
     #[serde(default)]
     cancel_queued: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct QueryFields {
+    /// What, such as `supportedModels`.
     method: String,
+    /// With which arguments.
     #[serde(default)]
     args: Vec<Json<'static>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RewindFields {
+    /// The agent's id of the message.
     message_id: String,
+    /// Only tell what would change.
     #[serde(default)]
     dry_run: bool,
 }

@@ -43,7 +43,8 @@ pub enum ErrorCode {
     StorageFull,
     /// The call contradicts the present state.
     Conflict,
-    /// A fault of agentwire's own.
+    /// A fault of agentwire's own; or, of a newer one, a code that is not known here.
+    #[serde(other)]
     Internal,
 }
 

@@ -10,6 +10,7 @@ pub mod id;
 pub mod json;
 pub mod native;
 pub mod profile;
+pub mod reply;
 pub mod schema;
 pub mod session;
 pub mod strict;
@@ -26,6 +27,7 @@ pub use id::{MAIN_AGENT, RequestId, SessionId};
 pub use json::{Json, Text};
 pub use native::{Lines, Native, NativeLine, Stream};
 pub use profile::Profile;
+pub use reply::{OpenRequest, Resume, SessionDetails};
 pub use session::{
     AgentType, ApprovalMode, NewSession, SandboxMode, SessionConfig, SessionRequest,
 };

@@ -5,19 +5,17 @@ use schemars::transform::{Transform as _, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use crate::command::CommandShape;
 use crate::event::Event;
+use crate::reply::{Replies, ReplyFrame};
 use crate::session::SessionRequest;
+
+/// A schema, or schemas by their names.
+type Fields = Map<String, Value>;
 
 /// The schema of an event, as `agentwire schema event` prints it.
 pub fn event() -> Schema {
-    let mut schema = generate::<Event<'static>>("agentwire event");
-    if let Some(Value::Object(mut definitions)) = schema.remove("$defs") {
-        let mut event = std::mem::take(schema.ensure_object());
-        spread(&mut event, &mut definitions, "#/$defs/");
-        event.insert("$defs".to_owned(), definitions.into());
-        schema = event.into();
-    }
-    schema
+    whole(generate::<Event<'static>>("agentwire event"), spread_event)
 }
 
 /// The schema of a session request, as `agentwire schema request` prints it.
@@ -25,54 +23,125 @@ pub fn request() -> Schema {
     generate::<SessionRequest>("agentwire session request")
 }
 
+/// The schema of what a client says on a line, as `agentwire schema command` prints it.
+pub fn command() -> Schema {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let shape = generator.into_root_schema_for::<CommandShape>();
+    whole(finish(shape, "agentwire command frame"), spread_command)
+}
+
+/// The schema of what a line says of a command, as `agentwire schema reply` prints it. Its definition
+/// `Replies` has what is replied to which command.
+pub fn reply() -> Schema {
+    let mut generator = generator();
+    generator.subschema_for::<Replies>();
+    finish(generator.into_root_schema_for::<ReplyFrame>(), "agentwire reply frame")
+}
+
 fn generate<T: JsonSchema>(title: &str) -> Schema {
-    let settings = SchemaSettings::draft2020_12().for_serialize();
-    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
+    finish(generator().into_root_schema_for::<T>(), title)
+}
+
+fn generator() -> SchemaGenerator {
+    SchemaSettings::draft2020_12().for_serialize().into_generator()
+}
+
+fn finish(mut schema: Schema, title: &str) -> Schema {
     schema.insert("title".to_owned(), title.into());
     (without_null as fn(&mut Schema)).transform(&mut schema);
     schema
 }
 
+/// The same for a schema that has its definitions with it.
+fn whole(mut schema: Schema, spread: fn(&mut Fields, &mut Fields, &str) -> Vec<String>) -> Schema {
+    let Some(Value::Object(mut definitions)) = schema.remove("$defs") else { return schema };
+    let mut thing = std::mem::take(schema.ensure_object());
+    let parts = spread(&mut thing, &mut definitions, "#/$defs/");
+    forget(&parts, &mut definitions, "#/$defs/", &Value::Object(thing.clone()));
+    thing.insert("$defs".to_owned(), definitions.into());
+    thing.into()
+}
+
 /// Makes one object of each type of event, with the fields that all have and its own, and of the event a
 /// choice among them by `type`. A derived schema says it by parts beside a `$ref`, which most programs that
-/// make types of schemas pass over. `place` is where definitions stand.
-pub fn spread(event: &mut Map<String, Value>, definitions: &mut Map<String, Value>, place: &str) {
-    let Some(Value::Array(kinds)) = event.remove("oneOf") else { return };
-    let (mut choices, mut mapping, mut parts) = (Vec::new(), Map::new(), Vec::new());
+/// make types of schemas pass over. `place` is where definitions stand. Gives the names of the parts, which
+/// may now be in no use.
+pub fn spread_event(event: &mut Fields, definitions: &mut Fields, place: &str) -> Vec<String> {
+    let (spread, parts) = spread(event, definitions, place, "type", "Event");
+    definitions.extend(spread.into_iter().map(|(_, name, whole)| (name, whole.into())));
+    parts
+}
+
+/// The same of a command frame, by `command`. A field that a command does not have is refused.
+pub fn spread_command(frame: &mut Fields, definitions: &mut Fields, place: &str) -> Vec<String> {
+    let (spread, parts) = spread(frame, definitions, place, "command", "Command");
+    for (command, name, mut whole) in spread {
+        whole.remove("unevaluatedProperties");
+        whole.insert("additionalProperties".to_owned(), false.into());
+        if let Some(Value::Object(fields)) =
+            whole.get_mut("properties").filter(|_| command == "list")
+        {
+            fields.remove("sessionId");
+        }
+        definitions.insert(name, whole.into());
+    }
+    parts
+}
+
+/// An object of several kinds: the value of its tag, its name, and the object.
+type Kind = (String, String, Fields);
+
+fn spread(
+    thing: &mut Fields,
+    definitions: &Fields,
+    place: &str,
+    tag: &str,
+    suffix: &str,
+) -> (Vec<Kind>, Vec<String>) {
+    let (mut choices, mut mapping) = (Vec::new(), Map::new());
+    let (mut spread, mut parts) = (Vec::new(), Vec::new());
+    let Some(Value::Array(kinds)) = thing.remove("oneOf") else { return (spread, parts) };
     for kind in kinds {
         let part = kind.get("$ref").and_then(Value::as_str).and_then(|at| at.strip_prefix(place));
-        let name = kind.pointer("/properties/type/const").and_then(Value::as_str);
-        let (Some(part), Some(name)) = (part, name) else { continue };
+        let value = kind.pointer(&format!("/properties/{tag}/const")).and_then(Value::as_str);
+        let Some(value) = value else { continue };
         let mut whole = Map::new();
-        for source in [Some(&Value::Object(event.clone())), definitions.get(part), Some(&kind)] {
-            for (key, value) in source.and_then(Value::as_object).into_iter().flatten() {
-                match (whole.get_mut(key), value) {
-                    (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),
-                    (Some(Value::Array(known)), Value::Array(more)) => known.extend(more.clone()),
-                    _ => drop(whole.insert(key.clone(), value.clone())),
-                }
+        let own = part.and_then(|part| definitions.get(part)?.as_object());
+        for (key, value) in [Some(&*thing), own, kind.as_object()].into_iter().flatten().flatten() {
+            match (whole.get_mut(key), value) {
+                (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),
+                (Some(Value::Array(known)), Value::Array(more)) => known.extend(more.clone()),
+                _ => drop(whole.insert(key.clone(), value.clone())),
             }
         }
         for key in ["$ref", "$schema", "title"] {
             whole.remove(key);
         }
-        let own = format!("{}Event", part.strip_suffix("Event").unwrap_or(part));
-        choices.push(json!({ "$ref": format!("{place}{own}") }));
-        mapping.insert(name.to_owned(), format!("{place}{own}").into());
-        parts.push((own, whole, part.to_owned()));
+        let mut letters = value.chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        let name: String = first.chain(letters).chain(suffix.chars()).collect();
+        choices.push(json!({ "$ref": format!("{place}{name}") }));
+        mapping.insert(value.to_owned(), format!("{place}{name}").into());
+        parts.extend(part.map(str::to_owned));
+        spread.push((value.to_owned(), name, whole));
     }
     for key in ["properties", "required", "type"] {
-        event.remove(key);
+        thing.remove(key);
     }
-    event.insert("oneOf".to_owned(), choices.into());
-    event.insert("discriminator".to_owned(), json!({ "propertyName": "type", "mapping": mapping }));
-    for (_, _, part) in &parts {
-        let reference = Value::from(format!("{place}{part}"));
-        if !definitions.values().any(|definition| refers(definition, &reference)) {
-            definitions.remove(part);
+    thing.insert("oneOf".to_owned(), choices.into());
+    thing.insert("discriminator".to_owned(), json!({ "propertyName": tag, "mapping": mapping }));
+    (spread, parts)
+}
+
+/// Takes those definitions out to which nothing refers, neither a definition nor the document.
+pub fn forget(names: &[String], definitions: &mut Fields, place: &str, document: &Value) {
+    for name in names {
+        let reference = Value::from(format!("{place}{name}"));
+        let is_used = definitions.values().chain([document]).any(|it| refers(it, &reference));
+        if !is_used {
+            definitions.remove(name);
         }
     }
-    definitions.extend(parts.into_iter().map(|(own, whole, _)| (own, whole.into())));
 }
 
 fn refers(schema: &Value, reference: &Value) -> bool {
@@ -89,6 +158,9 @@ fn refers(schema: &Value, reference: &Value) -> bool {
 pub fn without_null(schema: &mut Schema) {
     transform_subschemas(&mut (without_null as fn(&mut Schema)), schema);
     let Some(fields) = schema.as_object_mut() else { return };
+    if fields.get("default").is_some_and(Value::is_null) {
+        fields.remove("default");
+    }
     if let Some(Value::Array(types)) = fields.get_mut("type") {
         types.retain(|kind| kind != "null");
         if let [kind] = types.as_slice() {

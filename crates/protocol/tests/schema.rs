@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use agentwire_protocol::{SessionRequest, schema};
+use agentwire_protocol::{Frame, SessionRequest, schema};
 use serde_json::{Value, json};
 
 fn folder() -> &'static Path {
@@ -30,7 +30,12 @@ fn read(path: &Path) -> Value {
 /// Run with `AGENTWIRE_UPDATE=1` to write them anew.
 #[test]
 fn committed_schemas_are_current() {
-    for (name, schema) in [("event.json", schema::event()), ("request.json", schema::request())] {
+    for (name, schema) in [
+        ("event.json", schema::event()),
+        ("request.json", schema::request()),
+        ("command.json", schema::command()),
+        ("reply.json", schema::reply()),
+    ] {
         if std::env::var_os("AGENTWIRE_UPDATE").is_some() {
             let text = format!("{:#}\n", schema.as_value());
             std::fs::write(folder().join(name), text).expect("the schema can be written");
@@ -90,4 +95,85 @@ fn the_fields_of_a_session_are_listed() {
     let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, agentwire_protocol::SessionConfig::FIELDS);
+}
+
+/// What is taken on a line, and what is refused.
+fn frames() -> Vec<(Value, bool)> {
+    let command = |name: &str, fields: Value| {
+        let mut frame = json!({"id": 1, "command": name, "sessionId": "s"});
+        let (Some(frame_fields), Some(more)) = (frame.as_object_mut(), fields.as_object()) else {
+            unreachable!("both are objects");
+        };
+        frame_fields.extend(more.clone());
+        frame
+    };
+    let start = |more: Value| {
+        command("start", {
+            let mut fields = json!({"agentType": "demo", "prompt": "hi"});
+            if let (Some(fields), Some(more)) = (fields.as_object_mut(), more.as_object()) {
+                fields.extend(more.clone());
+            }
+            fields
+        })
+    };
+    vec![
+        (start(json!({})), true),
+        (start(json!({"profile": "core", "idempotencyKey": "k", "config": {"model": "m"}})), true),
+        (start(json!({"fork": true})), true),
+        (start(json!({"colour": "red"})), false),
+        (start(json!({"agentType": "hal"})), false),
+        (command("attach", json!({})), true),
+        (command("attach", json!({"after": 7, "profile": "full"})), true),
+        (command("attach", json!({"after": -1})), false),
+        (command("prompt", json!({"prompt": "x", "delivery": "steer", "messageId": "m"})), true),
+        (
+            command("prompt", json!({"prompt": "x", "images": [{"mediaType": "i", "data": "d"}]})),
+            true,
+        ),
+        (command("prompt", json!({})), false),
+        (command("prompt", json!({"prompt": "x", "delivery": "later"})), false),
+        (command("interrupt", json!({"cancelQueued": true})), true),
+        (command("stop", json!({})), true),
+        (command("stop", json!({"now": true})), false),
+        (command("finish", json!({})), true),
+        (command("settle", json!({"requestId": "r", "behavior": "allow"})), true),
+        (command("settle", json!({"behavior": "allow"})), false),
+        (command("configure", json!({"model": null, "maxThinkingTokens": null})), true),
+        (command("configure", json!({"model": 7})), false),
+        (command("query", json!({"method": "m", "args": [1, {}]})), true),
+        (command("query", json!({"args": []})), false),
+        (command("rewind", json!({"messageId": "m"})), true),
+        (json!({"command": "list", "live": true, "after": "s", "limit": 3}), true),
+        (json!({"command": "list", "sessionId": "s"}), false),
+        (command("show", json!({})), true),
+        (json!({"id": null, "command": "requests"}), true),
+        (command("detach", json!({})), true),
+        (command("dance", json!({})), false),
+        (json!({"id": 1}), false),
+        (json!([]), false),
+    ]
+}
+
+#[test]
+fn frames_are_taken_as_their_schema_says() {
+    let schema = jsonschema::validator_for(&committed("command.json")).expect("a schema");
+    for (frame, valid) in frames() {
+        let taken = Frame::from_json(&frame.to_string());
+        assert_eq!(taken.is_ok(), valid, "{frame}: {taken:?}");
+        assert_eq!(schema.is_valid(&frame), valid, "the schema: {frame}");
+    }
+}
+
+/// Each command has its reply.
+#[test]
+fn the_table_of_replies_is_whole() {
+    let (command, reply) = (schema::command().to_value(), schema::reply().to_value());
+    let commands = command["discriminator"]["mapping"].as_object().expect("commands");
+    let replies = reply["$defs"]["Replies"]["properties"].as_object().expect("replies");
+    let names = |of: &serde_json::Map<String, Value>| {
+        let mut names: Vec<String> = of.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(names(commands), names(replies));
 }

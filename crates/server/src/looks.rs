@@ -2,73 +2,18 @@
 
 use std::sync::Arc;
 
-use agentwire_protocol::event::RequestRaised;
+use agentwire_protocol::reply::{PromptResult, RequestList, SessionDetails, SessionList};
 use agentwire_protocol::{
-    Command, ErrorCode, GatewayError, Json, NewSession, SessionConfig, SessionId, SessionState,
-    SessionSummary,
+    Command, ErrorCode, GatewayError, Json, NewSession, SessionId, SessionState,
 };
-use agentwire_sessions::hub::OpenRequest;
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// How many sessions a page has.
 pub const PAGE: usize = 50;
 
 /// How many a page may have.
 pub const PAGE_LIMIT: usize = 500;
-
-/// A page of sessions.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "SessionList")]
-pub struct Listed {
-    /// Newest first.
-    sessions: Vec<SessionSummary>,
-    /// The `after` of the next page, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<SessionId>,
-}
-
-/// A session, and what it runs with.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "SessionDetails")]
-pub struct Details {
-    #[serde(flatten)]
-    session: SessionSummary,
-    /// Without secrets.
-    config: SessionConfig,
-}
-
-/// A request that waits.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "OpenRequest")]
-pub struct Waiting {
-    /// The session that asks.
-    session_id: SessionId,
-    /// The agent within it that asks.
-    agent_id: String,
-    /// The agent that spawned that one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_agent_id: Option<String>,
-    /// When it was asked.
-    raised_at: String,
-    /// The number of the event that tells it.
-    seq: u64,
-    /// `open`
-    state: &'static str,
-    #[serde(flatten)]
-    request: RequestRaised<'static>,
-}
-
-/// What waits for an answer, oldest first.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "RequestList")]
-pub struct Inbox {
-    /// The requests.
-    requests: Vec<Waiting>,
-}
 
 /// A session that was asked for.
 pub enum Begun {
@@ -95,8 +40,43 @@ pub async fn begin(hub: &Hub, new: NewSession) -> Result<Begun, GatewayError> {
     }
 }
 
-/// Wants something of a session that runs here. A session that never was is told from one that is over.
+/// Wants something of a session that runs here. A prompt that was taken before counts once, even if the
+/// session is over since, or runs elsewhere.
 pub async fn order(
+    hub: &Hub,
+    id: &SessionId,
+    client: Option<&Arc<str>>,
+    command: Command,
+) -> Result<Json<'static>, GatewayError> {
+    let message_id = message_id(&command);
+    match send(hub, id, client, command).await {
+        Ok(reply) => Ok(reply),
+        Err(error) => taken_before(hub, id, message_id, error).await,
+    }
+}
+
+/// The id of the prompt, if it is one.
+pub(crate) fn message_id(command: &Command) -> Option<String> {
+    if let Command::Prompt(prompt) = command { prompt.message_id.clone() } else { None }
+}
+
+/// What is replied to a prompt that is refused, unless it was taken before.
+pub(crate) async fn taken_before(
+    hub: &Hub,
+    session: &SessionId,
+    message_id: Option<String>,
+    refusal: GatewayError,
+) -> Result<Json<'static>, GatewayError> {
+    match message_id {
+        Some(message_id) if hub.has_taken(session, &message_id).await? => {
+            Ok(Json::of(&PromptResult { message_id, repeated: true }))
+        }
+        Some(_) | None => Err(refusal),
+    }
+}
+
+/// A session that never was is told from one that is over.
+async fn send(
     hub: &Hub,
     id: &SessionId,
     client: Option<&Arc<str>>,
@@ -120,7 +100,7 @@ pub async fn sessions(
     live: bool,
     after: Option<SessionId>,
     limit: Option<usize>,
-) -> Result<Listed, GatewayError> {
+) -> Result<SessionList, GatewayError> {
     if let Some(before) = &after {
         hub.summary(before).await?;
     }
@@ -131,31 +111,16 @@ pub async fn sessions(
     let has_more = sessions.len() > limit;
     sessions.truncate(limit);
     let next = sessions.last().filter(|_| has_more).map(|session| session.id.clone());
-    Ok(Listed { sessions, next })
+    Ok(SessionList { sessions, next })
 }
 
 /// A session, and what it runs with.
-pub async fn session(hub: &Hub, id: &SessionId) -> Result<Details, GatewayError> {
+pub async fn session(hub: &Hub, id: &SessionId) -> Result<SessionDetails, GatewayError> {
     let record = hub.record(id).await?;
-    Ok(Details { session: record.summary, config: record.config.shown() })
+    Ok(SessionDetails { summary: record.summary, config: record.config.shown() })
 }
 
 /// What waits for an answer, in one session or in all.
-pub async fn requests(hub: &Hub, of: Option<&SessionId>) -> Result<Inbox, GatewayError> {
-    let requests = hub.open_requests(of).await?;
-    Ok(Inbox { requests: requests.into_iter().map(Waiting::from).collect() })
-}
-
-impl From<OpenRequest> for Waiting {
-    fn from(open: OpenRequest) -> Self {
-        Self {
-            session_id: open.session_id,
-            agent_id: open.agent_id,
-            parent_agent_id: open.parent_agent_id,
-            raised_at: open.raised_at,
-            seq: open.seq,
-            state: "open",
-            request: open.request,
-        }
-    }
+pub async fn requests(hub: &Hub, of: Option<&SessionId>) -> Result<RequestList, GatewayError> {
+    Ok(RequestList { requests: hub.open_requests(of).await? })
 }

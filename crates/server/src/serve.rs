@@ -23,6 +23,7 @@ use self::asks::Answered;
 use self::follow::{Follows, Seen};
 use self::queue::{Queue, Queued};
 use crate::connection::{Connection, Incoming};
+use crate::looks;
 
 /// As long as more waits for the client, it is shown no further events.
 const EVENTS_WAIT: usize = 256 << 10;
@@ -293,7 +294,12 @@ impl Pump<'_> {
                     let session = session.of_client(self.terms.client.as_ref());
                     self.post(Some(call), session, command);
                 }
-                Err(error) => self.front.on_reply(call, Err(error), &mut self.out),
+                Err(error) => match looks::message_id(&command) {
+                    Some(id) => {
+                        self.spawn(Some(call), asks::refused_prompt(hub, call, session, id, error));
+                    }
+                    None => self.front.on_reply(call, Err(error), &mut self.out),
+                },
             },
             Ask::Start(_)
             | Ask::Session(_)

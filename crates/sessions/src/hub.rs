@@ -17,7 +17,6 @@ use agentwire_protocol::{
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
 
-pub use self::asked::OpenRequest;
 use self::starting::Keys;
 use crate::figures::Figures;
 use crate::log::{Cursor, EventLog};

@@ -5,7 +5,7 @@
 //! again (`agent.rs`). Beside it runs `rawrelay`, also this program: it starts the same agent, splits its
 //! lines and pushes each unparsed to WebSockets, and stores nothing. Readers are the same for both.
 //!
-//! `-- PART…` chooses parts (flow latency many stalled replay idle start); `AGENTWIRE_BENCH_ROUNDS` sets
+//! `-- PART…` chooses parts (flow latency stalled replay idle start client); `AGENTWIRE_BENCH_ROUNDS` sets
 //! the rounds (5), `AGENTWIRE_BENCH_DIR` where logs are written, which must be a real disk (the target
 //! directory).
 #![allow(
@@ -25,6 +25,7 @@
 
 #[path = "../engine/agent.rs"]
 mod agent;
+mod client;
 mod flow;
 mod idle;
 mod latency;
@@ -52,6 +53,7 @@ const PARTS: &[(&str, Part)] = &[
     ("replay", |rounds| Box::pin(replay::run(rounds))),
     ("idle", |_| Box::pin(idle::run())),
     ("start", |rounds| Box::pin(start::run(rounds))),
+    ("client", |rounds| Box::pin(client::run(rounds))),
 ];
 
 fn main() -> ExitCode {

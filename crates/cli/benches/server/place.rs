@@ -32,6 +32,21 @@ pub trait Gateway {
     async fn order(&self, session: &str, order: &str);
 }
 
+/// A directory on a real disk, with settings by which this program is the agent.
+pub fn directory() -> TempDir {
+    let disk = std::env::var_os("AGENTWIRE_BENCH_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
+    let directory = tempfile::Builder::new().prefix("server-").tempdir_in(disk).unwrap();
+    let own = std::env::current_exe().unwrap();
+    let config = format!(
+        "[agents.claude]\ncommand = {:?}\nargs = [{:?}]\n",
+        own.to_str().unwrap(),
+        agent::VERB
+    );
+    std::fs::write(directory.path().join("config.toml"), config).unwrap();
+    directory
+}
+
 /// `agentwire serve` with a log of its own.
 pub struct Server {
     child: Child,
@@ -44,17 +59,7 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Self {
-        let disk = std::env::var_os("AGENTWIRE_BENCH_DIR")
-            .map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
-        let directory = tempfile::Builder::new().prefix("server-").tempdir_in(disk).unwrap();
-        let own = std::env::current_exe().unwrap();
-        let config = format!(
-            "[agents.claude]\ncommand = {:?}\nargs = [{:?}]\n",
-            own.to_str().unwrap(),
-            agent::VERB
-        );
-        std::fs::write(directory.path().join("config.toml"), config).unwrap();
-        Self::again(directory)
+        Self::again(directory())
     }
 
     /// Over the log that is there.
@@ -93,6 +98,12 @@ impl Server {
     fn end(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
+    }
+
+    /// Where it is, for the client library.
+    pub fn at(&self) -> agentwire_client::Server {
+        let server = agentwire_client::Server::new(&format!("http://{}", self.address)).unwrap();
+        server.with_token(&self.token).unwrap()
     }
 
     /// Asks over a connection of its own, and gives the answer.

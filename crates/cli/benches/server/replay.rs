@@ -49,7 +49,7 @@ pub async fn run(rounds: usize) {
 }
 
 /// Microseconds until so many bytes went over a socket, from memory, and were read.
-async fn written(bytes: u64) -> f64 {
+pub async fn written(bytes: u64) -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let writer = tokio::spawn(async move {

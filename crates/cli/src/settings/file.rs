@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use agentwire_protocol::schema::without_null;
 use agentwire_protocol::{AgentType, ApprovalMode};
 use schemars::generate::SchemaSettings;
-use schemars::transform::{Transform as _, transform_subschemas};
+use schemars::transform::Transform as _;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
@@ -171,14 +171,5 @@ pub(crate) fn schema() -> Schema {
     let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<File>();
     schema.insert("title".to_owned(), "agentwire config.toml".into());
     (without_null as fn(&mut Schema)).transform(&mut schema);
-    (without_null_default as fn(&mut Schema)).transform(&mut schema);
     schema
-}
-
-/// TOML has no `null` to fall back to.
-fn without_null_default(schema: &mut Schema) {
-    transform_subschemas(&mut (without_null_default as fn(&mut Schema)), schema);
-    if schema.get("default").is_some_and(serde_json::Value::is_null) {
-        schema.remove("default");
-    }
 }

@@ -4,11 +4,14 @@ use std::time::Instant;
 
 use agentwire_client::protocol::event::{SessionEndReason, TurnFailure};
 use agentwire_client::{
-    AgentClient, AgentErrorType, CancellationToken, EventKind, OnDrop, SessionState, StdioTransport,
+    AgentClient, AgentErrorType, CancellationToken, EventKind, OnDrop, Prompt, SessionState,
+    StdioTransport,
 };
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::place::{PATIENCE, Place, Way, agents_in, assert_whole, next, rest, until};
+
+const MESSAGE: &str = "11111111-1111-4111-8111-111111111111";
 
 fn pid(child: &StdioTransport) -> Pid {
     let pid = child.pid().and_then(|pid| i32::try_from(pid).ok());
@@ -42,11 +45,22 @@ async fn a_child_that_is_killed_is_started_again() {
     assert_eq!(session.state(), SessionState::Ended);
     let ended = session.ended().await.expect("it is over");
     assert_eq!(ended.reason, Some(SessionEndReason::Failed));
+    // What was taken is taken, though the session is over.
+    let prompt = || Prompt { message_id: Some(MESSAGE.to_owned()), ..Prompt::text("/say once") };
+    let again = client.resume(session.id().clone(), "").await.expect("it goes on");
+    again.prompt(prompt()).await.expect("it is taken");
+    let second = pid(&child);
+    kill_process(second, Signal::KILL).expect("it is killed");
+    again.ended().await.expect("it is over");
+    assert_eq!(again.prompt(prompt()).await.expect("it was taken"), MESSAGE);
+    again.prompt("/say another").await.expect_err("the session is over");
+    let third = pid(&child);
+    assert_ne!(third, second);
     // And it goes on in the next.
     let resumed = client.resume(session.id().clone(), "/say again").await.expect("it goes on");
     until(&mut resumed.events(), "turnCompleted").await;
     client.close().await;
-    gone(second).await;
+    gone(third).await;
     assert_eq!(agents_in(&place.path("data")), 0);
 }
 

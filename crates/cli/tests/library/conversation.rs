@@ -35,7 +35,7 @@ async fn converse(client: &AgentClient, place: &Place, way: Way) -> (Vec<String>
                 assert_eq!(asked.questions().len(), 1);
                 asked.answer(["that"]).await.expect("an answer");
             }
-            Some(Request::Hook(_) | Request::Mcp(_) | Request::Other(_)) => panic!("{event:?}"),
+            Some(_) => panic!("{event:?}"),
             None => {}
         }
         match &event.kind {

@@ -51,7 +51,7 @@ fn of_turn(turn: &TurnFailed<'_>) -> AgentError {
             AgentErrorType::Unknown
         }
     };
-    let error = AgentError::new(kind, turn.error.to_string());
+    let error = may_pass(AgentError::new(kind, turn.error.to_string()));
     match named {
         Some(named) => error.with_native(named),
         None => error,
@@ -69,7 +69,7 @@ fn of_tool(tool: &ToolFailed<'_>) -> AgentError {
 fn of_error(told: &ErrorEvent<'_>) -> AgentError {
     let code = told.code.as_ref().map(|code| code.decode());
     let kind = code.as_deref().map_or(AgentErrorType::Unknown, of_name);
-    let error = AgentError::new(kind, told.message.to_string());
+    let error = may_pass(AgentError::new(kind, told.message.to_string()));
     let error = if told.will_retry == Some(true) { error.retryable() } else { error };
     match code {
         Some(code) => error.with_native(code),
@@ -86,7 +86,20 @@ fn of_end(ended: &SessionEnded<'_>) -> Option<AgentError> {
     let message = ended.error.as_ref().map(ToString::to_string);
     let message =
         message.unwrap_or_else(|| format!("the session ended: {}", ended.reason.as_str()));
-    Some(AgentError::new(kind, message))
+    Some(may_pass(AgentError::new(kind, message)))
+}
+
+/// What failed on the way to the model, or took too long, may succeed when it is asked for again.
+fn may_pass(error: AgentError) -> AgentError {
+    match error.kind() {
+        AgentErrorType::ConnectionFailed | AgentErrorType::Timeout => error.retryable(),
+        AgentErrorType::AuthenticationFailed
+        | AgentErrorType::SessionNotFound
+        | AgentErrorType::PermissionDenied
+        | AgentErrorType::ToolExecutionFailed
+        | AgentErrorType::ProtocolError
+        | AgentErrorType::Unknown => error,
+    }
 }
 
 /// By the names that agents give their errors: words of them, in whichever spelling.

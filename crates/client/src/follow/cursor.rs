@@ -30,8 +30,13 @@ impl fmt::Display for Jump {
 }
 
 impl Cursor {
-    pub(crate) fn new(after: u64, is_dense: bool) -> Self {
-        Self { position: after, is_dense, jumped: None }
+    pub(crate) fn new(after: u64) -> Self {
+        Self { position: after, is_dense: true, jumped: None }
+    }
+
+    /// Whether every number is shown from now on.
+    pub(crate) fn expect_all(&mut self, is_dense: bool) {
+        self.is_dense = is_dense;
     }
 
     /// The number of the last event that was handed on.
@@ -42,6 +47,10 @@ impl Cursor {
     /// The log ends here: what was read after it is not in it.
     pub(crate) fn go_back(&mut self, to: u64) {
         (self.position, self.jumped) = (to, None);
+    }
+
+    pub(crate) fn expects_all(&self) -> bool {
+        self.is_dense
     }
 
     /// Hands on what is new of these events, in pieces that share their memory. A number that is missing

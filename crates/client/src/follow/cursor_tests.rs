@@ -38,7 +38,7 @@ impl Read {
 
 #[test]
 fn a_jump_is_believed_the_second_time() {
-    let mut cursor = Cursor::new(2, true);
+    let mut cursor = Cursor::new(2);
     let mut read = Read::default();
     let mut take = |cursor: &mut Cursor, numbers: &[u64]| {
         let mut new = Vec::new();
@@ -57,7 +57,9 @@ fn a_jump_is_believed_the_second_time() {
 #[test]
 fn where_some_are_left_out_a_jump_says_nothing() {
     let mut new = Vec::new();
-    assert_eq!(Cursor::new(0, false).take(&lines(&[2, 2, 5, 1, 9]), &mut new), Ok(()));
+    let mut cursor = Cursor::new(0);
+    cursor.expect_all(false);
+    assert_eq!(cursor.take(&lines(&[2, 2, 5, 1, 9]), &mut new), Ok(()));
     let mut read = Read::default();
     read.note(new);
     assert_eq!((read.events, read.gaps), (vec![2, 5, 9], vec![]));
@@ -73,7 +75,7 @@ proptest! {
         connections in vec((0_u64..10, 1_usize..40, vec(0_usize..40, 0..6), 1_usize..7), 0..12),
     ) {
         let last = *log.last().unwrap();
-        let mut cursor = Cursor::new(0, true);
+        let mut cursor = Cursor::new(0);
         let mut read = Read::default();
         // What is left out is left out by the first connections only; the last ones are sound.
         let sound = (0..200).map(|_| (0, usize::MAX, Vec::new(), 5));
@@ -108,7 +110,7 @@ proptest! {
     /// no number is passed over without a word.
     #[test]
     fn whatever_comes_is_in_order_and_whole(batches in vec(vec(1_u64..40, 0..12), 0..40)) {
-        let mut cursor = Cursor::new(0, true);
+        let mut cursor = Cursor::new(0);
         let mut read = Read::default();
         for batch in batches {
             let mut new = Vec::new();

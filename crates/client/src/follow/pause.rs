@@ -10,18 +10,19 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 pub(super) struct Pause {
     next: Duration,
-    until: Instant,
+    since: Instant,
+    patience: Duration,
 }
 
 impl Pause {
     /// For a gateway that may be away for so long.
     pub(super) fn new(patience: Duration) -> Self {
-        Self { next: FIRST, until: Instant::now() + patience }
+        Self { next: FIRST, since: Instant::now(), patience }
     }
 
     /// Whether it was tried for long enough.
     pub(super) fn is_over(&self) -> bool {
-        Instant::now() >= self.until
+        self.since.elapsed() >= self.patience
     }
 
     /// How long to wait now: from a half to the whole of a time that doubles, so that clients of a

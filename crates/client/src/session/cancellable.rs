@@ -2,15 +2,18 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use crate::error::AgentError;
 use crate::stream::EventStream;
 
-/// What happens to a session whose hold is dropped.
+/// What happens to a session whose hold is cancelled or dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDrop {
     /// Its turn is stopped; the session stays.
@@ -19,7 +22,16 @@ pub enum OnDrop {
     Stop,
 }
 
-/// A session, and a token by which all that goes on with it here is cancelled.
+impl OnDrop {
+    async fn tell(self, session: &Session) -> Result<(), AgentError> {
+        match self {
+            Self::Interrupt => session.interrupt().await,
+            Self::Stop => session.stop().await,
+        }
+    }
+}
+
+/// A session, and a token by which all that goes on with it here is cancelled, its agent's work too.
 ///
 /// ```rust,standalone_crate
 /// # use agentwire_client::{AgentType, EventKind, OnDrop, SessionRequest};
@@ -46,20 +58,35 @@ pub enum OnDrop {
 /// # client.close().await;
 /// # Ok::<_, agentwire_client::AgentError>(()) }) }
 /// ```
+#[must_use = "dropped, it tells the agent at once"]
 pub struct CancellableSession {
     session: Session,
     token: CancellationToken,
-    /// Nothing, once it was cancelled or released.
-    on_drop: Option<OnDrop>,
+    on_drop: OnDrop,
+    /// The agent was told, or nobody is to tell it any more.
+    is_over: Arc<AtomicBool>,
+    /// Tells it, once the token is cancelled.
+    teller: Option<AbortHandle>,
 }
 
 impl CancellableSession {
-    pub(super) fn new(session: Session, on_drop: OnDrop) -> Self {
-        Self { session, token: CancellationToken::new(), on_drop: Some(on_drop) }
+    pub(super) fn new(session: Session, token: CancellationToken, on_drop: OnDrop) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let teller = Handle::try_current().ok().map(|runtime| {
+            let (session, token, is_over) = (session.clone(), token.clone(), Arc::clone(&is_over));
+            let teller = runtime.spawn(async move {
+                token.cancelled().await;
+                if !is_over.swap(true, Ordering::Relaxed) {
+                    let _ = on_drop.tell(&session).await;
+                }
+            });
+            teller.abort_handle()
+        });
+        Self { session, token, on_drop, is_over, teller }
     }
 
-    /// The token: cancelled with the session, and for whatever else should end with it. To cancel it
-    /// ends the streams of [`Self::events`]; to tell the agent takes [`Self::cancel`].
+    /// The token, for whatever else should end with it. To cancel it is to cancel the session here: the
+    /// agent is told, and nobody waits for it.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
@@ -69,19 +96,28 @@ impl CancellableSession {
         self.session.events().cancelled_by(self.token.clone())
     }
 
-    /// Cancels what goes on here, and tells the agent.
-    pub async fn cancel(mut self) -> Result<(), AgentError> {
-        self.token.cancel();
-        match self.on_drop.take() {
-            Some(OnDrop::Interrupt) => self.session.interrupt().await,
-            Some(OnDrop::Stop) => self.session.stop().await,
-            None => Ok(()),
+    /// What [`Session::events_after`] has, until it is cancelled.
+    pub fn events_after(&self, seq: u64) -> EventStream {
+        self.session.events_after(seq).cancelled_by(self.token.clone())
+    }
+
+    /// Cancels what goes on here, tells the agent, and waits until it knows.
+    pub async fn cancel(self) -> Result<(), AgentError> {
+        // Given up in the middle, it is said all the same.
+        if self.is_over.swap(true, Ordering::Relaxed) {
+            return Ok(());
         }
+        self.token.cancel();
+        let (session, on_drop) = (self.session.clone(), self.on_drop);
+        let told = tokio::spawn(async move { on_drop.tell(&session).await });
+        told.await.unwrap_or_else(|error| Err(AgentError::broken("the session", error)))
     }
 
     /// Lets the session go on by itself.
-    pub fn release(mut self) -> Session {
-        self.on_drop = None;
+    pub fn release(self) -> Session {
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            self.teller.iter().for_each(AbortHandle::abort);
+        }
         self.session.clone()
     }
 }
@@ -94,19 +130,11 @@ impl Deref for CancellableSession {
     }
 }
 
-/// Where a runtime is there to do so, the agent is told; nobody waits for it.
+/// The agent is told; nobody waits for it.
 impl Drop for CancellableSession {
     fn drop(&mut self) {
-        let Some(on_drop) = self.on_drop.take() else { return };
-        self.token.cancel();
-        let session = self.session.clone();
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                match on_drop {
-                    OnDrop::Interrupt => session.interrupt().await,
-                    OnDrop::Stop => session.stop().await,
-                }
-            });
+        if !self.is_over.load(Ordering::Relaxed) {
+            self.token.cancel();
         }
     }
 }

@@ -31,6 +31,10 @@ impl Known {
     /// Takes what an event tells. What is known already is not counted again.
     pub(crate) fn note(&mut self, event: &Event<'static>) {
         if event.seq <= self.summary.last_seq {
+            // What was asked before may be settled in what is known already.
+            if let EventKind::RequestSettled(request) = &event.kind {
+                self.asked.remove(&*request.request_id.decode());
+            }
             return;
         }
         self.summary.last_seq = event.seq;

@@ -2,10 +2,11 @@
 
 mod story;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use agentwire_protocol::reply::{RequestList, SessionList};
 use agentwire_protocol::{
     Command, ErrorCode, GatewayError, Json, Profile, SessionId, SessionState,
 };
@@ -16,6 +17,7 @@ use tokio::sync::Notify;
 use self::story::{Plot, Story};
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::AgentError;
+use crate::lines::EventLines;
 
 /// How many events come at once.
 const BATCH: usize = 16;
@@ -265,13 +267,14 @@ impl State {
                 };
                 Ok(Json::of(&self.story(&id)?.summary(self.is_live)))
             }
-            Call::List { only_live, after, limit } => Ok(self.list(only_live, after, limit)),
+            Call::List { only_live, after, limit } => {
+                Ok(self.list(only_live, after.as_ref(), limit))
+            }
             Call::Show(id) => Ok(Json::of(&self.story(&id)?.summary(self.is_live))),
             Call::Requests(of) => {
                 let fits = |story: &&Story| of.as_ref().is_none_or(|id| story.id() == id);
-                let open: Vec<_> =
-                    self.stories.iter().filter(fits).flat_map(Story::requests).collect();
-                Ok(Json::of(&BTreeMap::from([("requests", open)])))
+                let requests = self.stories.iter().filter(fits).flat_map(Story::requests).collect();
+                Ok(Json::of(&RequestList { requests }))
             }
             Call::Command(session, command) => {
                 self.story(&session)?;
@@ -294,15 +297,15 @@ impl State {
     }
 
     /// A page of sessions, newest first.
-    fn list(&self, only_live: bool, after: Option<SessionId>, limit: usize) -> Json<'static> {
+    fn list(&self, only_live: bool, after: Option<&SessionId>, limit: usize) -> Json<'static> {
         let summaries = self.stories.iter().rev().map(|story| story.summary(self.is_live));
         let mut wanted = summaries
-            .skip_while(|summary| after.as_ref().is_some_and(|after| summary.id != *after))
+            .skip_while(|summary| after.is_some_and(|after| summary.id != *after))
             .skip(usize::from(after.is_some()))
             .filter(|summary| !only_live || summary.state != SessionState::Ended);
-        let page: Vec<_> = wanted.by_ref().take(limit).collect();
-        let next = wanted.next().and(page.last()).map(|last| last.id.clone());
-        Json::of(&json!({ "sessions": page, "next": next }))
+        let sessions: Vec<_> = wanted.by_ref().take(limit).collect();
+        let next = wanted.next().and(sessions.last()).map(|last| last.id.clone());
+        Json::of(&SessionList { sessions, next })
     }
 
     fn release(&mut self, session: &SessionId) {
@@ -322,7 +325,7 @@ impl State {
         let events = story.after(after, BATCH);
         match events.last() {
             Some((last, _)) => {
-                let shown = story::shown(&events, profile);
+                let shown = EventLines::of(events.iter().copied()).shown(profile);
                 Some((Ok(Followed::Events(shown)), Some(*last)))
             }
             None if story.is_over(is_live) => Some((Ok(Followed::End), None)),

@@ -11,7 +11,7 @@ mod watch;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use agentwire_protocol::{
-    AgentType, Call, Command, ErrorCode, GatewayError, Json, SessionId, SessionSummary,
+    AgentType, Call, Command, ErrorCode, GatewayError, Json, Resume, SessionId, SessionSummary,
 };
 use serde::Serialize;
 
@@ -21,7 +21,6 @@ use self::replies::{Replies, Ticket};
 use self::watch::{Finished, Watch};
 use super::wire::{self, Fault, Line, Message};
 use crate::front::{Ask, Front, Outbox, Reply};
-use crate::unified::Resume;
 
 /// How many calls may wait for a reply at once.
 const OPEN_CALLS: usize = 256;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use agentwire_protocol::reply::{Attached, DoneFrame, ErrorFrame};
 use agentwire_protocol::{
     Call, Command, CommandFrame, ErrorCode, Event, Frame, GatewayError, Inquiry, InquiryFrame,
-    Json, NewSession, Profile, SessionId, SessionSummary,
+    Json, NewSession, Profile, Resume, SessionId, SessionSummary,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::front::{Ask, Front, Look, Outbox, Reply};
 
@@ -29,40 +30,6 @@ struct Watched {
     shown: u64,
 }
 
-/// Whether a client that has read up to there can go on without a gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Resume {
-    /// It gets every event after the last that it knows.
-    Exact,
-    /// It knows events that this log does not have: it was another log, or one that was cut.
-    Missing {
-        /// The first of them.
-        from: u64,
-        /// The last of them.
-        to: u64,
-    },
-}
-
-impl Resume {
-    /// For a client that knows the events up to `after`, where there are `last`; and the event after
-    /// which it goes on.
-    pub fn of(after: u64, last: u64) -> (Self, u64) {
-        match after <= last {
-            true => (Self::Exact, after),
-            false => (Self::Missing { from: last + 1, to: after }, last),
-        }
-    }
-}
-
-/// A session that is attached to.
-#[derive(Serialize)]
-struct Attached<'r> {
-    #[serde(flatten)]
-    session: &'r SessionSummary,
-    resume: Resume,
-}
-
 /// A call that waits for its reply.
 #[derive(Debug)]
 struct Asked {
@@ -75,20 +42,6 @@ enum Then {
     Reply,
     /// Show the session's events in that profile; from that number on, or from where it starts.
     Follow(Profile, Option<u64>),
-}
-
-#[derive(Serialize)]
-struct ReplyFrame<'r, T: Serialize> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: &'r Option<Json<'static>>,
-    reply: T,
-}
-
-#[derive(Serialize)]
-struct ErrorFrame<'r> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: &'r Option<Json<'static>>,
-    error: &'r GatewayError,
 }
 
 /// What a frame says that is not the session's matter.
@@ -152,7 +105,7 @@ impl Unified {
             Inquiry::Detach(session) => {
                 self.profiles.remove(&session);
                 out.leave(&session);
-                return out.say_json(&ReplyFrame { id: &id, reply: Json::checked("{}") });
+                return out.say_json(&DoneFrame { id: &id, reply: Json::checked("{}") });
             }
         };
         let call = out.ask(Ask::Look(look));
@@ -211,7 +164,7 @@ impl Front for Unified {
             Err(error) => return out.say_json(&ErrorFrame { id: &id, error: &error }),
         };
         let say_session = |session: &SessionSummary, out: &mut Outbox| {
-            out.say_json(&ReplyFrame { id: &id, reply: session });
+            out.say_json(&DoneFrame { id: &id, reply: session });
         };
         match (reply, then) {
             (Reply::Started { session, after }, Then::Follow(profile, _)) => {
@@ -220,16 +173,17 @@ impl Front for Unified {
             }
             (Reply::Session(session), Then::Follow(profile, after)) => {
                 let (resume, after) = Resume::of(after.unwrap_or(0), session.last_seq);
-                let reply = Attached { session: &session, resume };
-                out.say_json(&ReplyFrame { id: &id, reply });
-                self.follow(&session.id, profile, after, out);
+                let followed = session.id.clone();
+                let reply = Attached { session: *session, resume };
+                out.say_json(&DoneFrame { id: &id, reply });
+                self.follow(&followed, profile, after, out);
             }
             (Reply::Started { session, .. } | Reply::Session(session), Then::Reply) => {
                 say_session(&session, out);
             }
-            (Reply::Done(value), _) => out.say_json(&ReplyFrame { id: &id, reply: value }),
+            (Reply::Done(value), _) => out.say_json(&DoneFrame { id: &id, reply: value }),
             (Reply::Sessions(sessions), _) => {
-                out.say_json(&ReplyFrame { id: &id, reply: sessions });
+                out.say_json(&DoneFrame { id: &id, reply: sessions });
             }
             (Reply::Events { events, next, resume }, _) => {
                 let events: Vec<_> = events.into_iter().map(Json::checked).collect();
@@ -239,7 +193,7 @@ impl Front for Unified {
                     ("resume", Json::of(&resume)),
                 ];
                 let reply = BTreeMap::from(fields);
-                out.say_json(&ReplyFrame { id: &id, reply });
+                out.say_json(&DoneFrame { id: &id, reply });
             }
         }
     }

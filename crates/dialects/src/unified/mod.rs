@@ -4,4 +4,4 @@
 
 mod front;
 
-pub use front::{Resume, Unified};
+pub use front::Unified;

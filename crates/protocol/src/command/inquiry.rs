@@ -1,5 +1,6 @@
 //! What a client may ask of the gateway itself, on the line on which it says commands.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{CommandFrame, FrameError, read, unread};
@@ -58,20 +59,25 @@ pub enum Frame {
     Inquiry(InquiryFrame),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListFields {
+pub(super) struct ListFields {
+    /// Only those that are not over.
     #[serde(default)]
     live: bool,
+    /// The `next` of the page before.
     #[serde(default)]
     after: Option<SessionId>,
+    /// At most so many; 50, unless it is said.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 500))]
     limit: Option<usize>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct SessionFields {
+pub(super) struct SessionFields {
+    /// Which session.
     #[serde(default)]
     session_id: Option<SessionId>,
 }

@@ -121,7 +121,8 @@ pub enum RequestKind {
     Hook,
     /// A message for an MCP server that the client hosts.
     Mcp,
-    /// Anything else that waits for an answer.
+    /// Anything else that waits for an answer, also of a kind that is not known here.
+    #[serde(other)]
     Other,
 }
 

@@ -4,8 +4,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use agentwire_dialects::unified::Resume;
-use agentwire_protocol::{Event, GatewayError, Json, Profile, SessionId, SessionState};
+use agentwire_protocol::{Event, GatewayError, Json, Profile, Resume, SessionId, SessionState};
 use agentwire_sessions::Hub;
 use agentwire_sessions::log::Cursor;
 use agentwire_sessions::store::Batch;

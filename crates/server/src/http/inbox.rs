@@ -10,7 +10,7 @@ use super::body::{At, LARGE, json, query, read, text};
 use super::problem::Problem;
 use super::rest::{Answer, order, session_id};
 use super::{App, power};
-use crate::looks::{self, Waiting};
+use crate::looks;
 use crate::tokens::{Caller, Scope};
 
 #[derive(Deserialize)]
@@ -37,7 +37,7 @@ pub(super) async fn show(
 ) -> Answer {
     let id = session_id(&id)?;
     match app.hub().open_request(&id, &request).await? {
-        Some(found) => Ok(json(StatusCode::OK, &Waiting::from(found))),
+        Some(found) => Ok(json(StatusCode::OK, &found)),
         None => {
             let message = format!("session {id} has no open request {request}");
             Err(GatewayError::new(ErrorCode::RequestNotFound, message).into())

@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use agentwire_protocol::Event;
+use agentwire_protocol::command::CommandShape;
+use agentwire_protocol::reply::{Replies, ReplyFrame};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _};
 use http::StatusCode;
@@ -184,6 +186,15 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
         all.insert(status.to_string(), answer(act, json!({ "description": when })));
     }
     put("responses", responses);
+    if let Gives::Unified = act.gives {
+        let receives = [schemas.given(of::<Event<'static>>), schemas.given(of::<ReplyFrame>)];
+        let messages = json!({
+            "sends": schemas.taken(of::<CommandShape>),
+            "receives": { "anyOf": receives },
+            "replies": schemas.given(of::<Replies>),
+        });
+        put("x-messages", messages);
+    }
     match act.scope {
         Some(scope) => put("x-scope", json!(scope.as_str())),
         None => put("security", json!([])),
@@ -233,7 +244,7 @@ fn given(act: &Act, schemas: &mut Schemas) -> Value {
             })
         }
         Gives::Text(kind) => json!({ *kind: { "schema": { "type": "string" } } }),
-        Gives::Socket => return json!({ "description": "The wire is open" }),
+        Gives::Socket | Gives::Unified => return json!({ "description": "The wire is open" }),
     };
     json!({ "description": "Done", "content": content })
 }

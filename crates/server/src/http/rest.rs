@@ -178,18 +178,8 @@ pub(super) async fn prompt(
     if let (None, Some(key)) = (&prompt.message_id, key(&headers)?) {
         prompt.message_id = Some(message_id(&caller, &key));
     }
-    let id = session_id(&id)?;
-    let message_id = prompt.message_id.clone();
-    let taken = match (order(&app, &caller, &id, Command::Prompt(prompt)).await, message_id) {
-        (Ok(reply), _) => return Ok(json(StatusCode::ACCEPTED, &reply)),
-        (Err(problem), None) => return Err(problem),
-        // A session that is over, or runs elsewhere, has what it took before.
-        (Err(problem), Some(message_id)) => match app.hub().has_taken(&id, &message_id).await? {
-            true => Taken { message_id, repeated: true },
-            false => return Err(problem),
-        },
-    };
-    Ok(json(StatusCode::ACCEPTED, &taken))
+    let reply = order(&app, &caller, &session_id(&id)?, Command::Prompt(prompt)).await?;
+    Ok(json(StatusCode::ACCEPTED, &reply))
 }
 
 /// What becomes of the prompts that wait when a turn is stopped. The body may be left out.
@@ -215,19 +205,6 @@ pub(super) async fn interrupt(
     let command = Command::Interrupt { cancel_queued };
     let reply = order(&app, &caller, &session_id(&id)?, command).await?;
     Ok(json(StatusCode::OK, &reply))
-}
-
-/// A turn that was stopped.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-#[expect(dead_code, reason = "the session makes it; this is its schema")]
-#[schemars(rename = "InterruptResult")]
-pub(super) struct Interrupted {
-    /// The prompts that wait all the same, by the ids under which they were taken.
-    still_queued: Vec<String>,
-    /// With `cancelQueued`: those that were given up.
-    #[schemars(default, skip_serializing_if = "Vec::is_empty")]
-    cancelled: Vec<String>,
 }
 
 /// `POST /v1/sessions/{id}/stop`
@@ -343,18 +320,6 @@ pub(super) async fn order(
     command: Command,
 ) -> Result<Json<'static>, Problem> {
     Ok(looks::order(app.hub(), id, Some(&caller.name), command).await?)
-}
-
-/// A prompt that was taken.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "PromptResult")]
-pub(super) struct Taken {
-    /// Under which it was taken; the turn that works on it names it.
-    message_id: String,
-    /// It was taken before.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    repeated: bool,
 }
 
 /// A ticket, sent as the WebSocket subprotocol `ticket.T` beside `agentwire`.

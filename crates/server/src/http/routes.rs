@@ -1,5 +1,8 @@
 //! What is where: one table, from which the router and the OpenAPI document are made.
 
+use agentwire_protocol::reply::{
+    InterruptResult, OpenRequest, PromptResult, RequestList, SessionDetails, SessionList,
+};
 use agentwire_protocol::{Configure, Json, Prompt, SessionRequest, SessionSummary};
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
@@ -8,7 +11,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::problem::Problem;
 use super::{App, board, door, events, inbox, metrics, openapi, page, rest, socket};
-use crate::looks;
 use crate::tokens::Scope;
 
 /// What is at a path.
@@ -59,6 +61,8 @@ pub(super) enum Gives {
     Events,
     Text(&'static str),
     Socket,
+    /// A WebSocket of the unified protocol.
+    Unified,
 }
 
 /// The schema of that type.
@@ -173,7 +177,7 @@ pub(super) const PLACES: &[Place] = &[
                         ..word("live", "only those that have not ended", &[])
                     },
                 ],
-                gives: Gives::Json(of::<looks::Listed>),
+                gives: Gives::Json(of::<SessionList>),
                 ..act("get", "listSessions", Some(Scope::Watch), "Sessions, newest first")
             },
             Act {
@@ -191,7 +195,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(rest::show).patch(rest::configure).delete(rest::forget),
         acts: &[
             Act {
-                gives: Gives::Json(of::<looks::Details>),
+                gives: Gives::Json(of::<SessionDetails>),
                 ..act("get", "getSession", Some(Scope::Watch), "A session")
             },
             Act {
@@ -235,7 +239,7 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[Act {
             query: &[AFTER, PROFILE],
             status: 101,
-            gives: Gives::Socket,
+            gives: Gives::Unified,
             tells: &[RESUME],
             ..act("get", "openSession", Some(Scope::Watch), "WebSocket: events, and commands")
         }],
@@ -247,7 +251,7 @@ pub(super) const PLACES: &[Place] = &[
             headers: &[KEY],
             body: Some(of::<Prompt>),
             status: 202,
-            gives: Gives::Json(of::<rest::Taken>),
+            gives: Gives::Json(of::<PromptResult>),
             ..act("post", "promptSession", Some(Scope::Drive), "Gives a session a prompt")
         }],
     },
@@ -257,7 +261,7 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[Act {
             body: Some(of::<rest::InterruptBody>),
             needs_body: false,
-            gives: Gives::Json(of::<rest::Interrupted>),
+            gives: Gives::Json(of::<InterruptResult>),
             ..act(
                 "post",
                 "interruptSession",
@@ -319,7 +323,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(inbox::show).post(inbox::settle),
         acts: &[
             Act {
-                gives: Gives::Json(of::<looks::Waiting>),
+                gives: Gives::Json(of::<OpenRequest>),
                 ..act("get", "getRequest", Some(Scope::Watch), "A request that waits for an answer")
             },
             Act {
@@ -338,7 +342,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(inbox::list),
         acts: &[Act {
             query: &[word("state", "which", &["open"]), word("sessionId", "of one session", &[])],
-            gives: Gives::Json(of::<looks::Inbox>),
+            gives: Gives::Json(of::<RequestList>),
             ..act(
                 "get",
                 "listRequests",
@@ -492,7 +496,7 @@ pub(super) fn is_socket(path: &str) -> bool {
             && wanted.zip(given).all(|(wanted, given)| wanted.starts_with('{') || wanted == given)
     };
     let mut acts = PLACES.iter().filter(is_at).flat_map(|place| place.acts);
-    acts.any(|act| matches!(act.gives, Gives::Socket))
+    acts.any(|act| matches!(act.gives, Gives::Socket | Gives::Unified))
 }
 
 /// All routes of the main address.

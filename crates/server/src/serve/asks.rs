@@ -1,8 +1,7 @@
 //! What fronts ask of the hub.
 
 use agentwire_dialects::front::{Look, Reply};
-use agentwire_dialects::unified::Resume;
-use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, SessionId};
+use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, Resume, SessionId};
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 
@@ -31,6 +30,18 @@ pub(super) async fn command(
     let answer = answer.await;
     let reply = answer.reply.map(Reply::Done);
     Answered { call, reply, started: None, after: Some((session, answer.last_seq)) }
+}
+
+/// A prompt to a session that does not run here: it may have taken it before.
+pub(super) async fn refused_prompt(
+    hub: Hub,
+    call: Call,
+    session: SessionId,
+    message_id: String,
+    refusal: GatewayError,
+) -> Answered {
+    let taken = looks::taken_before(&hub, &session, Some(message_id), refusal).await;
+    answered(call, taken.map(Reply::Done))
 }
 
 /// Starts a session.

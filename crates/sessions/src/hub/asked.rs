@@ -1,27 +1,9 @@
 //! What agents ask and wait for, whichever process runs them.
 
-use agentwire_protocol::event::RequestRaised;
-use agentwire_protocol::{Event, EventKind, GatewayError, SessionId};
+use agentwire_protocol::{Event, GatewayError, OpenRequest, SessionId};
 
 use super::Hub;
 use crate::store::{Filter, Record, Store, StoreError};
-
-/// A request that waits for an answer.
-#[derive(Clone, Debug)]
-pub struct OpenRequest {
-    /// The session that asks.
-    pub session_id: SessionId,
-    /// The agent within it that asks.
-    pub agent_id: String,
-    /// The agent that spawned that one.
-    pub parent_agent_id: Option<String>,
-    /// When it was asked.
-    pub raised_at: String,
-    /// The number of the event that tells it.
-    pub seq: u64,
-    /// What is asked.
-    pub request: RequestRaised<'static>,
-}
 
 impl Hub {
     /// What is asked, oldest first: in one session, or in all.
@@ -81,17 +63,5 @@ fn raised(
     let line = lines.find(|(number, _)| *number == seq).map(|(_, line)| line);
     let event = line.and_then(|line| std::str::from_utf8(line).ok());
     let event = event.and_then(|text| Event::from_json(text).ok());
-    Ok(event.and_then(|event| open(session, event)))
-}
-
-fn open(session: &SessionId, event: Event<'_>) -> Option<OpenRequest> {
-    let EventKind::RequestRaised(request) = event.kind else { return None };
-    Some(OpenRequest {
-        session_id: session.clone(),
-        agent_id: event.agent_id.to_string(),
-        parent_agent_id: event.parent_agent_id.map(|parent| parent.to_string()),
-        raised_at: event.timestamp.into_owned(),
-        seq: event.seq,
-        request: request.into_owned(),
-    })
+    Ok(event.and_then(|event| OpenRequest::of(&event)))
 }

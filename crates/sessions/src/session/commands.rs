@@ -1,6 +1,5 @@
 //! What clients want of a session.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use agentwire_dialects::agent::{AgentDialect, Exit};
 use agentwire_protocol::event::{
     RequestKind, SessionEndReason, Status, StatusChanged, TurnFailure,
 };
+use agentwire_protocol::reply::{InterruptResult, PromptResult};
 use agentwire_protocol::session::PROMPT_LIMIT;
 use agentwire_protocol::{
     AgentType, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt, SessionId, Text,
@@ -67,19 +67,16 @@ impl Actor {
 
     /// Takes a prompt. While a turn runs it waits for its end, unless `delivery` says otherwise.
     pub(super) fn prompt(&mut self, call: Call, mut prompt: Prompt) -> Result<(), GatewayError> {
+        if let Some(id) = prompt.message_id.as_ref().filter(|id| self.has_taken(id)) {
+            let reply = PromptResult { message_id: id.clone(), repeated: true };
+            self.core.effects.push(Effect::Reply(call, Ok(Json::of(&reply))));
+            return Ok(());
+        }
         if self.ending.is_some() || self.is_alone {
             return Err(GatewayError::new(ErrorCode::Conflict, "the session is being ended"));
         }
         check_prompt(&prompt, self.plan.agent, self.plan.dialect)?;
-        let id = match &prompt.message_id {
-            Some(id) if self.has_taken(id) => {
-                let reply = serde_json::json!({ "messageId": id, "repeated": true });
-                self.core.effects.push(Effect::Reply(call, Ok(Json::of(&reply))));
-                return Ok(());
-            }
-            Some(id) => id.clone(),
-            None => Uuid::new_v4().to_string(),
-        };
+        let id = prompt.message_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
         prompt.message_id = Some(id.clone());
         if let Some(reached) = self
             .limits
@@ -180,19 +177,17 @@ impl Actor {
         } else {
             self.core.effects.push(Effect::Reply(call, Ok(nothing())));
         }
-        let mut fates = BTreeMap::new();
+        let mut result = InterruptResult { still_queued: waiting, cancelled: None };
         if cancel_queued {
             self.prompts.clear();
             // An agent with a queue of its own tells later what it has given up.
             let is_asked = self.plan.dialect.capabilities().folds_prompts;
             let still = |id: &String| self.core.book.waiting().any(|waiting| waiting == id);
             let (cancelled, queued): (Vec<_>, Vec<_>) =
-                waiting.into_iter().partition(|id| is_asked || !still(id));
-            fates.extend([("cancelled", cancelled), ("stillQueued", queued)]);
-        } else {
-            fates.insert("stillQueued", waiting);
+                result.still_queued.into_iter().partition(|id| is_asked || !still(id));
+            result = InterruptResult { still_queued: queued, cancelled: Some(cancelled) };
         }
-        self.answer_with(before, call, &Json::of(&fates));
+        self.answer_with(before, call, &Json::of(&result));
         Ok(())
     }
 
@@ -384,8 +379,8 @@ fn bytes(prompt: &Prompt) -> usize {
     prompt.text.len() + prompt.images.iter().map(|image| image.data.len()).sum::<usize>()
 }
 
-fn taken(id: &str) -> Json<'static> {
-    Json::of(&serde_json::json!({ "messageId": id }))
+pub(super) fn taken(id: &str) -> Json<'static> {
+    Json::of(&PromptResult { message_id: id.to_owned(), repeated: false })
 }
 
 fn nothing() -> Json<'static> {

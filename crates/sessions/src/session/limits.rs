@@ -13,6 +13,7 @@ use agentwire_protocol::{
 
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Book, Raised};
+use super::commands::taken;
 use super::core::Effect;
 use crate::process::TreeSignal;
 
@@ -135,8 +136,7 @@ impl Actor {
         let id = prompt.message_id.clone().unwrap_or_default();
         self.queued(&id);
         self.held.push_back(prompt);
-        let reply = Json::of(&serde_json::json!({ "messageId": id }));
-        self.core.effects.push(Effect::Reply(call, Ok(reply)));
+        self.core.effects.push(Effect::Reply(call, Ok(taken(&id))));
         if !self.limits.asks() {
             self.fail_held(reached.failure, &reached.message);
         } else if self.reached.is_none() {

@@ -233,6 +233,7 @@ async fn missing(source: &Source, name: &str, begins: &str) -> Result<GatewayErr
 #[cfg(test)]
 mod tests {
     use agentwire_protocol::event::RequestRaised;
+    use agentwire_protocol::reply::RequestState;
 
     use super::*;
 
@@ -240,8 +241,10 @@ mod tests {
         OpenRequest {
             session_id: SessionId::from(session),
             agent_id: MAIN_AGENT.to_owned(),
+            parent_agent_id: None,
             raised_at: String::new(),
             seq: 1,
+            state: RequestState::Open,
             request: RequestRaised::new(request, RequestKind::Permission, None),
         }
     }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use agentwire_protocol::{
-    AgentType, Event, EventKind, Json, Profile, SessionId, SessionState, SessionSummary, TokenUsage,
+    AgentType, Event, EventKind, OpenRequest, SessionId, SessionState, SessionSummary, TokenUsage,
 };
 
 use crate::error::AgentError;
-use crate::lines::EventLines;
 use crate::session::Known;
 
 #[derive(Debug)]
@@ -35,21 +34,6 @@ pub(super) fn place(line: &str) -> Result<(SessionId, u64), AgentError> {
         AgentError::invalid(format!("failed to read an event of the script: {error}: {line}"))
     })?;
     Ok((SessionId::from(event.session_id.as_ref()), event.seq))
-}
-
-/// Events as that profile shows them; each keeps its number.
-pub(super) fn shown(events: &[(u64, &str)], profile: Profile) -> EventLines {
-    if profile == Profile::Full {
-        return EventLines::of(events.iter().copied());
-    }
-    let shown: Vec<(u64, String)> = events
-        .iter()
-        .filter_map(|(seq, line)| {
-            let event = profile.show(Event::from_json(line).ok()?)?;
-            Some((*seq, Json::of(&event).get().to_owned()))
-        })
-        .collect();
-    EventLines::of(shown.iter().map(|(seq, line)| (*seq, line.as_str())))
 }
 
 impl Plot {
@@ -129,22 +113,15 @@ impl Story {
     }
 
     /// What is asked and not settled, as it is listed.
-    pub(super) fn requests(&self) -> Vec<Json<'static>> {
+    pub(super) fn requests(&self) -> Vec<OpenRequest> {
         let mut open = BTreeMap::new();
         for (_, line) in self.shown(0) {
             let Ok(event) = Event::from_json(line) else { continue };
-            match &event.kind {
-                EventKind::RequestRaised(request) => {
-                    let mut fields: BTreeMap<String, Json<'static>> =
-                        serde_json::from_str(line).unwrap_or_default();
-                    fields.insert("raisedAt".to_owned(), Json::of(&event.timestamp));
-                    fields.entry("agentId".to_owned()).or_insert(Json::of(&event.agent_id));
-                    open.insert(request.request_id.to_string(), Json::of(&fields));
-                }
-                EventKind::RequestSettled(settled) => {
-                    open.remove(&*settled.request_id.decode());
-                }
-                _ => {}
+            if let EventKind::RequestSettled(settled) = &event.kind {
+                open.remove(&*settled.request_id.decode());
+            }
+            if let Some(asked) = OpenRequest::of(&event) {
+                open.insert(asked.request.request_id.to_string(), asked);
             }
         }
         open.into_values().collect()

@@ -1,8 +1,8 @@
 //! Sessions: begun, found, gone on with, resumed.
 
 use agentwire_protocol::{
-    AgentType, Call, Command, ErrorCode, GatewayError, Json, NewSession, SessionConfig, SessionId,
-    SessionState, SessionSummary,
+    AgentType, Call, Command, ErrorCode, GatewayError, Json, NewSession, Resume, SessionConfig,
+    SessionId, SessionState, SessionSummary,
 };
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,6 @@ use super::watch::Watch;
 use super::{JsonRpc, Pending};
 use crate::front::{Ask, Outbox};
 use crate::jsonrpc::wire::Fault;
-use crate::unified::Resume;
 
 /// What a session is looked up for.
 #[derive(Debug)]

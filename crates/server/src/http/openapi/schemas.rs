@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use agentwire_protocol::schema::{spread, without_null};
+use agentwire_protocol::schema::{forget, spread_command, spread_event, without_null};
 use schemars::generate::SchemaSettings;
 use schemars::transform::Transform as _;
 use schemars::{Schema, SchemaGenerator};
@@ -46,16 +46,22 @@ impl Schemas {
 
     /// Puts the definitions into the document, where they are referred to.
     pub(super) fn put_into(mut self, document: &mut Value) {
-        let taken = self.takes.take_definitions(true);
+        let mut taken = self.takes.take_definitions(true);
         let mut given = self.gives.take_definitions(true);
         for schema in given.values_mut() {
             if let Ok(described) = Schema::try_from(schema.clone()) {
                 *schema = without_nulls(described).to_value();
             }
         }
+        let place = format!("#{PLACE}/");
+        let mut parts = Vec::new();
         if let Some(Value::Object(mut event)) = given.remove("Event") {
-            spread(&mut event, &mut given, &format!("#{PLACE}/"));
+            parts.extend(spread_event(&mut event, &mut given, &place));
             given.insert("Event".to_owned(), event.into());
+        }
+        if let Some(Value::Object(mut frame)) = taken.remove("CommandFrame") {
+            parts.extend(spread_command(&mut frame, &mut taken, &place));
+            taken.insert("CommandFrame".to_owned(), frame.into());
         }
         let twice = different(&taken, &given);
         let name = |name: &str| match twice.contains(name) {
@@ -68,6 +74,7 @@ impl Schemas {
             rename(&mut schema, &|other| Some(name(other)));
             all.insert(name(&own), schema);
         }
+        forget(&parts, &mut all, &place, document);
         if let Some(Value::Object(known)) = document.pointer_mut(PLACE) {
             known.extend(all);
         }
