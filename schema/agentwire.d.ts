@@ -671,7 +671,7 @@ export interface components {
              * @description The last event already seen.
              * @default 0
              */
-            after: number;
+            after?: number;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -679,8 +679,11 @@ export interface components {
             command: "attach";
             /** @description The client's id of the call, given back in the reply. */
             id?: unknown;
-            /** @description Which events are shown. */
-            profile?: components["schemas"]["Profile"] | null;
+            /**
+             * @description Which events are shown.
+             * @default full
+             */
+            profile?: components["schemas"]["Profile"];
             /** @description The session; may be left out where the connection has one. */
             sessionId?: string | null;
         };
@@ -793,7 +796,7 @@ export interface components {
              * @description A project of the settings, for its directory.
              * @default null
              */
-            projectId: string | null;
+            projectId?: string | null;
             /** @description What to do. */
             prompt: string;
         };
@@ -847,11 +850,8 @@ export interface components {
             command: "detach";
             /** @description The client's id of the call, given back in the reply. */
             id?: unknown;
-            /**
-             * @description Which session.
-             * @default null
-             */
-            sessionId: components["schemas"]["SessionId"] | null;
+            /** @description Which session. */
+            sessionId: components["schemas"]["SessionId"];
         };
         /** @description A command that was done, as a line tells it. */
         DoneFrame: {
@@ -860,8 +860,6 @@ export interface components {
             /** @description What it is goes by the command, see `Replies`. */
             reply: unknown;
         };
-        /** @description It is done; there is nothing to tell. */
-        Empty: Record<string, never>;
         /** @description Why a call was refused. Fronts map each code to their own specification's by an exhaustive match. */
         ErrorCode: "invalidJson" | "invalidMessage" | "unknownMethod" | "unauthorized" | "forbidden" | "sessionNotFound" | "agentUnavailable" | "startFailed" | "agentFailed" | "requestNotFound" | "requestSettled" | "timeout" | "unsupported" | "overloaded" | "storageFull" | "conflict" | "internal";
         /** @description Something went wrong; by itself it ends neither turn nor session. */
@@ -1034,21 +1032,21 @@ export interface components {
             /** @description Such as `image/png`. */
             mediaType: string;
         };
-        /** @description What becomes of the prompts that wait when a turn is stopped. The body may be left out. */
+        /** @description What becomes of the prompts that wait when a turn is stopped. */
         Interrupt: {
             /**
              * @description They are given up too; else they stay.
              * @default false
              */
-            cancelQueued: boolean;
+            cancelQueued?: boolean;
         };
         /** @description Stop working on it; the session stays. */
         InterruptCommand: {
             /**
-             * @description Prompts that wait are given up too; else they stay.
+             * @description They are given up too; else they stay.
              * @default false
              */
-            cancelQueued: boolean;
+            cancelQueued?: boolean;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -1072,7 +1070,7 @@ export interface components {
              * @description The `next` of the page before.
              * @default null
              */
-            after: components["schemas"]["SessionId"] | null;
+            after?: components["schemas"]["SessionId"] | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -1085,12 +1083,12 @@ export interface components {
              * @description At most so many; 50, unless it is said.
              * @default null
              */
-            limit: number | null;
+            limit?: number | null;
             /**
              * @description Only those that are not over.
              * @default false
              */
-            live: boolean;
+            live?: boolean;
         };
         /** @description An MCP server: a command to run, or an address. */
         McpServer: {
@@ -1365,8 +1363,8 @@ export interface components {
              * @description With which arguments.
              * @default []
              */
-            args: unknown[];
-            /** @description Such as `supportedModels`. */
+            args?: unknown[];
+            /** @description What, such as `supportedModels`. */
             method: string;
         };
         /** @description Ask the agent for something. */
@@ -1375,7 +1373,7 @@ export interface components {
              * @description With which arguments.
              * @default []
              */
-            args: unknown[];
+            args?: unknown[];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -1577,10 +1575,10 @@ export interface components {
             /** @description The client's id of the call, given back in the reply. */
             id?: unknown;
             /**
-             * @description Which session.
+             * @description Of which session; of all, if it is left out.
              * @default null
              */
-            sessionId: components["schemas"]["SessionId"] | null;
+            sessionId?: components["schemas"]["SessionId"] | null;
         };
         /** @description Whether a client that has read up to there can go on without a gap. */
         Resume: "exact" | {
@@ -1598,12 +1596,12 @@ export interface components {
             };
         };
         /** @description To which message files are put back. */
-        RewindBody: {
+        Rewind: {
             /**
              * @description Only tell what would change.
              * @default false
              */
-            dryRun: boolean;
+            dryRun?: boolean;
             /** @description The id under which the prompt was taken. */
             messageId: string;
         };
@@ -1618,10 +1616,10 @@ export interface components {
              * @description Only tell what would change.
              * @default false
              */
-            dryRun: boolean;
+            dryRun?: boolean;
             /** @description The client's id of the call, given back in the reply. */
             id?: unknown;
-            /** @description The agent's id of the message. */
+            /** @description The id under which the prompt was taken. */
             messageId: string;
             /** @description The session; may be left out where the connection has one. */
             sessionId?: string | null;
@@ -2192,11 +2190,8 @@ export interface components {
             command: "show";
             /** @description The client's id of the call, given back in the reply. */
             id?: unknown;
-            /**
-             * @description Which session.
-             * @default null
-             */
-            sessionId: components["schemas"]["SessionId"] | null;
+            /** @description Which session. */
+            sessionId: components["schemas"]["SessionId"];
         };
         /** @description By what a browser signs in. */
         SignIn: {
@@ -2225,8 +2220,11 @@ export interface components {
             id?: unknown;
             /** @description Sent twice, it counts once. */
             idempotencyKey?: string | null;
-            /** @description Which events are shown. */
-            profile?: components["schemas"]["Profile"] | null;
+            /**
+             * @description Which events are shown.
+             * @default full
+             */
+            profile?: components["schemas"]["Profile"];
             /** @description The first prompt. */
             prompt: string;
             /** @description The session to resume. */
@@ -2883,7 +2881,6 @@ export type ConfigureCommand = components['schemas']['ConfigureCommand'];
 export type Delivery = components['schemas']['Delivery'];
 export type DetachCommand = components['schemas']['DetachCommand'];
 export type DoneFrame = components['schemas']['DoneFrame'];
-export type Empty = components['schemas']['Empty'];
 export type ErrorCode = components['schemas']['ErrorCode'];
 export type ErrorEvent = components['schemas']['ErrorEvent'];
 export type ErrorFrame = components['schemas']['ErrorFrame'];
@@ -2936,7 +2933,7 @@ export type RequestSettledEvent = components['schemas']['RequestSettledEvent'];
 export type RequestState = components['schemas']['RequestState'];
 export type RequestsCommand = components['schemas']['RequestsCommand'];
 export type Resume = components['schemas']['Resume'];
-export type RewindBody = components['schemas']['RewindBody'];
+export type Rewind = components['schemas']['Rewind'];
 export type RewindCommand = components['schemas']['RewindCommand'];
 export type SandboxMode = components['schemas']['SandboxMode'];
 export type SandboxNetwork = components['schemas']['SandboxNetwork'];
@@ -3460,7 +3457,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Empty"];
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -3557,7 +3554,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Empty"];
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -3693,7 +3690,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Empty"];
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -3710,7 +3707,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RewindBody"];
+                "application/json": components["schemas"]["Rewind"];
             };
         };
         responses: {

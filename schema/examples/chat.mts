@@ -60,7 +60,7 @@ function answer(request: RequestRaisedEvent): Settlement {
   if (request.kind !== "question") {
     return { behavior: "allow" };
   }
-  const answers = questions.map((it) => [it.question, it.options?.[0]?.label ?? "yes"]);
+  const answers = questions.map((it) => [it.id ?? it.question, it.options?.[0]?.label ?? "yes"]);
   return { behavior: "allow", answers: Object.fromEntries(answers) };
 }
 

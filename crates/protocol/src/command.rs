@@ -56,7 +56,7 @@ pub enum Command {
     },
     /// Put files back to what they were at a message.
     Rewind {
-        /// The agent's id of the message.
+        /// The id under which the prompt was taken.
         message_id: String,
         /// Only tell what would change.
         dry_run: bool,
@@ -189,7 +189,7 @@ where
     Option::deserialize(field).map(Some)
 }
 
-/// The schema of such a field. Elsewhere `null` is as good as nothing, and no schema has it.
+/// The schema of such a field. Elsewhere `null` is as good as nothing.
 fn or_null<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "oneOf": [generator.subschema_for::<T>(), { "type": "null" }] })
 }
@@ -471,30 +471,36 @@ struct AttachFields {
     after: u64,
 }
 
-#[derive(Deserialize, JsonSchema)]
+/// What becomes of the prompts that wait when a turn is stopped.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct InterruptFields {
-    /// Prompts that wait are given up too; else they stay.
+#[schemars(rename = "Interrupt")]
+pub struct InterruptFields {
+    /// They are given up too; else they stay.
     #[serde(default)]
-    cancel_queued: bool,
+    pub cancel_queued: bool,
 }
 
-#[derive(Deserialize, JsonSchema)]
+/// What to ask an agent for.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct QueryFields {
+#[schemars(rename = "Query")]
+pub struct QueryFields {
     /// What, such as `supportedModels`.
-    method: String,
+    pub method: String,
     /// With which arguments.
     #[serde(default)]
-    args: Vec<Json<'static>>,
+    pub args: Vec<Json<'static>>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+/// To which message files are put back.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RewindFields {
-    /// The agent's id of the message.
-    message_id: String,
+#[schemars(rename = "Rewind")]
+pub struct RewindFields {
+    /// The id under which the prompt was taken.
+    pub message_id: String,
     /// Only tell what would change.
     #[serde(default)]
-    dry_run: bool,
+    pub dry_run: bool,
 }

@@ -43,8 +43,7 @@ pub enum ErrorCode {
     StorageFull,
     /// The call contradicts the present state.
     Conflict,
-    /// A fault of agentwire's own; or, of a newer one, a code that is not known here.
-    #[serde(other)]
+    /// A fault of agentwire's own.
     Internal,
 }
 
@@ -69,6 +68,11 @@ impl ErrorCode {
         Self::Conflict,
         Self::Internal,
     ];
+
+    /// The code of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == name)
+    }
 
     /// The code as it stands on the wire.
     pub fn as_str(self) -> &'static str {

@@ -35,6 +35,12 @@ macro_rules! id {
             }
         }
 
+        impl From<&Self> for $name {
+            fn from(id: &Self) -> Self {
+                id.clone()
+            }
+        }
+
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 String::deserialize(deserializer).map(Self::from)

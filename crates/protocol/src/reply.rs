@@ -1,10 +1,12 @@
 //! What the gateway answers, over HTTP and on every line alike.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::GatewayError;
-use crate::event::{Event, EventKind, RequestRaised};
+use crate::event::{Event, EventKind, RequestKind, RequestRaised};
 use crate::id::SessionId;
 use crate::json::Json;
 use crate::session::SessionConfig;
@@ -18,6 +20,13 @@ pub struct SessionList {
     /// The `after` of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<SessionId>,
+}
+
+impl SessionList {
+    /// How many a page has, unless it is said.
+    pub const PAGE: usize = 50;
+    /// How many it may have.
+    pub const LIMIT: usize = 500;
 }
 
 /// A session, and what it runs with.
@@ -41,7 +50,7 @@ pub struct Attached {
 }
 
 /// Whether a client that has read up to there can go on without a gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Resume {
     /// It gets every event after the last that it knows.
@@ -118,9 +127,16 @@ pub struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// What that event asks, if it asks.
+    /// What that event asks, if it asks. A kind that is not known here waits for an answer too: it is
+    /// [`RequestKind::Other`].
     pub fn of(event: &Event<'_>) -> Option<Self> {
-        let EventKind::RequestRaised(request) = &event.kind else { return None };
+        let request = match &event.kind {
+            EventKind::RequestRaised(request) => (**request).clone().into_owned(),
+            EventKind::Unknown(unknown) if unknown.name == "requestRaised" => {
+                raised(unknown.raw.get()).ok()?
+            }
+            _ => return None,
+        };
         Some(Self {
             session_id: SessionId::from(event.session_id.as_ref()),
             agent_id: event.agent_id.to_string(),
@@ -128,17 +144,26 @@ impl OpenRequest {
             raised_at: event.timestamp.to_string(),
             seq: event.seq,
             state: RequestState::Open,
-            request: (**request).clone().into_owned(),
+            request,
         })
     }
 }
 
+/// Reads a request, also of a kind that is not known here.
+fn raised(text: &str) -> Result<RequestRaised<'static>, serde_json::Error> {
+    let read = |text: &str| Ok(serde_json::from_str::<RequestRaised<'_>>(text)?.into_owned());
+    read(text).or_else(|_| {
+        let mut fields: BTreeMap<String, Json<'static>> = serde_json::from_str(text)?;
+        fields.insert("kind".to_owned(), Json::of(&RequestKind::Other));
+        read(Json::of(&fields).get())
+    })
+}
+
 /// How a request stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RequestState {
     /// It waits.
-    #[default]
     Open,
 }
 
@@ -157,18 +182,6 @@ impl<'de> Deserialize<'de> for SessionDetails {
     }
 }
 
-impl<'de> Deserialize<'de> for Attached {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Own {
-            resume: Resume,
-        }
-        let whole = Json::deserialize(from)?;
-        let Own { resume } = part(&whole)?;
-        Ok(Self { session: part(&whole)?, resume })
-    }
-}
-
 impl<'de> Deserialize<'de> for OpenRequest {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -180,20 +193,18 @@ impl<'de> Deserialize<'de> for OpenRequest {
             parent_agent_id: Option<String>,
             raised_at: String,
             seq: u64,
-            #[serde(default)]
-            state: RequestState,
         }
         let whole = Json::deserialize(from)?;
         let own: Own = part(&whole)?;
-        let request: RequestRaised<'_> = part(&whole)?;
+        let request = raised(whole.get()).map_err(serde::de::Error::custom)?;
         Ok(Self {
             session_id: own.session_id,
             agent_id: own.agent_id,
             parent_agent_id: own.parent_agent_id,
             raised_at: own.raised_at,
             seq: own.seq,
-            state: own.state,
-            request: request.into_owned(),
+            state: RequestState::Open,
+            request,
         })
     }
 }
@@ -257,5 +268,5 @@ pub struct Replies {
 }
 
 /// `{}`: there is nothing to say.
-#[derive(JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Nothing {}

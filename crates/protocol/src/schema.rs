@@ -52,7 +52,7 @@ fn finish(mut schema: Schema, title: &str) -> Schema {
     schema
 }
 
-/// The same for a schema that has its definitions with it.
+/// Spreads what a schema describes, within the definitions that it has with it.
 fn whole(mut schema: Schema, spread: fn(&mut Fields, &mut Fields, &str) -> Vec<String>) -> Schema {
     let Some(Value::Object(mut definitions)) = schema.remove("$defs") else { return schema };
     let mut thing = std::mem::take(schema.ensure_object());
@@ -78,9 +78,7 @@ pub fn spread_command(frame: &mut Fields, definitions: &mut Fields, place: &str)
     for (command, name, mut whole) in spread {
         whole.remove("unevaluatedProperties");
         whole.insert("additionalProperties".to_owned(), false.into());
-        if let Some(Value::Object(fields)) =
-            whole.get_mut("properties").filter(|_| command == "list")
-        {
+        if let ("list", Some(Value::Object(fields))) = (&*command, whole.get_mut("properties")) {
             fields.remove("sessionId");
         }
         definitions.insert(name, whole.into());

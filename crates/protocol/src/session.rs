@@ -2,6 +2,9 @@
 
 mod config;
 
+use std::fmt;
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +48,28 @@ impl AgentType {
             Self::Acp => "acp",
             Self::Demo => "demo",
         }
+    }
+
+    /// Every agent.
+    pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::Acp, Self::Demo];
+}
+
+impl fmt::Display for AgentType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// By the name as it stands on the wire.
+impl FromStr for AgentType {
+    type Err = GatewayError;
+
+    fn from_str(name: &str) -> Result<Self, GatewayError> {
+        Self::ALL.into_iter().find(|agent| agent.as_str() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str).join(", ");
+            let message = format!("there is no agent {name}; there are {names}");
+            GatewayError::new(ErrorCode::InvalidMessage, message)
+        })
     }
 }
 

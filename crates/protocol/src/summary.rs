@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::SessionEndReason;
+use crate::event::{AgentInfo, SessionEndReason, TurnFailure};
 use crate::id::SessionId;
 use crate::session::{AgentType, ApprovalMode};
 use crate::usage::TokenUsage;
@@ -113,4 +113,49 @@ pub struct SessionSummary {
     pub cost_usd: Option<f64>,
     /// How many requests wait for an answer.
     pub open_requests: u64,
+}
+
+/// How many letters a title has at most.
+const TITLE_LIMIT: usize = 80;
+
+impl SessionSummary {
+    /// Takes a prompt's first words for the title, if there is none yet.
+    pub fn entitle(&mut self, prompt: &str) {
+        let words = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+        if self.title.is_none() && !words.is_empty() {
+            self.title = Some(words.chars().take(TITLE_LIMIT).collect());
+        }
+    }
+
+    /// Takes what an agent says of itself, but for its own id of the session.
+    pub fn inform(&mut self, info: &AgentInfo<'_>) {
+        if let Some(model) = &info.model {
+            self.model = Some(model.to_string());
+        }
+        if let Some(version) = &info.agent_version {
+            self.agent_version = Some(version.to_string());
+        }
+    }
+
+    /// Counts a turn that is over.
+    pub fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost_usd: Option<f64>) {
+        self.last_turn = Some(end);
+        self.usage = self.usage.plus(&usage.unwrap_or_default());
+        if let Some(cost) = cost_usd {
+            self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost);
+        }
+    }
+}
+
+impl From<TurnFailure> for TurnEnd {
+    fn from(reason: TurnFailure) -> Self {
+        match reason {
+            TurnFailure::Interrupted => Self::Interrupted,
+            TurnFailure::Error
+            | TurnFailure::MaxTurns
+            | TurnFailure::Budget
+            | TurnFailure::Refused
+            | TurnFailure::Died => Self::Failed,
+        }
+    }
 }

@@ -7,11 +7,11 @@
 
 use agentwire_protocol::command::{Behavior, Remember};
 use agentwire_protocol::event::{
-    SessionEndReason, SessionEnded, TextChunk, ToolStarted, UsageReported,
+    RequestKind, SessionEndReason, SessionEnded, TextChunk, ToolStarted, UsageReported,
 };
 use agentwire_protocol::{
     Answer, Command, CommandFrame, Configure, ErrorCode, Event, EventKind, Frame, GatewayError,
-    Json, Lines, Native, NativeLine, Profile, Settlement, Stream, Text,
+    Json, Lines, Native, NativeLine, OpenRequest, Profile, Settlement, Stream, Text,
 };
 use proptest::prelude::*;
 
@@ -56,10 +56,27 @@ fn a_kind_of_a_newer_gateway_is_relayed_whole() {
 
 #[test]
 fn a_value_of_a_newer_gateway_is_relayed_whole() {
-    let new = r#"{"id":"e","sessionId":"s","seq":9,"timestamp":"t","type":"sessionEnded","reason":"eclipsed","agentId":"main"}"#;
-    let event = Event::from_json(new).expect("an event");
-    assert!(matches!(event.kind, EventKind::Unknown(_)));
-    assert_eq!(line(&event).trim_end(), new);
+    for fields in [
+        r#""type":"sessionEnded","reason":"eclipsed""#,
+        r#""type":"requestRaised","requestId":"r","kind":"riddle","inputDigest":"d""#,
+    ] {
+        let new = format!(
+            r#"{{"id":"e","sessionId":"s","seq":9,"timestamp":"t",{fields},"agentId":"main"}}"#
+        );
+        let event = Event::from_json(&new).expect("an event");
+        assert!(matches!(event.kind, EventKind::Unknown(_)));
+        assert_eq!(line(&event).trim_end(), new);
+    }
+}
+
+/// What asks in a way that is not known here waits for an answer all the same, and can have one.
+#[test]
+fn a_request_of_a_newer_gateway_can_be_answered() {
+    let new = r#"{"id":"e","sessionId":"s","seq":9,"timestamp":"t","type":"requestRaised","requestId":"r","kind":"riddle","inputDigest":"d","agentId":"main"}"#;
+    let open = OpenRequest::of(&Event::from_json(new).expect("an event")).expect("it asks");
+    assert_eq!((open.request.kind, &*open.request.request_id.decode()), (RequestKind::Other, "r"));
+    let listed = r#"{"sessionId":"s","agentId":"main","raisedAt":"t","seq":9,"state":"handedOn","requestId":"r","kind":"riddle","inputDigest":"d"}"#;
+    assert_eq!(serde_json::from_str::<OpenRequest>(listed).expect("a request"), open);
 }
 
 /// The native lines that docs/protocols/unified.md shows are native lines.

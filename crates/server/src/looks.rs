@@ -9,12 +9,6 @@ use agentwire_protocol::{
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 
-/// How many sessions a page has.
-pub const PAGE: usize = 50;
-
-/// How many a page may have.
-pub const PAGE_LIMIT: usize = 500;
-
 /// A session that was asked for.
 pub enum Begun {
     /// It runs here.
@@ -49,10 +43,8 @@ pub async fn order(
     command: Command,
 ) -> Result<Json<'static>, GatewayError> {
     let message_id = message_id(&command);
-    match send(hub, id, client, command).await {
-        Ok(reply) => Ok(reply),
-        Err(error) => taken_before(hub, id, message_id, error).await,
-    }
+    let reply = send(hub, id, client, command).await;
+    unless_taken_before(hub, id, message_id, reply).await
 }
 
 /// The id of the prompt, if it is one.
@@ -60,18 +52,21 @@ pub(crate) fn message_id(command: &Command) -> Option<String> {
     if let Command::Prompt(prompt) = command { prompt.message_id.clone() } else { None }
 }
 
-/// What is replied to a prompt that is refused, unless it was taken before.
-pub(crate) async fn taken_before(
+/// What is replied to a command. A prompt that a session cannot hear any more may be one that it has taken.
+pub(crate) async fn unless_taken_before(
     hub: &Hub,
     session: &SessionId,
     message_id: Option<String>,
-    refusal: GatewayError,
+    reply: Result<Json<'static>, GatewayError>,
 ) -> Result<Json<'static>, GatewayError> {
-    match message_id {
+    // It is over, runs elsewhere, or has no room to write. What else is refused was heard, and is refused.
+    let deaf = [ErrorCode::SessionNotFound, ErrorCode::Conflict, ErrorCode::StorageFull];
+    let is_unheard = reply.as_ref().is_err_and(|refusal| deaf.contains(&refusal.code));
+    match message_id.filter(|_| is_unheard) {
         Some(message_id) if hub.has_taken(session, &message_id).await? => {
             Ok(Json::of(&PromptResult { message_id, repeated: true }))
         }
-        Some(_) | None => Err(refusal),
+        Some(_) | None => reply,
     }
 }
 
@@ -101,10 +96,14 @@ pub async fn sessions(
     after: Option<SessionId>,
     limit: Option<usize>,
 ) -> Result<SessionList, GatewayError> {
+    let limit = limit.unwrap_or(SessionList::PAGE);
+    if !(1..=SessionList::LIMIT).contains(&limit) {
+        let message = format!("limit is {limit}, it must be from 1 to {}", SessionList::LIMIT);
+        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+    }
     if let Some(before) = &after {
         hub.summary(before).await?;
     }
-    let limit = limit.unwrap_or(PAGE);
     // One more tells whether there is a further page.
     let filter = Filter { live, before: after, limit: Some(limit + 1) };
     let mut sessions = hub.sessions(filter).await?;

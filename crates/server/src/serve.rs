@@ -295,7 +295,7 @@ impl Pump<'_> {
                     self.post(Some(call), session, command);
                 }
                 Err(error) => match looks::message_id(&command) {
-                    Some(id) => {
+                    id @ Some(_) => {
                         self.spawn(Some(call), asks::refused_prompt(hub, call, session, id, error));
                     }
                     None => self.front.on_reply(call, Err(error), &mut self.out),
@@ -338,10 +338,15 @@ impl Pump<'_> {
             self.queue.has(handle.id()) && !agentwire_sessions::session::overtakes(&command);
         let unsent = match waits {
             true => Box::new(command),
-            false => match handle.post(command) {
-                Ok(answer) => return self.sent(call, handle.id().clone(), answer),
-                Err(command) => command,
-            },
+            false => {
+                let message_id = looks::message_id(&command);
+                match handle.post(command) {
+                    Ok(answer) => {
+                        return self.sent(call, handle.id().clone(), message_id, answer);
+                    }
+                    Err(command) => command,
+                }
+            }
         };
         self.queue.push(Queued { handle, call, command: unsent });
     }
@@ -349,8 +354,9 @@ impl Pump<'_> {
     /// There is room for what waits for that session.
     fn catch_up(&mut self, session: &SessionId) {
         while let Some(Queued { handle, call, command }) = self.queue.pop(session) {
+            let message_id = looks::message_id(&command);
             match handle.post(*command) {
-                Ok(answer) => self.sent(call, session.clone(), answer),
+                Ok(answer) => self.sent(call, session.clone(), message_id, answer),
                 Err(command) => return self.queue.put_back(Queued { handle, call, command }),
             }
         }
@@ -360,9 +366,11 @@ impl Pump<'_> {
         &mut self,
         call: Option<Call>,
         session: SessionId,
+        message_id: Option<String>,
         answer: impl Future<Output = agentwire_sessions::session::Answered> + Send + 'static,
     ) {
-        self.spawn(call, asks::command(call, session, answer));
+        let hub = self.hub.clone();
+        self.spawn(call, asks::command(hub, call, session, message_id, answer));
     }
 
     fn next_page(&mut self) {

@@ -16,5 +16,6 @@ mod examples;
 mod flood;
 mod program;
 mod recording;
+mod schemas;
 #[path = "../shared/speaker/mod.rs"]
 mod speaker;

@@ -37,8 +37,10 @@ async fn declarations_are_current() {
     let mut command = program(&packages, place.path(), "openapi-typescript/bin/cli.js");
     command
         .arg(schema().join("openapi.json"))
-        .args(["--root-types", "--root-types-no-schema-prefix"]);
-    command.args(["--output", "made.d.ts"]);
+        .args(["--root-types", "--root-types-no-schema-prefix"])
+        // What has a default may be left out; what is always told is required by its schema.
+        .args(["--default-non-nullable", "false"])
+        .args(["--output", "made.d.ts"]);
     succeeds(command, place.path()).await;
     let made = fs::read_to_string(place.path().join("made.d.ts")).unwrap();
     let path = schema().join("agentwire.d.ts");
@@ -93,6 +95,43 @@ async fn a_program_of_the_declarations_holds_a_conversation() {
         assert!(said.contains(part), "no {part:?} in {said}");
     }
 }
+
+/// The least that each command wants is all that its declaration wants.
+#[tokio::test]
+async fn what_may_be_left_out_is_optional_in_the_declarations() {
+    let Some(packages) = typescript().await else { return };
+    let place = tempfile::Builder::new().prefix("agentwire-types-").tempdir().unwrap();
+    let home = place.path();
+    fs::copy(schema().join("agentwire.d.ts"), home.join("agentwire.d.ts")).unwrap();
+    fs::write(home.join("least.mts"), LEAST).unwrap();
+    let mut command = program(&packages, home, "typescript/bin/tsc");
+    command.args(STRICT).arg("least.mts");
+    succeeds(command, home).await;
+}
+
+const LEAST: &str = r#"
+import type { CommandFrame, SessionRequest, TextChunkEvent } from "./agentwire.js";
+
+export const request: SessionRequest = { agentType: "demo", prompt: "" };
+export const frames: CommandFrame[] = [
+  { command: "start", agentType: "demo", prompt: "" },
+  { command: "attach" },
+  { command: "prompt", prompt: "" },
+  { command: "interrupt" },
+  { command: "stop" },
+  { command: "finish" },
+  { command: "settle", requestId: "" },
+  { command: "configure" },
+  { command: "query", method: "" },
+  { command: "rewind", messageId: "" },
+  { command: "list" },
+  { command: "show", sessionId: "" },
+  { command: "requests" },
+  { command: "detach", sessionId: "" },
+];
+// What is always told needs no question mark.
+export const isComplete = (event: TextChunkEvent): boolean => event.isComplete;
+"#;
 
 fn schema() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema").canonicalize().unwrap()

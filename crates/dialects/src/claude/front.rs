@@ -13,11 +13,11 @@ mod said;
 use std::collections::{BTreeMap, VecDeque};
 
 use agentwire_protocol::event::{AgentInfo, EventKind, SessionEndReason, UsageReported};
+use agentwire_protocol::reply::PromptResult;
 use agentwire_protocol::{
     Call, Command, ErrorCode, Event, GatewayError, Json, NewSession, Prompt, SessionId,
     SessionState, Text,
 };
-use serde::Deserialize;
 
 use self::control::{Control, Fields};
 use self::initialize::Flavour;
@@ -418,14 +418,9 @@ impl ClaudeFront {
 
     /// Says a message back, by the id it was taken under.
     fn replay(&mut self, message: Json<'static>, reply: Reply, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Taken {
-            message_id: String,
-        }
         let Stage::Running(session) = &self.stage else { return };
         let Reply::Done(taken) = reply else { return };
-        let Ok(taken) = taken.read::<Taken>() else { return };
+        let Ok(taken) = taken.read::<PromptResult>() else { return };
         out.say_json(&BTreeMap::from([
             ("type", Json::of(&"user")),
             ("message", message),

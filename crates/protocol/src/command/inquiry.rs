@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{CommandFrame, FrameError, read, unread};
-use crate::error::{ErrorCode, GatewayError};
+use crate::error::GatewayError;
 use crate::id::SessionId;
 use crate::json::Json;
+use crate::reply::SessionList;
 use crate::strict::Fields;
 
 /// What a client may ask of the gateway.
@@ -70,7 +71,7 @@ pub(super) struct ListFields {
     after: Option<SessionId>,
     /// At most so many; 50, unless it is said.
     #[serde(default)]
-    #[schemars(range(min = 1, max = 500))]
+    #[schemars(range(min = 1, max = SessionList::LIMIT))]
     limit: Option<usize>,
 }
 
@@ -78,6 +79,13 @@ pub(super) struct ListFields {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SessionFields {
     /// Which session.
+    session_id: SessionId,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RequestsFields {
+    /// Of which session; of all, if it is left out.
     #[serde(default)]
     session_id: Option<SessionId>,
 }
@@ -103,16 +111,13 @@ impl Frame {
 }
 
 fn inquiry(name: &str, fields: &Json<'static>) -> Result<Inquiry, GatewayError> {
-    if name == "list" {
-        let ListFields { live, after, limit } = read(fields)?;
-        return Ok(Inquiry::List { live, after, limit });
-    }
-    let SessionFields { session_id } = read(fields)?;
-    if name == "requests" {
-        return Ok(Inquiry::Requests(session_id));
-    }
-    let session = session_id.ok_or_else(|| {
-        GatewayError::new(ErrorCode::InvalidMessage, "the command needs a sessionId")
-    })?;
-    Ok(if name == "show" { Inquiry::Show(session) } else { Inquiry::Detach(session) })
+    Ok(match name {
+        "list" => {
+            let ListFields { live, after, limit } = read(fields)?;
+            Inquiry::List { live, after, limit }
+        }
+        "requests" => Inquiry::Requests(read::<RequestsFields>(fields)?.session_id),
+        "show" => Inquiry::Show(read::<SessionFields>(fields)?.session_id),
+        _ => Inquiry::Detach(read::<SessionFields>(fields)?.session_id),
+    })
 }

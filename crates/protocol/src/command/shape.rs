@@ -4,7 +4,7 @@
 
 use schemars::JsonSchema;
 
-use super::inquiry::{ListFields, SessionFields};
+use super::inquiry::{ListFields, RequestsFields, SessionFields};
 use super::{
     AttachFields, Configure, InterruptFields, NoFields, Prompt, QueryFields, RewindFields,
     Settlement,
@@ -53,7 +53,7 @@ enum Named {
     /// A session, and what it runs with.
     Show(SessionFields),
     /// What agents ask and wait for: of one session, or of all.
-    Requests(SessionFields),
+    Requests(RequestsFields),
     /// Show no more events of that session.
     Detach(SessionFields),
 }
@@ -64,7 +64,8 @@ struct Start {
     #[schemars(flatten)]
     request: SessionRequest,
     /// Which events are shown.
-    profile: Option<Profile>,
+    #[schemars(default)]
+    profile: Profile,
     /// Sent twice, it counts once.
     idempotency_key: Option<String>,
 }
@@ -74,5 +75,6 @@ struct Attach {
     #[schemars(flatten)]
     fields: AttachFields,
     /// Which events are shown.
-    profile: Option<Profile>,
+    #[schemars(default)]
+    profile: Profile,
 }

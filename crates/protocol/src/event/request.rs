@@ -121,8 +121,7 @@ pub enum RequestKind {
     Hook,
     /// A message for an MCP server that the client hosts.
     Mcp,
-    /// Anything else that waits for an answer, also of a kind that is not known here.
-    #[serde(other)]
+    /// Anything else that waits for an answer.
     Other,
 }
 

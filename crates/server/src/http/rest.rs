@@ -3,6 +3,8 @@
 use std::str::FromStr as _;
 use std::time::{Duration, Instant};
 
+use agentwire_protocol::command::{InterruptFields, QueryFields, RewindFields};
+use agentwire_protocol::reply::Nothing;
 use agentwire_protocol::{
     Command, Configure, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionId,
     SessionRequest, SessionState, SessionSummary,
@@ -104,9 +106,8 @@ struct ListQuery {
 /// `GET /v1/sessions`
 pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
     let ListQuery { limit, after, live } = query(&uri)?;
-    let limit = page_size(limit, looks::PAGE, looks::PAGE_LIMIT)?;
     let after = after.as_deref().map(session_id).transpose()?;
-    let listed = looks::sessions(app.hub(), live, after, Some(limit)).await?;
+    let listed = looks::sessions(app.hub(), live, after, limit).await?;
     Ok(json(StatusCode::OK, &listed))
 }
 
@@ -137,18 +138,13 @@ pub(super) async fn forget(
     let id = session_id(&id)?;
     app.hub().summary(&id).await?;
     match app.hub().forget(vec![id.clone()]).await?.is_empty() {
-        false => Ok(json(StatusCode::OK, &Done {})),
+        false => Ok(json(StatusCode::OK, &Nothing {})),
         true => {
             let message = format!("session {id} runs; stop it first");
             Err(GatewayError::new(ErrorCode::Conflict, message).into())
         }
     }
 }
-
-/// It is done; there is nothing to tell.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Empty")]
-pub(super) struct Done {}
 
 /// `PATCH /v1/sessions/{id}`
 pub(super) async fn configure(
@@ -182,15 +178,6 @@ pub(super) async fn prompt(
     Ok(json(StatusCode::ACCEPTED, &reply))
 }
 
-/// What becomes of the prompts that wait when a turn is stopped. The body may be left out.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[schemars(rename = "Interrupt")]
-pub(super) struct InterruptBody {
-    /// They are given up too; else they stay.
-    cancel_queued: bool,
-}
-
 /// `POST /v1/sessions/{id}/interrupt`
 pub(super) async fn interrupt(
     State(app): State<App>,
@@ -200,8 +187,8 @@ pub(super) async fn interrupt(
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
     let text = text(body, SMALL).await?;
-    let InterruptBody { cancel_queued } =
-        if text.is_empty() { InterruptBody::default() } else { read(&text)? };
+    let InterruptFields { cancel_queued } =
+        if text.is_empty() { InterruptFields::default() } else { read(&text)? };
     let command = Command::Interrupt { cancel_queued };
     let reply = order(&app, &caller, &session_id(&id)?, command).await?;
     Ok(json(StatusCode::OK, &reply))
@@ -253,17 +240,6 @@ pub(super) async fn finish(
     Ok(json(StatusCode::OK, &reply))
 }
 
-/// To which message files are put back.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct RewindBody {
-    /// The id under which the prompt was taken.
-    message_id: String,
-    /// Only tell what would change.
-    #[serde(default)]
-    dry_run: bool,
-}
-
 /// `POST /v1/sessions/{id}/rewind`
 pub(super) async fn rewind(
     State(app): State<App>,
@@ -272,22 +248,10 @@ pub(super) async fn rewind(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let RewindBody { message_id, dry_run } = object(body, SMALL).await?;
+    let RewindFields { message_id, dry_run } = object(body, SMALL).await?;
     let command = Command::Rewind { message_id, dry_run };
     let reply = order(&app, &caller, &session_id(&id)?, command).await?;
     Ok(json(StatusCode::OK, &reply))
-}
-
-/// What to ask an agent for.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "Query")]
-pub(super) struct QueryBody {
-    /// Such as `supportedModels`.
-    method: String,
-    /// With which arguments.
-    #[serde(default)]
-    args: Vec<Json<'static>>,
 }
 
 /// What the agent says.
@@ -306,7 +270,7 @@ pub(super) async fn ask(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let QueryBody { method, args } = object(body, SMALL).await?;
+    let QueryFields { method, args } = object(body, SMALL).await?;
     power::query(&caller, &method, &args)?;
     let result = order(&app, &caller, &session_id(&id)?, Command::Query { method, args }).await?;
     Ok(json(StatusCode::OK, &Queried { result }))

@@ -1,7 +1,8 @@
 //! What is where: one table, from which the router and the OpenAPI document are made.
 
+use agentwire_protocol::command::{InterruptFields, QueryFields, RewindFields};
 use agentwire_protocol::reply::{
-    InterruptResult, OpenRequest, PromptResult, RequestList, SessionDetails, SessionList,
+    InterruptResult, Nothing, OpenRequest, PromptResult, RequestList, SessionDetails, SessionList,
 };
 use agentwire_protocol::{Configure, Json, Prompt, SessionRequest, SessionSummary};
 use axum::Router;
@@ -76,7 +77,7 @@ const fn act(
     scope: Option<Scope>,
     summary: &'static str,
 ) -> Act {
-    let gives = Gives::Json(of::<rest::Done>);
+    let gives = Gives::Json(of::<Nothing>);
     Act {
         method,
         name,
@@ -259,7 +260,7 @@ pub(super) const PLACES: &[Place] = &[
         path: "/v1/sessions/{id}/interrupt",
         methods: || post(rest::interrupt),
         acts: &[Act {
-            body: Some(of::<rest::InterruptBody>),
+            body: Some(of::<InterruptFields>),
             needs_body: false,
             gives: Gives::Json(of::<InterruptResult>),
             ..act(
@@ -294,7 +295,7 @@ pub(super) const PLACES: &[Place] = &[
         path: "/v1/sessions/{id}/rewind",
         methods: || post(rest::rewind),
         acts: &[Act {
-            body: Some(of::<rest::RewindBody>),
+            body: Some(of::<RewindFields>),
             gives: Gives::Json(of::<Json<'static>>),
             ..act(
                 "post",
@@ -308,7 +309,7 @@ pub(super) const PLACES: &[Place] = &[
         path: "/v1/sessions/{id}/query",
         methods: || post(rest::ask),
         acts: &[Act {
-            body: Some(of::<rest::QueryBody>),
+            body: Some(of::<QueryFields>),
             gives: Gives::Json(of::<rest::Queried>),
             ..act(
                 "post",

@@ -1,7 +1,7 @@
 //! What fronts ask of the hub.
 
 use agentwire_dialects::front::{Look, Reply};
-use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, Resume, SessionId};
+use agentwire_protocol::{Call, GatewayError, Json, NewSession, Resume, SessionId};
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 
@@ -21,14 +21,17 @@ pub(super) struct Answered {
     pub(super) after: Option<(SessionId, u64)>,
 }
 
-/// Waits for a session's reply.
+/// Waits for a session's reply; `message_id` is that of the prompt, if it is one.
 pub(super) async fn command(
+    hub: Hub,
     call: Option<Call>,
     session: SessionId,
+    message_id: Option<String>,
     answer: impl Future<Output = agentwire_sessions::session::Answered>,
 ) -> Answered {
     let answer = answer.await;
-    let reply = answer.reply.map(Reply::Done);
+    let reply = looks::unless_taken_before(&hub, &session, message_id, answer.reply).await;
+    let reply = reply.map(Reply::Done);
     Answered { call, reply, started: None, after: Some((session, answer.last_seq)) }
 }
 
@@ -37,10 +40,10 @@ pub(super) async fn refused_prompt(
     hub: Hub,
     call: Call,
     session: SessionId,
-    message_id: String,
+    message_id: Option<String>,
     refusal: GatewayError,
 ) -> Answered {
-    let taken = looks::taken_before(&hub, &session, Some(message_id), refusal).await;
+    let taken = looks::unless_taken_before(&hub, &session, message_id, Err(refusal)).await;
     answered(call, taken.map(Reply::Done))
 }
 
@@ -74,13 +77,7 @@ async fn begin(hub: &Hub, new: NewSession) -> Result<(Reply, Option<SessionHandl
 pub(super) async fn look(hub: Hub, call: Call, look: Look) -> Answered {
     let seen = match look {
         Look::Sessions { live, after, limit } => {
-            match limit.is_none_or(|limit| (1..=looks::PAGE_LIMIT).contains(&limit)) {
-                true => looks::sessions(&hub, live, after, limit).await.map(|seen| Json::of(&seen)),
-                false => {
-                    let message = format!("limit must be from 1 to {}", looks::PAGE_LIMIT);
-                    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
-                }
-            }
+            looks::sessions(&hub, live, after, limit).await.map(|seen| Json::of(&seen))
         }
         Look::Session(id) => looks::session(&hub, &id).await.map(|seen| Json::of(&seen)),
         Look::Requests(of) => looks::requests(&hub, of.as_ref()).await.map(|seen| Json::of(&seen)),

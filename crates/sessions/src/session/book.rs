@@ -8,14 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 use agentwire_dialects::mcp;
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
-    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolKind, TurnFailure, TurnOrigin,
+    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolKind, TurnOrigin,
 };
 use agentwire_protocol::{EventKind, Json, SessionState, Text, TokenUsage, TurnEnd};
 
 use crate::store::{OpenBy, Record};
-
-/// How many characters of a prompt make a title.
-const TITLE_LIMIT: usize = 80;
 
 /// How many things of a sort are remembered as open; an agent that opens more is told of all the
 /// same, only not closed by us.
@@ -275,15 +272,7 @@ impl Book {
             }
             EventKind::TurnFailed(turn) => {
                 turn.turn_number += self.turns_before;
-                let end = match turn.reason {
-                    TurnFailure::Interrupted => TurnEnd::Interrupted,
-                    TurnFailure::Error
-                    | TurnFailure::MaxTurns
-                    | TurnFailure::Budget
-                    | TurnFailure::Refused
-                    | TurnFailure::Died => TurnEnd::Failed,
-                };
-                self.turn_over(end, turn.usage, turn.cost_usd);
+                self.turn_over(turn.reason.into(), turn.usage, turn.cost_usd);
             }
             EventKind::ToolStarted(tool) => {
                 self.has_answer = true;
@@ -442,16 +431,7 @@ impl Book {
     }
 
     fn info(&mut self, info: &AgentInfo<'_>) {
-        let summary = &mut self.record.summary;
-        let mut put =
-            |field: fn(&mut agentwire_protocol::SessionSummary) -> &mut Option<String>,
-             text: &Option<Text<'_>>| {
-                if let Some(text) = text {
-                    *field(summary) = Some(text.to_string());
-                }
-            };
-        put(|summary| &mut summary.model, &info.model);
-        put(|summary| &mut summary.agent_version, &info.agent_version);
+        self.record.summary.inform(info);
         if let Some(id) = &info.native_session_id {
             self.told(id.to_string());
         }
@@ -472,12 +452,7 @@ impl Book {
     }
 
     fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
-        let summary = &mut self.record.summary;
-        summary.last_turn = Some(end);
-        summary.usage = summary.usage.plus(&usage.unwrap_or_default());
-        if let Some(cost) = cost {
-            summary.cost_usd = Some(summary.cost_usd.unwrap_or(0.0) + cost);
-        }
+        self.record.summary.turn_over(end, usage, cost);
         self.record.open.turn = None;
         self.running = Running::default();
         // Which of them it took into the turn, an old version does not say.
@@ -487,11 +462,7 @@ impl Book {
     }
 
     pub(super) fn entitle(&mut self, prompt: &str) {
-        let title = &mut self.record.summary.title;
-        let words = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
-        if title.is_none() && !words.is_empty() {
-            *title = Some(words.chars().take(TITLE_LIMIT).collect());
-        }
+        self.record.summary.entitle(prompt);
     }
 
     fn refresh(&mut self) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use agentwire_protocol::event::{
     AgentInfo, ErrorEvent, Status, StatusChanged, TurnFailed, TurnFailure, TurnOrigin,
 };
+use agentwire_protocol::reply::PromptResult;
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt, Text};
 use serde_json::{Map, json};
 
@@ -60,7 +61,8 @@ pub(super) enum Pending {
     Initialize,
     Open,
     Turn,
-    Steer(Call),
+    /// A prompt that joins the turn, by its id.
+    Steer(Call, String),
     Query(Call, Shape),
     /// Nobody waits for it.
     Nobody,
@@ -92,7 +94,7 @@ impl Translator {
         self.wire.stage = Stage::Closed;
         self.wire.held.clear();
         for pending in std::mem::take(&mut self.wire.pending).into_values() {
-            if let Pending::Steer(call) | Pending::Query(call, _) = pending {
+            if let Pending::Steer(call, _) | Pending::Query(call, _) = pending {
                 let message = "codex ended before it answered";
                 out.reply(call, Err(GatewayError::new(ErrorCode::AgentFailed, message)));
             }
@@ -286,11 +288,13 @@ impl Translator {
                 self.ledger.fail_turn_with(out, turn);
                 self.next_turn(out);
             }
-            (Some(Pending::Steer(call)), Ok(_)) => out.reply(call, Ok(Json::checked("{}"))),
+            (Some(Pending::Steer(call, message_id)), Ok(_)) => {
+                out.reply(call, Ok(Json::of(&PromptResult { message_id, repeated: false })));
+            }
             (Some(Pending::Query(call, shape)), Ok(result)) => {
                 out.reply(call, Ok(shape.of(result)));
             }
-            (Some(Pending::Steer(call) | Pending::Query(call, _)), Err(error)) => {
+            (Some(Pending::Steer(call, _) | Pending::Query(call, _)), Err(error)) => {
                 out.reply(call, Err(error));
             }
             (Some(Pending::Nobody), _) => {}

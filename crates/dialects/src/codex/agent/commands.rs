@@ -84,7 +84,8 @@ impl Translator {
                     "expectedTurnId": turn,
                     "input": input(prompt),
                 });
-                self.call(Pending::Steer(call), "turn/steer", &params, out);
+                let id = prompt.message_id.clone().unwrap_or_default();
+                self.call(Pending::Steer(call, id), "turn/steer", &params, out);
                 return Ok(());
             }
             (Some(Delivery::Now), _) => {

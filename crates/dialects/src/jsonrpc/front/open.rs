@@ -1,10 +1,11 @@
 //! Sessions: begun, found, gone on with, resumed.
 
+use agentwire_protocol::reply::PromptResult;
 use agentwire_protocol::{
     AgentType, Call, Command, ErrorCode, GatewayError, Json, NewSession, Resume, SessionConfig,
     SessionId, SessionState, SessionSummary,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::params::{Attach, Open, Request};
 use super::replies::Ticket;
@@ -221,17 +222,10 @@ impl JsonRpc {
         reply: &Json<'_>,
         out: &mut Outbox,
     ) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Taken {
-            message_id: String,
-            #[serde(default)]
-            repeated: bool,
-        }
         if let Some(ticket) = ticket {
             return self.replies.give(ticket, Ok::<_, Fault>(opened(id)), out);
         }
-        let Ok(Taken { message_id, repeated: true }) = reply.read() else { return };
+        let Ok(PromptResult { message_id, repeated: true }) = reply.read() else { return };
         if let Some(run) = self.watches.get_mut(id).and_then(|watch| watch.refused(call)) {
             let message = format!("the message {message_id} was taken before; it counts once");
             self.replies.give(run, Err(GatewayError::new(ErrorCode::Conflict, message)), out);
