@@ -31,17 +31,21 @@ async fn permissions(trial: &Trial) -> Result<(), AgentError> {
     let session = client.create(request).await?;
     let mut events = session.events();
     while let Some(event) = events.try_next().await? {
-        match event.request() {
-            Some(Request::Permission(asked)) => decide(&asked).await?,
-            Some(Request::Question(asked)) => {
-                for question in asked.questions() {
-                    println!("asked: {}", question.question);
+        if let Some(request) = event.request() {
+            let counts = match request {
+                Request::Permission(asked) => decide(&asked).await?,
+                Request::Question(asked) => {
+                    for question in asked.questions() {
+                        println!("asked: {}", question.question);
+                    }
+                    asked.answer(["green"]).await?
                 }
-                asked.answer(["green"]).await?;
+                // Hooks and MCP servers are for programs that registered some.
+                other => other.deny("nobody is there to answer").await?,
+            };
+            if !counts {
+                println!("somebody else was faster");
             }
-            // Hooks and MCP servers are for programs that registered some.
-            Some(other) => other.deny("nobody is there to answer").await?,
-            None => {}
         }
         if event.ends_turn() {
             break;
@@ -51,8 +55,9 @@ async fn permissions(trial: &Trial) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Files may be written, commands only if they are harmless, and never as they came.
-async fn decide(asked: &PermissionRequest) -> Result<(), AgentError> {
+/// Files may be written, commands only if they are harmless, and never as they came. Gives whether the
+/// answer counts: a rule or another client may have been faster.
+async fn decide(asked: &PermissionRequest) -> Result<bool, AgentError> {
     let tool = asked.tool_name().unwrap_or_default();
     let input: Value = asked.input().and_then(|input| input.read().ok()).unwrap_or_default();
     let command = input.get("command").and_then(Value::as_str).unwrap_or_default();

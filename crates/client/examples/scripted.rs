@@ -20,7 +20,7 @@ async fn work(client: &AgentClient, prompt: &str) -> Result<String, AgentError> 
             match asked.tool_name().as_deref() {
                 Some("Read") => asked.allow().await?,
                 Some(_) | None => asked.deny("look, but do not touch").await?,
-            }
+            };
         }
         if let agentwire_client::EventKind::TextChunk(chunk) = &event.kind {
             answer.push_str(&chunk.content.decode());

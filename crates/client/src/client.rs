@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::reply::{RequestList, SessionDetails, SessionList};
 use agentwire_protocol::{
-    ErrorCode, GatewayError, Json, Profile, SessionId, SessionRequest, SessionSummary,
+    AgentType, Command, ErrorCode, GatewayError, Json, Profile, SessionId, SessionRequest,
+    SessionState, SessionSummary,
 };
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -26,7 +28,7 @@ const PAGE: usize = 500;
 const SHORTEST: usize = 4;
 const WHOLE: usize = 36;
 
-/// How long to wait before what counts once is said again, each time.
+/// How long to wait before a call is made again, each time.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
 
@@ -206,17 +208,18 @@ impl AgentClient {
 
     /// What agents ask and wait for, oldest first, over all sessions.
     pub async fn requests(&self) -> Result<Vec<Request>, AgentError> {
-        self.requests_of(None).await
+        self.requests_of(None, None).await
     }
 
-    /// The same in one session.
+    /// The same in one session, of that agent.
     pub(crate) async fn requests_of(
         &self,
         session: Option<&SessionId>,
+        agent: Option<AgentType>,
     ) -> Result<Vec<Request>, AgentError> {
         let list: RequestList = self.ask(Call::Requests(session.cloned())).await?;
         let requests = list.requests.into_iter();
-        Ok(requests.map(|open| Request::new(self.clone(), None, open)).collect())
+        Ok(requests.map(|open| Request::new(self.clone(), agent, open)).collect())
     }
 
     /// Ends what this client runs: its child, or the gateway in this process. To be called where nothing
@@ -226,30 +229,77 @@ impl AgentClient {
         self.transport().close().await;
     }
 
+    /// What failed once may be found by its key when it is said again, and has failed all the same.
     async fn start(&self, request: SessionRequest) -> Result<SessionSummary, AgentError> {
         let key = Uuid::new_v4().to_string();
-        self.ask(Call::Start { request: Box::new(request), key }).await
+        let (reply, before) = self.insist(Call::Start { request: Box::new(request), key }).await?;
+        let summary: SessionSummary = self.read(&reply)?;
+        match before {
+            Some(refusal) if summary.reason == Some(SessionEndReason::Failed) => {
+                let why = summary.error.filter(|_| refusal.code().is_none());
+                Err(why
+                    .map_or(refusal, |why| GatewayError::new(ErrorCode::StartFailed, why).into()))
+            }
+            Some(_) | None => Ok(summary),
+        }
     }
 
     async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, AgentError> {
         self.read(&self.call(call).await?)
     }
 
-    /// Makes a call. What counts once is said again, a few times, if it may succeed then.
+    /// Makes a call. What counts once or only asks is said again, if it may succeed then.
     pub(crate) async fn call(&self, call: Call) -> Result<Json<'static>, AgentError> {
+        match call.is_repeatable() {
+            true => self.insist(call).await.map(|(reply, _)| reply),
+            false => self.transport().call(call).await,
+        }
+    }
+
+    /// Makes a call, again if it may succeed then, a few times. Gives why it failed before, too.
+    pub(crate) async fn insist(
+        &self,
+        call: Call,
+    ) -> Result<(Json<'static>, Option<AgentError>), AgentError> {
         let begun = Instant::now();
-        let transport = self.transport();
-        if call.counts_once() {
-            for pause in PAUSES {
-                match transport.call(call.clone()).await {
-                    Err(error) if error.is_retryable() && begun.elapsed() < INSISTENCE => {
-                        tokio::time::sleep(pause).await;
-                    }
-                    done => return done,
+        let mut before = None;
+        for pause in PAUSES {
+            match self.transport().call(call.clone()).await {
+                Ok(reply) => return Ok((reply, before)),
+                Err(error) if error.is_retryable() && begun.elapsed() < INSISTENCE => {
+                    before = Some(error);
+                    tokio::time::sleep(pause).await;
                 }
+                Err(error) => return Err(error),
             }
         }
-        transport.call(call).await
+        Ok((self.transport().call(call).await?, before))
+    }
+
+    /// Sends a command to a session. Whichever the way, one that is over says so, and may be stopped again.
+    pub(crate) async fn send(
+        &self,
+        session: &SessionId,
+        command: Command,
+    ) -> Result<Json<'static>, AgentError> {
+        let is_stop = matches!(command, Command::Stop);
+        let error = match self.call(Call::Command(session.clone(), command)).await {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        if !matches!(error.code(), Some(ErrorCode::Conflict | ErrorCode::SessionNotFound)) {
+            return Err(error);
+        }
+        match self.summary(session).await {
+            Ok(summary) if summary.state == SessionState::Ended && is_stop => {
+                Ok(Json::checked("{}"))
+            }
+            Ok(summary) if summary.state == SessionState::Ended => {
+                let message = format!("session {session} is over; resume it to go on");
+                Err(GatewayError::new(ErrorCode::Conflict, message).into())
+            }
+            Ok(_) | Err(_) => Err(error),
+        }
     }
 
     pub(crate) fn read<T: DeserializeOwned>(&self, reply: &Json<'static>) -> Result<T, AgentError> {

@@ -43,8 +43,8 @@ pub(crate) struct Trust {
 #[derive(Clone)]
 pub(crate) enum Place {
     Named(Server),
-    /// Wherever the server of this data directory is now.
-    Found(PathBuf),
+    /// Wherever the server of this data directory is now, and what is said to it.
+    Found(PathBuf, Equipment),
 }
 
 impl Place {
@@ -52,7 +52,29 @@ impl Place {
     pub(crate) fn server(&self) -> Result<Server, AgentError> {
         match self {
             Self::Named(server) => Ok(server.clone()),
-            Self::Found(data_dir) => Server::find(data_dir),
+            Self::Found(data_dir, equipment) => equipment.put_on(Server::find(data_dir)?),
+        }
+    }
+}
+
+/// What a client comes with. What is not said stays as the server has it.
+#[derive(Clone, Default)]
+pub(crate) struct Equipment {
+    pub(crate) token: Option<String>,
+    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+impl Equipment {
+    pub(crate) fn put_on(&self, server: Server) -> Result<Server, AgentError> {
+        let server = match &self.ca_file {
+            Some(path) => server.trusting(path),
+            None => server,
+        };
+        match (&self.token, &self.token_file) {
+            (Some(token), _) => server.with_token(token),
+            (None, Some(path)) => server.with_token_file(path),
+            (None, None) => Ok(server),
         }
     }
 }

@@ -255,6 +255,30 @@ impl From<GatewayError> for AgentError {
     }
 }
 
+/// A gateway's refusal, as it stands on a line.
+#[cfg(any(feature = "http", feature = "stdio"))]
+#[derive(serde::Deserialize)]
+pub(crate) struct Refusal {
+    pub(crate) code: String,
+    pub(crate) message: String,
+    #[serde(default)]
+    pub(crate) details: Option<Json<'static>>,
+}
+
+/// A code that is not known here is a newer gateway's.
+#[cfg(any(feature = "http", feature = "stdio"))]
+impl From<Refusal> for AgentError {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { code, message, details } = refusal;
+        if let Some(code) = ErrorCode::named(&code) {
+            return GatewayError { details, ..GatewayError::new(code, message) }.into();
+        }
+        let mut error = Self::new(AgentErrorType::Unknown, message).with_native(code);
+        error.told.details = details;
+        error
+    }
+}
+
 /// Events that cannot be had.
 impl From<Gap> for AgentError {
     fn from(gap: Gap) -> Self {
@@ -317,6 +341,17 @@ mod tests {
             assert_eq!(error.kind(), AgentErrorType::from(code));
             assert_eq!(GatewayError::from(error), refused);
         }
+    }
+
+    #[cfg(any(feature = "http", feature = "stdio"))]
+    #[test]
+    fn a_code_that_is_not_known_is_kept_with_its_words() {
+        let told = r#"{"code":"quotaSpent","message":"come back","details":{"day":2},"more":1}"#;
+        let error = AgentError::from(serde_json::from_str::<Refusal>(told).unwrap());
+        assert_eq!((error.kind(), error.code()), (AgentErrorType::Unknown, None));
+        assert_eq!((error.message(), error.native_error()), ("come back", Some("quotaSpent")));
+        assert_eq!(error.details().map(Json::get), Some(r#"{"day":2}"#));
+        assert!(!error.is_retryable());
     }
 
     #[test]

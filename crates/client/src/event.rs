@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use agentwire_protocol::{self as protocol, EventKind, OpenRequest};
+use agentwire_protocol::{self as protocol, OpenRequest};
 
 use crate::error::{AgentError, AgentErrorType};
 use crate::request::Request;
@@ -56,10 +56,8 @@ impl Event {
 
     /// Whether a turn is over, well or not, or the session itself.
     pub fn ends_turn(&self) -> bool {
-        matches!(
-            self.event.kind,
-            EventKind::TurnCompleted(_) | EventKind::TurnFailed(_) | EventKind::SessionEnded(_)
-        )
+        // By its name: its reason may be one that is not known here.
+        matches!(self.event.kind.name(), "turnCompleted" | "turnFailed" | "sessionEnded")
     }
 
     /// The event alone.

@@ -7,8 +7,9 @@ mod pause;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_protocol::{Profile, SessionId, SessionState, SessionSummary};
+use agentwire_protocol::{Profile, SessionId, SessionState};
 use futures_util::StreamExt as _;
+use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -60,9 +61,12 @@ pub(crate) struct Outlet {
 /// Follows a session to its end, over as many connections as it takes.
 pub(crate) async fn follow(plan: Plan, outlet: Outlet) {
     let cursor = Cursor::new(plan.after);
-    let mut follower = Follower { plan, outlet, cursor, is_lost: false, opened: None };
+    let mut follower =
+        Follower { plan, outlet, cursor, is_lost: false, opened: None, has_end: false };
     match follower.run().await {
         Ok(()) | Err(Stop::Unread) => {}
+        // A gateway that is gone for good cannot say that its session is over; its last event did.
+        Err(Stop::Failed(error)) if follower.has_end && !error.is_retryable() => {}
         Err(Stop::Failed(error)) => {
             let _ = follower.outlet.send(Err(error), 0).await;
         }
@@ -77,6 +81,23 @@ struct Follower {
     is_lost: bool,
     /// When the last connection was opened, if there was one.
     opened: Option<Instant>,
+    /// The last event that came was the session's end.
+    has_end: bool,
+}
+
+/// How a session stands, as far as it matters here.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Standing {
+    last_seq: u64,
+    /// A newer gateway may have states that are not known here.
+    state: String,
+}
+
+impl Standing {
+    fn is_ended(&self) -> bool {
+        self.state == SessionState::Ended.as_str()
+    }
 }
 
 /// Why a connection is read no further, if not because it broke.
@@ -113,11 +134,12 @@ impl Follower {
                 Err(Stop::Unread) => return Err(Stop::Unread),
                 Err(Stop::Failed(why)) => why,
             };
-            // A gateway that cannot be reached at first is a mistake; later it may come back.
-            let Some(opened) = self.opened.filter(|_| why.is_retryable()) else {
+            // It was there when the session was found, and may come back.
+            if !why.is_retryable() {
                 return Err(why.into());
-            };
-            let was_steady = before != Some(opened) && opened.elapsed() > STEADY;
+            }
+            let is_steady = |opened: Instant| opened.elapsed() > STEADY;
+            let was_steady = before != self.opened && self.opened.is_some_and(is_steady);
             if self.cursor.position() > position || was_steady {
                 pause = Pause::new(self.plan.patience);
             } else if pause.is_over() {
@@ -132,17 +154,17 @@ impl Follower {
 
     /// One connection, to its end.
     async fn connection(&mut self) -> Result<End, Stop> {
-        let summary = self.ask().await?;
-        let (last, position) = (summary.last_seq, self.cursor.position());
+        let standing = self.ask().await?;
+        let (last, position) = (standing.last_seq, self.cursor.position());
         if position > last {
             self.cursor.go_back(last);
             self.tell(Update::Gap(Gap::Forgotten { from: last + 1, to: position })).await?;
         }
-        if self.is_over(&summary) {
+        if self.is_over(&standing) {
             return Ok(End::Over);
         }
         // Of a session that is over it is known where it ends, unless it goes on.
-        let end = (summary.state == SessionState::Ended).then_some(last);
+        let end = standing.is_ended().then_some(last);
         // What is left out could be the last: where the end is known, all is asked for.
         let is_whole = self.plan.profile == Profile::Full || end.or(self.plan.up_to).is_some();
         let profile = if is_whole { Profile::Full } else { self.plan.profile };
@@ -172,18 +194,18 @@ impl Follower {
                 next = connection.next() => next,
                 () = sleep_until(ask_at) => {
                     match self.ask().await {
-                        Ok(summary) if self.is_over(&summary) => return Ok(End::Over),
-                        Ok(summary) if summary.state == SessionState::Ended && !is_whole => {
+                        Ok(standing) if self.is_over(&standing) => return Ok(End::Over),
+                        Ok(standing) if standing.is_ended() && !is_whole => {
                             return Ok(End::LetGo);
                         }
                         // What there is more of is on its way.
-                        Ok(summary) if summary.state == SessionState::Ended && soon < QUIET => {
+                        Ok(standing) if standing.is_ended() && soon < QUIET => {
                             ask_at = Instant::now() + soon;
                             soon = (soon * 2).min(QUIET);
                         }
-                        Ok(summary) => {
+                        Ok(standing) => {
                             let position = self.cursor.position();
-                            let is_behind = is_whole && summary.last_seq > position;
+                            let is_behind = is_whole && standing.last_seq > position;
                             let at = is_behind.then_some(position);
                             if at.is_some() && at == behind {
                                 let why = format!("nothing came after event {position}");
@@ -202,13 +224,13 @@ impl Follower {
                 Some(Ok(Followed::Events(lines))) if lines.is_empty() => {}
                 Some(Ok(Followed::Events(lines))) => {
                     let last = lines.get(lines.len() - 1).map(|(_, line)| line);
-                    let is_end = last.is_some_and(|line| has_end(&line));
+                    self.has_end = last.is_some_and(|line| has_end(&line));
                     self.take(&lines).await?;
                     let has_reached = |last: u64| self.cursor.position() >= last;
                     if self.plan.up_to.is_some_and(has_reached) {
                         return Ok(End::Over);
                     }
-                    let may_be_over = is_end || end.is_some_and(has_reached);
+                    let may_be_over = self.has_end || end.is_some_and(has_reached);
                     ask_at = Instant::now() + if may_be_over { Duration::ZERO } else { QUIET };
                     soon = SOON;
                 }
@@ -242,14 +264,14 @@ impl Follower {
         AgentError::broken(self.plan.transport.name(), why)
     }
 
-    async fn ask(&self) -> Result<SessionSummary, AgentError> {
+    async fn ask(&self) -> Result<Standing, AgentError> {
         let shown = self.plan.transport.call(Call::Show(self.plan.session.clone())).await?;
         read(&*self.plan.transport, &shown)
     }
 
-    fn is_over(&self, summary: &SessionSummary) -> bool {
+    fn is_over(&self, standing: &Standing) -> bool {
         let position = self.cursor.position();
-        let is_read = position >= summary.last_seq && summary.state == SessionState::Ended;
+        let is_read = position >= standing.last_seq && standing.is_ended();
         is_read || self.plan.up_to.is_some_and(|last| position >= last)
     }
 

@@ -15,10 +15,11 @@
 //! let mut events = session.events();
 //! let mut said = String::new();
 //! while let Some(event) = events.try_next().await? {
-//!     match event.request() {
-//!         Some(Request::Permission(asked)) => asked.allow().await?,
-//!         Some(other) => other.deny("nobody is there to answer").await?,
-//!         None => {}
+//!     if let Some(request) = event.request() {
+//!         match request {
+//!             Request::Permission(asked) => asked.allow().await?,
+//!             other => other.deny("nobody is there to answer").await?,
+//!         };
 //!     }
 //!     if let EventKind::TextChunk(chunk) = &event.kind {
 //!         said.push_str(&chunk.content.decode());

@@ -94,6 +94,15 @@ impl EventLines {
         Self { text: self.text.slice(begin..end), marks }
     }
 
+    /// Takes some off the front: at most so many bytes, or one.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_front(&mut self, bytes: usize) -> Self {
+        let fitting = self.marks.partition_point(|mark| mark.end < bytes).max(1).min(self.len());
+        let front = self.slice(0, fitting);
+        *self = self.slice(fitting, self.len());
+        front
+    }
+
     /// As that profile shows them.
     pub(crate) fn shown(self, profile: Profile) -> Self {
         if profile == Profile::Full {
@@ -169,5 +178,19 @@ mod tests {
         assert_eq!(lines.get(2), Some((9, Bytes::from("{\"é\": 2}"))));
         assert_eq!(lines.get(3), None);
         assert!(lines.slice(2, 2).is_empty());
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn what_is_taken_off_the_front_is_no_more_than_asked_or_one() {
+        let lines = EventLines::of([(3, "{\"a\":1}"), (4, "{}"), (9, "{\"b\":2}")]);
+        for (bytes, expected) in [(1, 1), (8, 1), (10, 1), (11, 2), (18, 2), (19, 3), (99, 3)] {
+            let mut rest = lines.clone();
+            let front = rest.take_front(bytes);
+            assert_eq!((front.len(), rest.len()), (expected, 3 - expected), "{bytes}");
+            assert_eq!(lines.slice(0, expected), front);
+            assert_eq!(lines.slice(expected, 3), rest);
+        }
+        assert!(EventLines::default().take_front(1).is_empty());
     }
 }

@@ -6,15 +6,17 @@ use std::ops::Deref;
 
 use agentwire_protocol::command::Remember;
 use agentwire_protocol::event::{Question, RequestKind};
-use agentwire_protocol::{AgentType, Command, Json, OpenRequest, RequestId, Settlement};
+use agentwire_protocol::{AgentType, Command, ErrorCode, Json, OpenRequest, RequestId, Settlement};
 use serde::Serialize;
 
 use crate::client::AgentClient;
 use crate::error::AgentError;
-use crate::transport::Call;
 
-/// What an agent asks and waits for, with the means to answer. The first answer counts, whoever gives it;
-/// an answer holds for exactly what was asked.
+/// What an agent asks and waits for, with the means to answer. An answer holds for exactly what was asked.
+///
+/// The first answer counts, whoever gives it: a rule of the session, this program or another client. Each
+/// method that answers gives whether its answer was the one; where it was not, the event `requestSettled`
+/// tells which was.
 ///
 /// ```rust,standalone_crate
 /// # use agentwire_client::{AgentType, EventKind, Request, SessionRequest};
@@ -26,11 +28,12 @@ use crate::transport::Call;
 /// let mut events = session.events();
 /// let mut outcomes = Vec::new();
 /// while let Some(event) = events.try_next().await? {
-///     match event.request() {
-///         Some(Request::Permission(asked)) => asked.deny("not here").await?,
-///         Some(Request::Question(asked)) => asked.answer(["green"]).await?,
-///         Some(other) => other.deny("nobody is there to answer").await?,
-///         None => {}
+///     if let Some(request) = event.request() {
+///         match request {
+///             Request::Permission(asked) => asked.deny("not here").await?,
+///             Request::Question(asked) => asked.answer(["green"]).await?,
+///             other => other.deny("nobody is there to answer").await?,
+///         };
 ///     }
 ///     if let EventKind::RequestSettled(settled) = &event.kind {
 ///         outcomes.push(settled.outcome.as_str());
@@ -106,12 +109,12 @@ impl Request {
     }
 
     /// Denies it, whatever it is; the agent is told why.
-    pub async fn deny(&self, message: impl Into<String>) -> Result<(), AgentError> {
+    pub async fn deny(&self, message: impl Into<String>) -> Result<bool, AgentError> {
         self.asked().deny(message.into()).await
     }
 
     /// Answers it in any form.
-    pub async fn settle(&self, settlement: Settlement) -> Result<(), AgentError> {
+    pub async fn settle(&self, settlement: Settlement) -> Result<bool, AgentError> {
         self.asked().settle(settlement).await
     }
 
@@ -147,18 +150,18 @@ impl PermissionRequest {
     }
 
     /// It may run.
-    pub async fn allow(&self) -> Result<(), AgentError> {
+    pub async fn allow(&self) -> Result<bool, AgentError> {
         self.0.settle(Settlement::allow(self.0.id())).await
     }
 
     /// It may run, and its like from now on, in this session.
-    pub async fn allow_always(&self) -> Result<(), AgentError> {
+    pub async fn allow_always(&self) -> Result<bool, AgentError> {
         let remember = Some(Remember::Session);
         self.0.settle(Settlement { remember, ..Settlement::allow(self.0.id()) }).await
     }
 
     /// It may run with this in place of what it asked for: an object, as the tool takes it.
-    pub async fn allow_with(&self, input: &impl Serialize) -> Result<(), AgentError> {
+    pub async fn allow_with(&self, input: &impl Serialize) -> Result<bool, AgentError> {
         let input = written(input)?;
         // Nothing in its place would allow what was asked.
         if !input.get().starts_with('{') {
@@ -169,7 +172,7 @@ impl PermissionRequest {
     }
 
     /// It may not run; the agent is told why.
-    pub async fn deny(&self, message: impl Into<String>) -> Result<(), AgentError> {
+    pub async fn deny(&self, message: impl Into<String>) -> Result<bool, AgentError> {
         self.0.deny(message.into()).await
     }
 }
@@ -184,7 +187,7 @@ impl QuestionRequest {
     pub async fn answer<A: Into<String>>(
         &self,
         answers: impl IntoIterator<Item = A>,
-    ) -> Result<(), AgentError> {
+    ) -> Result<bool, AgentError> {
         let answers: Vec<String> = answers.into_iter().map(Into::into).collect();
         let questions = self.questions();
         if questions.len() != answers.len() {
@@ -209,26 +212,26 @@ impl QuestionRequest {
     pub async fn answer_with(
         &self,
         answers: BTreeMap<String, Json<'static>>,
-    ) -> Result<(), AgentError> {
+    ) -> Result<bool, AgentError> {
         let answers = Some(answers);
         let settlement = Settlement { behavior: None, answers, ..Settlement::allow(self.0.id()) };
         self.0.settle(settlement).await
     }
 
     /// There is no answer; the agent is told why.
-    pub async fn deny(&self, message: impl Into<String>) -> Result<(), AgentError> {
+    pub async fn deny(&self, message: impl Into<String>) -> Result<bool, AgentError> {
         self.0.deny(message.into()).await
     }
 }
 
 impl CallbackRequest {
     /// Answers in the agent's own form.
-    pub async fn respond(&self, output: &impl Serialize) -> Result<(), AgentError> {
+    pub async fn respond(&self, output: &impl Serialize) -> Result<bool, AgentError> {
         self.0.settle(Settlement::output(self.0.id(), written(output)?)).await
     }
 
     /// There is no answer: a hook is passed over, anything else is denied.
-    pub async fn fail(&self, error: impl Into<String>) -> Result<(), AgentError> {
+    pub async fn fail(&self, error: impl Into<String>) -> Result<bool, AgentError> {
         self.0.settle(Settlement::error(self.0.id(), error)).await
     }
 }
@@ -238,21 +241,22 @@ impl Asked {
         RequestId::from(self.open.request.request_id.to_string())
     }
 
-    async fn deny(&self, message: String) -> Result<(), AgentError> {
+    async fn deny(&self, message: String) -> Result<bool, AgentError> {
         self.settle(Settlement::deny(self.id(), message)).await
     }
 
-    /// The answer is for what was asked and for nothing else.
-    async fn settle(&self, settlement: Settlement) -> Result<(), AgentError> {
+    /// The answer is for what was asked and for nothing else. Gives whether it counts.
+    async fn settle(&self, settlement: Settlement) -> Result<bool, AgentError> {
         let digest = self.open.request.input_digest.clone();
         let input_digest = settlement.input_digest.or(Some(digest));
         let settlement = Settlement { request_id: self.id(), input_digest, ..settlement };
-        let command = Command::Settle(settlement);
-        let told = self.client.call(Call::Command(self.open.session_id.clone(), command)).await;
-        told.map(drop).map_err(|error| match self.agent {
-            Some(agent) => error.with_agent(agent),
-            None => error,
-        })
+        let told = self.client.send(&self.open.session_id, Command::Settle(settlement)).await;
+        let Err(error) = told else { return Ok(true) };
+        match (error.code(), self.agent) {
+            (Some(ErrorCode::RequestSettled | ErrorCode::RequestNotFound), _) => Ok(false),
+            (_, Some(agent)) => Err(error.with_agent(agent)),
+            (_, None) => Err(error),
+        }
     }
 }
 

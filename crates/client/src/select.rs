@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::client::{AgentClient, BUFFER, PATIENCE};
 #[cfg(feature = "http")]
-use crate::discovery::Server;
+use crate::discovery::{Equipment, Server};
 use crate::error::{AgentError, AgentErrorType};
 #[cfg(feature = "http")]
 use crate::transport::Call;
@@ -160,8 +160,12 @@ impl ClientBuilder {
             let is_here = self.data_dir.is_some() || self.program.is_some();
             let told = || self.variable("AGENTWIRE_URL").filter(|_| !is_here);
             if let Some(url) = self.url.clone().or_else(told) {
-                let token = self.token.clone().or_else(|| self.variable("AGENTWIRE_TOKEN"));
-                let server = self.equipped(Server::new(&url)?, token)?;
+                let mut equipment = self.equipment();
+                if equipment.token_file.is_none() {
+                    let told = || self.variable("AGENTWIRE_TOKEN");
+                    equipment.token = equipment.token.or_else(told);
+                }
+                let server = equipment.put_on(Server::new(&url)?)?;
                 return self.answering(HttpTransport::new(server)).await;
             }
             match self.local().await {
@@ -193,14 +197,7 @@ impl ClientBuilder {
             let message = "there is no home directory; set AGENTWIRE_DATA_DIR";
             AgentError::new(AgentErrorType::ConnectionFailed, message)
         })?;
-        let is_named = self.token.is_some() || self.token_file.is_some() || self.ca_file.is_some();
-        let transport = match is_named {
-            true => {
-                HttpTransport::new(self.equipped(Server::find(&data_dir)?, self.token.clone())?)
-            }
-            false => HttpTransport::discover(&data_dir)?,
-        };
-        self.answering(transport).await
+        self.answering(HttpTransport::discover_with(&data_dir, self.equipment())?).await
     }
 
     /// That server, if it answers and lets us in.
@@ -211,18 +208,10 @@ impl ClientBuilder {
         Ok(Arc::new(transport))
     }
 
-    /// That server with what a client comes with.
     #[cfg(feature = "http")]
-    fn equipped(&self, server: Server, token: Option<String>) -> Result<Server, AgentError> {
-        let server = match &self.ca_file {
-            Some(path) => server.trusting(path),
-            None => server,
-        };
-        match (&self.token_file, token) {
-            (Some(path), _) if self.token.is_none() => server.with_token_file(path),
-            (_, Some(token)) => server.with_token(&token),
-            (_, None) => Ok(server),
-        }
+    fn equipment(&self) -> Equipment {
+        let Self { token, token_file, ca_file, .. } = self.clone();
+        Equipment { token, token_file, ca_file }
     }
 
     #[cfg(feature = "http")]

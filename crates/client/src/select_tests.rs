@@ -93,6 +93,26 @@ async fn what_is_named_wins_over_what_is_found() {
     assert_eq!(name(all.select_transport().await), format!("the server at http://{found}"));
 }
 
+/// One that starts anew at another address is found there, with the token that was given.
+#[tokio::test]
+async fn a_server_that_moves_is_found_again() {
+    let (first, token) = server();
+    let (place, lock) = data_dir(&first);
+    let selected = builder().data_dir(place.path()).token("mine").select_transport().await.unwrap();
+    assert_eq!(token.recv().unwrap(), "mine");
+    let (second, token) = server();
+    let file = place.path().join("server.json");
+    std::fs::remove_file(&file).unwrap();
+    drop(lock);
+    std::fs::write(&file, format!(r#"{{"pid":1,"http":"http://{second}"}}"#)).unwrap();
+    let lock = std::fs::File::open(&file).unwrap();
+    lock.lock().unwrap();
+    let client = AgentClient::over(selected);
+    client.sessions(crate::SessionFilter::default()).await.unwrap();
+    assert_eq!(token.recv().unwrap(), "mine");
+    assert_eq!(client.transport().name(), format!("the server at http://{second}"));
+}
+
 #[tokio::test]
 async fn where_no_server_answers_a_child_is_started() {
     let place = tempfile::tempdir().unwrap();

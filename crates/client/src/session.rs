@@ -21,7 +21,6 @@ use crate::error::AgentError;
 use crate::event::Event;
 use crate::request::Request;
 use crate::stream::{EventStream, Updates};
-use crate::transport::Call;
 
 /// One session of a gateway. Clones are the same.
 ///
@@ -106,7 +105,8 @@ impl Session {
         EventStream::new(self.updates_after(seq), self.clone())
     }
 
-    /// What [`Self::events`] has, in the gateway's own bytes, and what becomes of the connection.
+    /// What [`Self::events`] has, in the gateway's own bytes, and what becomes of the connection. Nobody looks
+    /// into them: [`Self::state`] and its like stay as they were.
     pub fn updates(&self) -> Updates {
         self.updates_after(self.shared.begins_after)
     }
@@ -132,7 +132,7 @@ impl Session {
         self.send(Command::Interrupt { cancel_queued: false }).await.map(drop)
     }
 
-    /// Ends it. [`Self::ended`] waits until it is over.
+    /// Ends it; one that is over is. [`Self::ended`] waits until it is over.
     pub async fn stop(&self) -> Result<(), AgentError> {
         self.send(Command::Stop).await.map(drop)
     }
@@ -172,24 +172,19 @@ impl Session {
 
     /// Sends any command, and gives what is answered.
     pub async fn send(&self, command: Command) -> Result<Json<'static>, AgentError> {
-        let sent = self.client().call(Call::Command(self.id().clone(), command)).await;
-        sent.map_err(|error| self.named(error))
+        self.client().send(self.id(), command).await.map_err(|error| self.named(error))
     }
 
     /// What it asks and waits for, oldest first.
     pub async fn requests(&self) -> Result<Vec<Request>, AgentError> {
-        self.client().requests_of(Some(self.id())).await.map_err(|error| self.named(error))
+        let asked = self.client().requests_of(Some(self.id()), Some(self.agent_type()));
+        asked.await.map_err(|error| self.named(error))
     }
 
     /// Waits until it is over, and tells how it stands then.
     pub async fn ended(&self) -> Result<SessionSummary, AgentError> {
-        let mut events = self.events_after(self.summary().await?.last_seq);
-        while let Some(event) = events.try_next().await.transpose() {
-            match event {
-                Err(error) if error.gap().is_none() => return Err(error),
-                Ok(_) | Err(_) => {}
-            }
-        }
+        let mut updates = self.updates_after(self.summary().await?.last_seq);
+        while updates.try_next().await.map_err(|error| self.named(error))?.is_some() {}
         self.summary().await
     }
 
@@ -206,6 +201,11 @@ impl Session {
     /// Keeps what an event tells.
     pub(crate) fn note(&self, event: &Event) {
         self.known().note(event);
+    }
+
+    /// The log ends before that event.
+    pub(crate) fn forget(&self, from: u64) {
+        self.known().forget(from);
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -295,6 +295,9 @@ impl Stream for EventStream {
                 Some(Ok(Update::Events(lines))) => this.current = Some((lines, 0)),
                 Some(Ok(Update::Lost(_) | Update::Back)) => {}
                 Some(Ok(Update::Gap(gap))) => {
+                    if let Gap::Forgotten { from, .. } = gap {
+                        this.session.forget(from);
+                    }
                     return Poll::Ready(Some(Err(this.session.named(gap.into()))));
                 }
                 Some(Err(error)) => return Poll::Ready(Some(Err(this.session.named(error)))),

@@ -11,6 +11,7 @@ pub(crate) mod stdio;
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use agentwire_protocol::{Command, Json, Profile, SessionId, SessionRequest};
 use futures_core::Stream;
@@ -35,6 +36,24 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
     /// Ends what the transport runs, and waits until it has.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+impl<T: Transport + ?Sized> Transport for Arc<T> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn call(&self, call: Call) -> Calling<'_> {
+        (**self).call(call)
+    }
+
+    fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_> {
+        (**self).follow(session, after, profile)
+    }
+
+    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        (**self).close()
     }
 }
 
@@ -101,12 +120,13 @@ impl Call {
         }
     }
 
-    /// Whether it counts once, however often it is made.
-    pub(crate) fn counts_once(&self) -> bool {
+    /// Whether it may be made again: it counts once, or only asks.
+    pub(crate) fn is_repeatable(&self) -> bool {
         match self {
-            Self::Start { .. } => true,
+            Self::Start { .. } | Self::List { .. } | Self::Show(_) | Self::Requests(_) => true,
             Self::Command(_, Command::Prompt(prompt)) => prompt.message_id.is_some(),
-            Self::Command(..) | Self::List { .. } | Self::Show(_) | Self::Requests(_) => false,
+            Self::Command(_, Command::Stop) => true,
+            Self::Command(..) => false,
         }
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use agentwire_client::transport::{Calling, Opening};
 use agentwire_client::{
-    AgentClient, AgentError, AgentErrorType, Call, CancellableSession, CancellationToken,
-    EventKind, Gap, OnDrop, Profile, Request, ScriptedTransport, SessionId, SessionState,
-    Transport, Update,
+    AgentClient, AgentError, AgentErrorType, AgentType, Call, CancellableSession,
+    CancellationToken, ErrorCode, EventKind, Gap, GatewayError, OnDrop, Profile, Request,
+    ScriptedTransport, SessionId, SessionRequest, SessionState, Transport, Update,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -120,10 +120,88 @@ async fn a_gateway_that_stays_away_is_given_up() {
     let error = events.try_next().await.expect_err("it is given up");
     assert_eq!(error.kind(), AgentErrorType::ConnectionFailed);
     assert!(begun.elapsed() >= Duration::from_secs(7));
-    // At first it is a mistake at once.
-    let begun = tokio::time::Instant::now();
-    assert!(session.events().try_next().await.is_err());
-    assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+/// A stream that is begun while the gateway is away waits for it as any other does.
+#[tokio::test(start_paused = true)]
+async fn a_stream_may_begin_while_the_gateway_is_away() {
+    let script = ScriptedTransport::new().events(story(20)).expect("a script");
+    let client = AgentClient::over(script.clone());
+    let session = client.attach(SESSION).await.expect("a session");
+    let _ = script.clone().refusing_connections(5);
+    let away = AgentError::unreachable("the script", "it starts anew");
+    let _ = script.fail("show", away.clone()).fail("show", away);
+    let mut updates = session.updates();
+    assert!(matches!(updates.try_next().await, Ok(Some(Update::Lost(_)))));
+    assert!(matches!(updates.try_next().await, Ok(Some(Update::Back))));
+    assert!(matches!(updates.try_next().await, Ok(Some(Update::Events(_)))));
+}
+
+/// Who has read the end needs nobody to say that it is over.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_has_its_end_does_not_fail_for_want_of_a_gateway() {
+    let script = ScriptedTransport::new().events(story(2)).expect("a script").live();
+    let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
+    let mut updates = session.updates_after(0);
+    // It is asked once before the connection is opened.
+    let closed = AgentError::new(AgentErrorType::ConnectionFailed, "the client was closed");
+    let summary = session.snapshot();
+    let _ = script.reply("show", &summary).fail("show", closed);
+    while updates.try_next().await.expect("no error").is_some() {}
+    assert_eq!(updates.position(), 6);
+}
+
+/// What a newer gateway says of a session is no reason not to follow it.
+#[tokio::test(start_paused = true)]
+async fn a_state_that_is_not_known_stops_no_stream() {
+    let script = ScriptedTransport::new().events(story(2)).expect("a script");
+    let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
+    let _ = script.reply("show", &json!({ "lastSeq": 6, "state": "dreaming", "new": {} }));
+    let mut events = session.events();
+    for seq in 1..=6 {
+        assert_eq!(events.try_next().await.expect("an event").expect("an event").seq, seq);
+    }
+    assert_eq!(events.try_next().await.expect("the end"), None);
+}
+
+/// A start that failed is not found well when it is said again.
+#[tokio::test(start_paused = true)]
+async fn a_start_that_failed_has_failed() {
+    let request = SessionRequest::new(AgentType::Claude, "x");
+    let script = || ScriptedTransport::new().events(story(2)).expect("a script");
+    let session = AgentClient::over(script()).attach(SESSION).await.expect("a session");
+    let failed = json!({ "state": "ended", "reason": "failed", "error": "no such program" });
+    let mut summary = serde_json::to_value(session.snapshot()).expect("JSON");
+    if let (Some(summary), Value::Object(failed)) = (summary.as_object_mut(), failed) {
+        summary.extend(failed);
+    }
+    let full = GatewayError::new(ErrorCode::Overloaded, "too much runs at once");
+    let lost = AgentError::broken("the script", "the answer is lost");
+    for (first, code, message) in [
+        (AgentError::from(full), ErrorCode::Overloaded, "too much runs at once"),
+        (lost.clone(), ErrorCode::StartFailed, "no such program"),
+    ] {
+        let client = AgentClient::over(script().fail("start", first).reply("start", &summary));
+        let error = client.create(request.clone()).await.expect_err("it failed");
+        assert_eq!((error.code(), error.message()), (Some(code), message));
+    }
+    // Of one that was begun all is well, whatever became of it since.
+    AgentClient::over(script().fail("start", lost)).create(request).await.expect("a session");
+}
+
+/// A hold that is dropped while the gateway is away tells the agent when it is back.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_hold_is_told_until_it_is_heard() {
+    for on_drop in [OnDrop::Interrupt, OnDrop::Stop] {
+        let script = ScriptedTransport::new().events(story(2)).expect("a script").live();
+        let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
+        let away = AgentError::unreachable("the script", "it starts anew");
+        let name = if on_drop == OnDrop::Stop { "stop" } else { "interrupt" };
+        let _ = script.clone().fail(name, away.clone()).fail(name, away);
+        drop(session.cancellable(on_drop));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(script.commands().len(), 3, "{on_drop:?}");
+    }
 }
 
 /// The buffer is full, and no more is read; nothing is dropped.

@@ -2,7 +2,7 @@
 
 use agentwire_client::{
     AgentClient, AgentError, AgentType, Call, ScriptedTransport, Session, SessionConfig,
-    SessionFilter, SessionId, SessionRequest,
+    SessionFilter, SessionId, SessionRequest, SessionState,
 };
 use serde_json::Value;
 
@@ -72,6 +72,21 @@ async fn sessions_are_listed_as_they_are_wanted() {
     let page = client.transport().call(page).await.expect("a page").read::<Value>().expect("JSON");
     assert_eq!(page.pointer("/sessions/0/id").and_then(Value::as_str), Some("c"));
     assert_eq!(page.get("next").and_then(Value::as_str), Some("c"));
+}
+
+/// A session that is begun has not happened yet; what it comes to is learnt as it is read.
+#[tokio::test]
+async fn a_session_begins_at_its_beginning() {
+    let mut recording = texts("a", 2);
+    recording += &line("a", 3, r#""type":"sessionEnded","reason":"completed""#);
+    let script = ScriptedTransport::new().transcript(&recording).expect("a recording");
+    let request = SessionRequest::new(AgentType::Codex, "x");
+    let session = AgentClient::over(script).create(request).await.expect("a session");
+    let begun = session.snapshot();
+    assert_eq!((begun.state, begun.last_seq), (SessionState::Starting, 0));
+    assert_eq!(session.agent_type(), AgentType::Codex);
+    assert_eq!(read(&session).await, [Ok(1), Ok(2), Ok(3)]);
+    assert_eq!(session.state(), SessionState::Ended);
 }
 
 /// Where a session works is said once for the client, or for the session; one that goes on stays where it

@@ -220,7 +220,8 @@ async fn throughput(rounds: usize) {
         let (mut bare, mut plain, mut typed, mut size) = (vec![], vec![], vec![], 0);
         for _ in 0..rounds {
             let (taken, bytes) = place.read_bytes(last).await;
-            (size, bare) = (bytes, [bare, vec![written(bytes).await]].concat());
+            size = bytes;
+            bare.push(written(bytes).await);
             plain.push(taken);
             typed.push(place.read_events(last).await);
         }

@@ -1,6 +1,7 @@
 //! Long sessions and slow readers: what waits is bounded, and slows nobody else.
 
 use std::fmt::Write as _;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use agentwire_sessions::store::sqlite::Sqlite;
 use agentwire_sessions::store::{Append, Batch, Open, Record, Store as _};
 use futures_util::StreamExt as _;
 
-use crate::place::{Place, WAYS, Way, next};
+use crate::place::{Place, WAYS, Way, assert_whole, client_at, next, rest, until};
 
 const EVENTS: u64 = 100_000;
 const BUFFER: usize = 64 << 10;
@@ -55,6 +56,12 @@ impl Transport for Counted {
 
 /// Writes a session of so many events into the log.
 fn write(place: &Place, id: &str, events: u64) {
+    write_long(place, id, events, 0);
+}
+
+/// The same, each with so much more text.
+fn write_long(place: &Place, id: &str, events: u64, padding: usize) {
+    let padding = "x".repeat(padding);
     let store = Sqlite::open(&place.path("data")).expect("a store");
     let record = |last_seq: u64| Record {
         summary: SessionSummary {
@@ -89,7 +96,7 @@ fn write(place: &Place, id: &str, events: u64) {
         for seq in first..first + 1000 {
             writeln!(
                 lines,
-                r#"{{"id":"{id}-{seq}","sessionId":"{id}","seq":{seq},"timestamp":"2026-01-02T03:04:05Z","type":"textChunk","content":"word {seq}","isComplete":false,"agentId":"main"}}"#
+                r#"{{"id":"{id}-{seq}","sessionId":"{id}","seq":{seq},"timestamp":"2026-01-02T03:04:05Z","type":"textChunk","content":"word {seq}{padding}","isComplete":false,"agentId":"main"}}"#
             )
             .expect("a line");
         }
@@ -128,6 +135,86 @@ async fn a_hundred_thousand_events_are_read_in_bounded_memory() {
         // What fits into the buffer, the batch that waits for room, and the one that is being read.
         assert!(most > BUFFER / 2 && most <= BUFFER + 2 * BATCH, "{way:?}: {most}");
         direct.close().await;
+    }
+}
+
+/// The same as the process itself is measured, whatever a transport holds where nobody counts.
+#[test]
+fn a_hundred_thousand_events_cost_their_reader_little_memory() {
+    const PADDING: usize = 1000;
+    const BOUND: u64 = 20 << 20;
+    let mut place = Place::new();
+    write_long(&place, LONG, EVENTS, PADDING);
+    place.serve(&[]);
+    for (number, way) in WAYS.into_iter().enumerate() {
+        let output = Command::new(std::env::current_exe().expect("a program"))
+            .args(["--exact", "attach::a_reader_that_is_measured", "--ignored", "--nocapture"])
+            .env("AGENTWIRE_TEST_WAY", number.to_string())
+            .env("AGENTWIRE_TEST_PLACE", place.path(""))
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{way:?}: {said}");
+        let grown = said.lines().find_map(|line| line.split("grown by ").nth(1));
+        let grown: u64 = grown.expect("a figure").trim().parse().expect("a number");
+        assert!(grown < BOUND && EVENTS * PADDING as u64 > 2 * BOUND, "{way:?}: {grown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by a_hundred_thousand_events_cost_their_reader_little_memory"]
+#[expect(clippy::print_stdout, reason = "its figure is for the test that runs it")]
+async fn a_reader_that_is_measured() {
+    let place = std::env::var_os("AGENTWIRE_TEST_PLACE").expect("a place");
+    let way = std::env::var("AGENTWIRE_TEST_WAY").expect("a way").parse::<usize>();
+    let client = client_at(place.as_ref(), WAYS[way.expect("a number")], AgentClient::builder());
+    let session = client.await.attach(LONG).await.expect("a session");
+    let mut events = session.events();
+    let mut last = 0;
+    let mut before = 0;
+    while let Some(event) = next(&mut events).await.expect("an event") {
+        last += 1;
+        assert_eq!(event.seq, last);
+        if last == 1 {
+            before = most_memory();
+        }
+    }
+    assert_eq!(last, EVENTS);
+    println!("grown by {}", most_memory() - before);
+    session.client().close().await;
+}
+
+/// The most that this process has ever had resident.
+fn most_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a process");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = most.and_then(|most| most.trim().strip_suffix(" kB")).expect("a figure");
+    kilobytes.parse::<u64>().expect("a number") << 10
+}
+
+/// Who stops reading while the agent speaks has everything in the end, and nobody else waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_may_stop_while_the_agent_speaks() {
+    for way in WAYS {
+        let mut place = Place::new();
+        if let Way::Http(_) = way {
+            place.serve(&[]);
+        }
+        let builder = AgentClient::builder().buffer_bytes(BUFFER);
+        let client = place.client_with(way, builder).await;
+        let session = client.create(place.request("/repeat 20000 word ")).await.expect("a session");
+        let mut slow = session.events();
+        until(&mut slow, "textChunk").await;
+        let mut quick = session.events();
+        let done = until(&mut quick, "turnCompleted").await;
+        session.stop().await.expect("it is told");
+        let late = rest(&mut slow).await;
+        let quick = rest(&mut quick).await;
+        assert_whole(&quick, done.seq + 1);
+        let first = late.first().expect("an event").0;
+        assert_whole(&late, first);
+        assert_eq!(late.last(), quick.last(), "{way:?}");
+        client.close().await;
     }
 }
 

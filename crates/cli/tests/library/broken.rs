@@ -54,6 +54,65 @@ async fn a_server_that_dies_is_found_again() {
     }
 }
 
+/// It dies while its agent speaks: all that was kept is read, once and in order, and how it ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_while_its_agent_speaks_is_found_again() {
+    for way in SERVER_WAYS {
+        let mut place = Place::new();
+        place.serve(&[]);
+        let client = place.client(way).await;
+        let request = place.request("/repeat 200000 word ");
+        let session = client.create(request).await.expect("a session");
+        let mut events = session.events();
+        let mut read = Vec::new();
+        let mut texts = 0;
+        while texts < 20 {
+            let event = next(&mut events).await.expect("an event").expect("an event");
+            texts += usize::from(event.kind.name() == "textChunk");
+            read.push((event.seq, event.raw().to_owned()));
+        }
+        let http = place.kill();
+        place.serve_at(&http, &[]);
+        read.extend(rest(&mut events).await);
+        assert_whole(&read, 1);
+        assert!(!read.iter().any(|(_, raw)| raw.contains("\"turnCompleted\"")), "{way:?}");
+        assert_eq!(session.state(), SessionState::Ended, "{way:?}");
+        let kept = rest(&mut client.attach(session.id()).await.expect("it").events()).await;
+        assert!(read == kept, "{way:?}: {} of {}", read.len(), kept.len());
+    }
+}
+
+/// Connections that are cut over and over while the agent speaks are no loss.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_cut_while_the_agent_speaks_lose_nothing() {
+    let proxy = Proxy::new().await;
+    let mut place = Place::new();
+    place.serve(&["--host", &proxy.address]);
+    let connections = Arc::clone(&proxy.connections);
+    let server = place.server_at(&proxy.address);
+    proxy.lead(place.http(), Obstacles { cut: Some(150_000), ..Obstacles::default() });
+    let direct = place.client(SERVER_WAYS[0]).await;
+    for way in SERVER_WAYS {
+        let Way::Http(streaming) = way else { continue };
+        let before = connections.load(Ordering::SeqCst);
+        let transport = HttpTransport::new(server.clone()).with_streaming(streaming);
+        let client = AgentClient::over(transport);
+        let request = place.request("/repeat 10000 word ");
+        let session = client.create(request).await.expect("a session");
+        let mut events = session.events();
+        let mut read = Vec::new();
+        while let Some(event) = next(&mut events).await.expect("an event") {
+            read.push((event.seq, event.raw().to_owned()));
+            if event.ends_turn() && event.kind.name() != "sessionEnded" {
+                session.stop().await.expect("it is told");
+            }
+        }
+        let kept = rest(&mut direct.attach(session.id()).await.expect("it").events()).await;
+        assert!(read == kept, "{way:?}: {} of {}", read.len(), kept.len());
+        assert!(connections.load(Ordering::SeqCst) > before + 3, "{way:?}: it was never cut");
+    }
+}
+
 /// Connections that are cut over and over, anywhere, are no loss.
 #[tokio::test(flavor = "multi_thread")]
 async fn cut_connections_lose_and_double_nothing() {

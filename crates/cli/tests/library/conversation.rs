@@ -3,9 +3,10 @@
 use agentwire_client::protocol::Command;
 use agentwire_client::transport::Call;
 use agentwire_client::{
-    AgentClient, AgentErrorType, ErrorCode, EventKind, Json, Profile, Request, SessionFilter,
-    SessionState,
+    AgentClient, AgentErrorType, ApprovalMode, ErrorCode, EventKind, Json, OnDrop, Profile,
+    Request, ScriptedTransport, SessionFilter, SessionState, Settlement,
 };
+use agentwire_protocol::RequestId;
 
 use crate::place::{Place, WAYS, Way, assert_whole, next, rest, until};
 
@@ -26,14 +27,27 @@ async fn converse(client: &AgentClient, place: &Place, way: Way) -> (Vec<String>
                 let waiting = session.requests().await.expect("requests");
                 assert_eq!(waiting.len(), 1, "{way:?}");
                 assert_eq!(waiting.first().map(|open| open.seq), Some(event.seq), "{way:?}");
-                asked.allow().await.expect("an answer");
-                let late = asked.deny("too late").await.expect_err("it is settled");
+                assert_eq!(
+                    session.snapshot(),
+                    session.summary().await.expect("a summary"),
+                    "{way:?}"
+                );
+                assert_eq!(asked.allow().await, Ok(true), "{way:?}");
+                assert_eq!(asked.deny("too late").await, Ok(false), "{way:?}");
+                let late =
+                    Settlement::deny(RequestId::from(&*asked.request.request_id.decode()), "no");
+                let late = session.settle(late).await.expect_err("it is settled");
                 assert_eq!(late.code(), Some(ErrorCode::RequestSettled), "{way:?}");
             }
             Some(Request::Question(asked)) => {
                 assert_eq!(session.state(), SessionState::WaitingQuestion, "{way:?}");
                 assert_eq!(asked.questions().len(), 1);
-                asked.answer(["that"]).await.expect("an answer");
+                assert_eq!(
+                    session.snapshot(),
+                    session.summary().await.expect("a summary"),
+                    "{way:?}"
+                );
+                assert_eq!(asked.answer(["that"]).await, Ok(true), "{way:?}");
             }
             Some(_) => panic!("{event:?}"),
             None => {}
@@ -51,7 +65,7 @@ async fn converse(client: &AgentClient, place: &Place, way: Way) -> (Vec<String>
     assert_eq!(session.state(), SessionState::Ended, "{way:?}");
     let known = session.snapshot();
     let summary = session.ended().await.expect("a summary");
-    assert_eq!((known.usage, known.last_seq), (summary.usage, summary.last_seq), "{way:?}");
+    assert_eq!(known, summary, "{way:?}");
     assert_eq!(known.turns, 2);
     (told, session.id().to_string())
 }
@@ -133,6 +147,42 @@ async fn every_way_reads_the_same_log() {
     for (log, way) in logs.iter().zip(WAYS) {
         assert_eq!(Some(log), logs.first(), "{way:?}");
     }
+    // And a script of it.
+    let (log, core) = logs.first().expect("a log");
+    let lines: Vec<&str> = log.iter().map(|(_, raw)| raw.as_str()).collect();
+    let script = ScriptedTransport::new().transcript(&lines.join("\n")).expect("a script");
+    let session = AgentClient::over(script).attach(id.as_str()).await.expect("a session");
+    assert_eq!(&rest(&mut session.events()).await, log);
+    assert_eq!(&rest(&mut session.events().profile(Profile::Core)).await, core);
+}
+
+/// A rule that answers first is no error for who answers every request.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_after_a_rule_is_too_late_and_no_error() {
+    for way in WAYS {
+        let mut place = Place::new();
+        if let Way::Http(_) = way {
+            place.serve(&[]);
+        }
+        let client = place.client(way).await;
+        let mut request = place.request("/bash ls");
+        request.config.get_or_insert_default().approval_mode = Some(ApprovalMode::AskDangerous);
+        let session = client.create(request).await.expect("a session");
+        let mut events = session.events();
+        let mut is_answered = None;
+        while let Some(event) = next(&mut events).await.expect("an event") {
+            if let Some(Request::Permission(asked)) = event.request() {
+                // By now the rule has answered.
+                until(&mut session.events_after(event.seq), "requestSettled").await;
+                is_answered = Some(asked.deny("no").await.expect("no error"));
+            }
+            if event.ends_turn() {
+                break;
+            }
+        }
+        assert_eq!(is_answered, Some(false), "{way:?}");
+        client.close().await;
+    }
 }
 
 /// What is refused is refused with the same code, and the error says which agent it is about.
@@ -161,6 +211,17 @@ async fn every_way_refuses_alike() {
         session.finish().await.expect("it finishes");
         let ended = session.ended().await.expect("it ends");
         assert_eq!(ended.state, SessionState::Ended, "{way:?}");
+        // One that is over may be stopped, and takes nothing else.
+        session.stop().await.expect("it is over");
+        session.cancellable(OnDrop::Interrupt).cancel().await.expect("it is over");
+        for error in [
+            session.prompt("more").await.expect_err("it is over"),
+            session.interrupt().await.expect_err("it is over"),
+            session.finish().await.expect_err("it is over"),
+        ] {
+            assert_eq!(error.code(), Some(ErrorCode::Conflict), "{way:?}: {error}");
+            assert!(error.message().contains("is over"), "{way:?}: {error}");
+        }
         client.close().await;
     }
 }

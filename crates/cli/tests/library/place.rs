@@ -105,10 +105,7 @@ impl Place {
     }
 
     pub(crate) fn child(&self) -> StdioTransport {
-        StdioTransport::new(AGENTWIRE)
-            .env("AGENTWIRE_DATA_DIR", self.path("data"))
-            .env("HOME", self.path("home"))
-            .directory(self.path("work"))
+        child_at(self.root.path())
     }
 
     pub(crate) async fn client(&self, way: Way) -> AgentClient {
@@ -116,22 +113,7 @@ impl Place {
     }
 
     pub(crate) async fn client_with(&self, way: Way, builder: ClientBuilder) -> AgentClient {
-        match way {
-            Way::Http(streaming) => {
-                let transport = HttpTransport::discover(&self.path("data")).expect("a server");
-                builder.over(transport.with_streaming(streaming))
-            }
-            Way::Stdio => builder.over(self.child()),
-            Way::InProcess => {
-                let settings = Settings {
-                    data_dir: self.path("data"),
-                    keeper: Some(AGENTWIRE.into()),
-                    ..Settings::default()
-                };
-                let opened = InProcessTransport::with_settings(settings).await;
-                builder.over(opened.expect("a gateway"))
-            }
-        }
+        client_at(self.root.path(), way, builder).await
     }
 
     /// A session of the demo agent.
@@ -139,6 +121,31 @@ impl Place {
         let work = self.path("work").to_string_lossy().into_owned();
         let config = SessionConfig { working_directory: Some(work), ..SessionConfig::default() };
         SessionRequest::new(AgentType::Demo, prompt).with_config(config)
+    }
+}
+
+fn child_at(root: &Path) -> StdioTransport {
+    StdioTransport::new(AGENTWIRE)
+        .env("AGENTWIRE_DATA_DIR", root.join("data"))
+        .env("HOME", root.join("home"))
+        .directory(root.join("work"))
+}
+
+/// A client that comes that way to the gateway of the place that is there.
+pub(crate) async fn client_at(root: &Path, way: Way, builder: ClientBuilder) -> AgentClient {
+    let data_dir = root.join("data");
+    match way {
+        Way::Http(streaming) => {
+            let transport = HttpTransport::discover(&data_dir).expect("a server");
+            builder.over(transport.with_streaming(streaming))
+        }
+        Way::Stdio => builder.over(child_at(root)),
+        Way::InProcess => {
+            let settings =
+                Settings { data_dir, keeper: Some(AGENTWIRE.into()), ..Settings::default() };
+            let opened = InProcessTransport::with_settings(settings).await;
+            builder.over(opened.expect("a gateway"))
+        }
     }
 }
 

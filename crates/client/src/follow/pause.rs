@@ -35,3 +35,25 @@ impl Pause {
         time * (512 + share) / 1024
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_bound_and_are_not_all_alike() {
+        let all: Vec<Vec<Duration>> = (0..32)
+            .map(|_| {
+                let mut pause = Pause::new(Duration::ZERO);
+                (0..10).map(|_| pause.next()).collect()
+            })
+            .collect();
+        let longest = (0..10).map(|times| (FIRST * (1 << times)).min(LONGEST));
+        for (at, longest) in longest.enumerate() {
+            for pauses in &all {
+                assert!(longest / 2 <= pauses[at] && pauses[at] <= longest, "{at}: {pauses:?}");
+            }
+        }
+        assert!(all.iter().any(|pauses| *pauses != all[0]));
+    }
+}

@@ -2,16 +2,16 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use agentwire_protocol::{Command, SessionState};
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::error::AgentError;
+use crate::error::{AgentError, AgentErrorType};
 use crate::stream::EventStream;
+use crate::transport::Call;
 
 /// What happens to a session whose hold is cancelled or dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +23,24 @@ pub enum OnDrop {
 }
 
 impl OnDrop {
+    /// Tells the agent, again if it may not have heard: nobody is left to do that. One that is over needs
+    /// nothing more.
     async fn tell(self, session: &Session) -> Result<(), AgentError> {
-        match self {
-            Self::Interrupt => session.interrupt().await,
-            Self::Stop => session.stop().await,
+        let command = match self {
+            Self::Interrupt => Command::Interrupt { cancel_queued: false },
+            Self::Stop => Command::Stop,
+        };
+        let told = session.client().insist(Call::Command(session.id().clone(), command)).await;
+        let Err(error) = told else { return Ok(()) };
+        match session.summary().await {
+            Ok(summary) if summary.state == SessionState::Ended => Ok(()),
+            Ok(_) | Err(_) => Err(session.named(error)),
         }
     }
 }
 
-/// A session, and a token by which all that goes on with it here is cancelled, its agent's work too.
+/// A session, and a token by which all that goes on with it here is cancelled, its agent's work too. To be
+/// made within the runtime.
 ///
 /// ```rust,standalone_crate
 /// # use agentwire_client::{AgentType, EventKind, OnDrop, SessionRequest};
@@ -63,26 +72,22 @@ pub struct CancellableSession {
     session: Session,
     token: CancellationToken,
     on_drop: OnDrop,
-    /// The agent was told, or nobody is to tell it any more.
-    is_over: Arc<AtomicBool>,
-    /// Tells it, once the token is cancelled.
-    teller: Option<AbortHandle>,
+    /// Tells the agent once the token is cancelled.
+    teller: Option<JoinHandle<Result<(), AgentError>>>,
+    /// It was cancelled or released.
+    is_over: bool,
 }
 
 impl CancellableSession {
     pub(super) fn new(session: Session, token: CancellationToken, on_drop: OnDrop) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
         let teller = Handle::try_current().ok().map(|runtime| {
-            let (session, token, is_over) = (session.clone(), token.clone(), Arc::clone(&is_over));
-            let teller = runtime.spawn(async move {
+            let (session, token) = (session.clone(), token.clone());
+            runtime.spawn(async move {
                 token.cancelled().await;
-                if !is_over.swap(true, Ordering::Relaxed) {
-                    let _ = on_drop.tell(&session).await;
-                }
-            });
-            teller.abort_handle()
+                on_drop.tell(&session).await
+            })
         });
-        Self { session, token, on_drop, is_over, teller }
+        Self { session, token, on_drop, teller, is_over: false }
     }
 
     /// The token, for whatever else should end with it. To cancel it is to cancel the session here: the
@@ -101,22 +106,24 @@ impl CancellableSession {
         self.session.events_after(seq).cancelled_by(self.token.clone())
     }
 
-    /// Cancels what goes on here, tells the agent, and waits until it knows.
-    pub async fn cancel(self) -> Result<(), AgentError> {
-        // Given up in the middle, it is said all the same.
-        if self.is_over.swap(true, Ordering::Relaxed) {
-            return Ok(());
-        }
+    /// Cancels what goes on here, tells the agent, and waits until it knows. Given up in the middle, it is
+    /// told all the same.
+    pub async fn cancel(mut self) -> Result<(), AgentError> {
+        self.is_over = true;
         self.token.cancel();
-        let (session, on_drop) = (self.session.clone(), self.on_drop);
-        let told = tokio::spawn(async move { on_drop.tell(&session).await });
-        told.await.unwrap_or_else(|error| Err(AgentError::broken("the session", error)))
+        match self.teller.take() {
+            Some(teller) => teller.await.unwrap_or_else(|error| {
+                Err(AgentError::new(AgentErrorType::Unknown, format!("failed to cancel: {error}")))
+            }),
+            None => self.on_drop.tell(&self.session).await,
+        }
     }
 
     /// Lets the session go on by itself.
-    pub fn release(self) -> Session {
-        if !self.is_over.swap(true, Ordering::Relaxed) {
-            self.teller.iter().for_each(AbortHandle::abort);
+    pub fn release(mut self) -> Session {
+        self.is_over = true;
+        if let Some(teller) = self.teller.take().filter(|_| !self.token.is_cancelled()) {
+            teller.abort();
         }
         self.session.clone()
     }
@@ -133,7 +140,7 @@ impl Deref for CancellableSession {
 /// The agent is told; nobody waits for it.
 impl Drop for CancellableSession {
     fn drop(&mut self) {
-        if !self.is_over.load(Ordering::Relaxed) {
+        if !self.is_over {
             self.token.cancel();
         }
     }

@@ -1,20 +1,31 @@
 //! What is known of a session without asking: what was last told, and what events have changed since.
 
+#[cfg(test)]
+#[path = "known_tests.rs"]
+mod tests;
+
 use std::collections::BTreeMap;
 
-use agentwire_protocol::event::{RequestKind, Status, TurnFailure};
-use agentwire_protocol::{Event, EventKind, SessionState, SessionSummary, TokenUsage, TurnEnd};
+use agentwire_protocol::event::{RequestKind, Status, StatusChanged};
+use agentwire_protocol::{
+    Event, EventKind, OpenRequest, SessionState, SessionSummary, TokenUsage, TurnEnd,
+};
+use serde::Deserialize;
 
 #[derive(Debug)]
 pub(crate) struct Known {
     summary: SessionSummary,
     /// Requests that were seen to be raised, and not to be settled.
     asked: BTreeMap<String, RequestKind>,
+    has_turn: bool,
+    is_ready: bool,
 }
 
 impl Known {
     pub(crate) fn new(summary: SessionSummary) -> Self {
-        Self { summary, asked: BTreeMap::new() }
+        let mut known = Self { summary, asked: BTreeMap::new(), has_turn: false, is_ready: false };
+        known.judge();
+        known
     }
 
     pub(crate) fn summary(&self) -> &SessionSummary {
@@ -25,16 +36,35 @@ impl Known {
     pub(crate) fn learn(&mut self, summary: &SessionSummary) {
         if summary.last_seq >= self.summary.last_seq {
             self.summary = summary.clone();
+            self.judge();
         }
+    }
+
+    /// The log ends before that event: what was read of it and after is not in it.
+    pub(crate) fn forget(&mut self, from: u64) {
+        self.summary.last_seq = self.summary.last_seq.min(from.saturating_sub(1));
+    }
+
+    /// What follows from what was told.
+    fn judge(&mut self) {
+        if self.summary.open_requests == 0 {
+            self.asked.clear();
+        }
+        (self.is_ready, self.has_turn) = match self.summary.state {
+            SessionState::Starting | SessionState::Ended => (false, false),
+            SessionState::Idle => (true, false),
+            SessionState::Working
+            | SessionState::WaitingPermission
+            | SessionState::WaitingQuestion
+            | SessionState::Stalled => (true, true),
+        };
     }
 
     /// Takes what an event tells. What is known already is not counted again.
     pub(crate) fn note(&mut self, event: &Event<'static>) {
-        if event.seq <= self.summary.last_seq {
-            // What was asked before may be settled in what is known already.
-            if let EventKind::RequestSettled(request) = &event.kind {
-                self.asked.remove(&*request.request_id.decode());
-            }
+        let is_new = event.seq > self.summary.last_seq;
+        self.note_request(event, is_new);
+        if !is_new {
             return;
         }
         self.summary.last_seq = event.seq;
@@ -44,53 +74,34 @@ impl Known {
                 self.summary.state = SessionState::Starting;
                 self.summary.agent_type = started.agent_type;
                 (self.summary.reason, self.summary.error) = (None, None);
+                (self.is_ready, self.has_turn) = (false, false);
             }
             EventKind::TurnStarted(turn) => {
                 self.summary.turns = self.summary.turns.max(turn.turn_number);
-                self.summary.state = SessionState::Working;
+                if let Some(prompt) = &turn.prompt {
+                    self.summary.entitle(&prompt.decode());
+                }
+                (self.is_ready, self.has_turn) = (true, true);
             }
             EventKind::TurnCompleted(turn) => {
                 self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
             }
             EventKind::TurnFailed(turn) => {
-                let end = match turn.reason {
-                    TurnFailure::Interrupted => TurnEnd::Interrupted,
-                    TurnFailure::Error
-                    | TurnFailure::MaxTurns
-                    | TurnFailure::Budget
-                    | TurnFailure::Refused
-                    | TurnFailure::Died => TurnEnd::Failed,
-                };
-                self.turn_over(end, turn.usage, turn.cost_usd);
+                self.turn_over(turn.reason.into(), turn.usage, turn.cost_usd);
             }
-            EventKind::RequestRaised(request) => {
-                self.asked.insert(request.request_id.to_string(), request.kind);
-                self.summary.open_requests += 1;
-                self.wait();
-            }
-            EventKind::RequestSettled(request) => {
-                self.asked.remove(&*request.request_id.decode());
-                self.summary.open_requests = self.summary.open_requests.saturating_sub(1);
-                self.wait();
-            }
-            EventKind::StatusChanged(status) => {
-                let message = status.message.as_ref().map(ToString::to_string);
-                match (status.status, message) {
-                    (Status::Ready, _) if self.summary.state == SessionState::Starting => {
-                        self.summary.state = SessionState::Idle;
-                    }
-                    (Status::Model, Some(model)) => self.summary.model = Some(model),
-                    (Status::Title, Some(title)) => self.summary.title = Some(title),
-                    _ => {}
-                }
-            }
+            EventKind::StatusChanged(status) => self.status(status),
             EventKind::SessionEnded(ended) => {
-                self.summary.state = SessionState::Ended;
                 self.summary.reason = Some(ended.reason);
                 self.summary.error = ended.error.as_ref().map(ToString::to_string);
-                self.summary.open_requests = 0;
-                self.asked.clear();
+                self.end();
             }
+            // With a value that is not known here.
+            EventKind::Unknown(unknown) => match &*unknown.name {
+                "turnCompleted" => self.turn_over(TurnEnd::Completed, None, None),
+                "turnFailed" => self.turn_over(TurnEnd::Failed, None, None),
+                "sessionEnded" => self.end(),
+                _ => {}
+            },
             EventKind::TextChunk(_)
             | EventKind::ToolStarted(_)
             | EventKind::ToolProgress(_)
@@ -102,41 +113,96 @@ impl Known {
             | EventKind::PlanUpdated(_)
             | EventKind::AgentSpawned(_)
             | EventKind::AgentFinished(_)
+            | EventKind::RequestRaised(_)
+            | EventKind::RequestSettled(_)
             | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+            | EventKind::Other(_) => {}
+        }
+        self.refresh();
+    }
+
+    /// Which requests are open is kept from what was read again, too: of those that were raised before it
+    /// is known how many there are, and not of which kind.
+    fn note_request(&mut self, event: &Event<'static>, is_new: bool) {
+        let open = &mut self.summary.open_requests;
+        if let Some(asked) = OpenRequest::of(event) {
+            if is_new {
+                *open += 1;
+            }
+            if *open > 0 {
+                self.asked.insert(asked.request.request_id.to_string(), asked.request.kind);
+            }
+        } else if let Some(settled) = settled(event) {
+            self.asked.remove(&settled);
+            if is_new {
+                *open = open.saturating_sub(1);
+            }
+        }
+    }
+
+    fn status(&mut self, status: &StatusChanged<'static>) {
+        let message = status.message.as_ref().map(ToString::to_string);
+        let summary = &mut self.summary;
+        if let Some(info) = &status.info {
+            summary.inform(info);
+            if let Some(id) = &info.native_session_id {
+                summary.native_session_id = Some(id.to_string());
+            }
+        }
+        match (status.status, message) {
+            (Status::Ready, _) => self.is_ready = true,
+            (Status::Model, Some(model)) => summary.model = Some(model),
+            (Status::Session, Some(id)) => summary.native_session_id = Some(id),
+            (Status::Title, Some(title)) => summary.title = Some(title),
+            _ => {}
         }
     }
 
     fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
-        let summary = &mut self.summary;
-        summary.last_turn = Some(end);
-        summary.usage = summary.usage.plus(&usage.unwrap_or_default());
-        if let Some(cost) = cost {
-            summary.cost_usd = Some(summary.cost_usd.unwrap_or(0.0) + cost);
-        }
-        summary.state = SessionState::Idle;
+        self.summary.turn_over(end, usage, cost);
+        self.has_turn = false;
     }
 
-    /// What it waits for, if it does. Of requests that were raised before anything was read, it is not
-    /// known of which kind they are.
-    fn wait(&mut self) {
+    fn end(&mut self) {
+        self.summary.state = SessionState::Ended;
+        self.summary.open_requests = 0;
+        (self.is_ready, self.has_turn) = (false, false);
+        self.asked.clear();
+    }
+
+    /// What it does, by what is open: as the gateway judges it, but that a prompt which has no turn yet is
+    /// not seen from here.
+    fn refresh(&mut self) {
         let asks = |kind: RequestKind| self.asked.values().any(|asked| *asked == kind);
+        let waits = matches!(
+            self.summary.state,
+            SessionState::WaitingPermission | SessionState::WaitingQuestion
+        );
+        let is_unseen = self.summary.open_requests > self.asked.len() as u64;
         self.summary.state = match self.summary.state {
             SessionState::Ended => SessionState::Ended,
             _ if asks(RequestKind::Permission) => SessionState::WaitingPermission,
             _ if asks(RequestKind::Question) => SessionState::WaitingQuestion,
-            SessionState::WaitingPermission | SessionState::WaitingQuestion
-                if self.summary.open_requests == 0 =>
-            {
-                SessionState::Working
-            }
-            state @ (SessionState::Starting
-            | SessionState::Idle
-            | SessionState::Working
-            | SessionState::WaitingPermission
-            | SessionState::WaitingQuestion
-            | SessionState::Stalled) => state,
+            state if waits && is_unseen => state,
+            _ if self.has_turn => SessionState::Working,
+            _ if self.is_ready => SessionState::Idle,
+            _ => SessionState::Starting,
         };
+    }
+}
+
+/// The request that an event settles, also in a way that is not known here.
+fn settled(event: &Event<'static>) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Settled {
+        request_id: String,
+    }
+    match &event.kind {
+        EventKind::RequestSettled(settled) => Some(settled.request_id.to_string()),
+        EventKind::Unknown(unknown) if unknown.name == "requestSettled" => {
+            Some(unknown.raw.read::<Settled>().ok()?.request_id)
+        }
+        _ => None,
     }
 }

@@ -23,7 +23,7 @@ use self::caller::{Caller, Request, encode, strange};
 #[cfg(feature = "tls")]
 pub(crate) use self::tls::Prepared;
 use super::{Call, Calling, Connection, Opening, Transport};
-use crate::discovery::{Place, Server};
+use crate::discovery::{Equipment, Place, Server};
 use crate::error::AgentError;
 
 /// How long the server may take to answer.
@@ -83,8 +83,13 @@ impl HttpTransport {
     /// To the server that says in a data directory where it is. If it starts anew at another address, it
     /// is found there.
     pub fn discover(data_dir: &Path) -> Result<Self, AgentError> {
-        Server::find(data_dir)?;
-        Ok(Self::at(Place::Found(data_dir.to_owned())))
+        Self::discover_with(data_dir, Equipment::default())
+    }
+
+    pub(crate) fn discover_with(data_dir: &Path, equipment: Equipment) -> Result<Self, AgentError> {
+        let place = Place::Found(data_dir.to_owned(), equipment);
+        place.server()?;
+        Ok(Self::at(place))
     }
 
     fn at(place: Place) -> Self {

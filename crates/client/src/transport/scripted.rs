@@ -6,12 +6,11 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agentwire_protocol::reply::{RequestList, SessionList};
+use agentwire_protocol::reply::{PromptResult, RequestList, SessionList};
 use agentwire_protocol::{
     Command, ErrorCode, GatewayError, Json, Profile, SessionId, SessionState,
 };
 use futures_util::stream;
-use serde_json::json;
 use tokio::sync::Notify;
 
 use self::story::{Plot, Story};
@@ -265,7 +264,7 @@ impl State {
                         })?
                     }
                 };
-                Ok(Json::of(&self.story(&id)?.summary(self.is_live)))
+                Ok(Json::of(&self.story(&id)?.beginning(request.agent_type)))
             }
             Call::List { only_live, after, limit } => {
                 Ok(self.list(only_live, after.as_ref(), limit))
@@ -273,7 +272,9 @@ impl State {
             Call::Show(id) => Ok(Json::of(&self.story(&id)?.summary(self.is_live))),
             Call::Requests(of) => {
                 let fits = |story: &&Story| of.as_ref().is_none_or(|id| story.id() == id);
-                let requests = self.stories.iter().filter(fits).flat_map(Story::requests).collect();
+                let stories = self.stories.iter().filter(fits);
+                let mut requests: Vec<_> = stories.flat_map(Story::requests).collect();
+                requests.sort_by(|one, other| one.raised_at.cmp(&other.raised_at));
                 Ok(Json::of(&RequestList { requests }))
             }
             Call::Command(session, command) => {
@@ -281,7 +282,8 @@ impl State {
                 self.release(&session);
                 Ok(match command {
                     Command::Prompt(prompt) => {
-                        Json::of(&json!({ "messageId": prompt.message_id.unwrap_or_default() }))
+                        let message_id = prompt.message_id.unwrap_or_default();
+                        Json::of(&PromptResult { message_id, repeated: false })
                     }
                     Command::Query { .. } | Command::Rewind { .. } => Json::checked("null"),
                     Command::Interrupt { .. } => Json::checked(r#"{"stillQueued":[]}"#),

@@ -5,6 +5,7 @@ mod child;
 mod router;
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,18 +37,17 @@ use crate::error::{AgentError, AgentErrorType};
 /// assert_eq!(child.pid(), None);
 /// # Ok::<_, agentwire_client::AgentError>(()) }) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StdioTransport {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     how: Start,
     running: Mutex<Running>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 enum Running {
     /// Nothing was wanted yet.
     #[default]
@@ -58,7 +58,7 @@ enum Running {
 }
 
 /// How the child is started.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Start {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
@@ -171,6 +171,20 @@ impl Transport for StdioTransport {
     }
 }
 
+/// What its variables are stays unsaid.
+impl fmt::Debug for StdioTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Start { program, env, directory } = &self.shared.how;
+        let names: Vec<_> = env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("StdioTransport")
+            .field("program", program)
+            .field("directory", directory)
+            .field("env", &names)
+            .field("pid", &self.pid())
+            .finish()
+    }
+}
+
 /// A call as a line.
 fn written(call: Call, id: Json<'static>) -> String {
     let id = Some(id);
@@ -197,4 +211,16 @@ fn started(request: SessionRequest, key: &str, id: Option<Json<'static>>) -> Str
         frame.read().unwrap_or_default();
     fields.insert("idempotencyKey".to_owned(), Json::of(&key));
     Json::of(&fields).get().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_its_variables_are_is_never_shown() {
+        let child = StdioTransport::new("agentwire").env("KEY", "secret");
+        let shown = format!("{:?} {child:?}", crate::AgentClient::over(child.clone()));
+        assert!(shown.contains("KEY") && !shown.contains("secret"), "{shown}");
+    }
 }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use agentwire_protocol::{ErrorCode, GatewayError, Json};
+use agentwire_protocol::{ErrorCode, Json};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION};
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
@@ -18,7 +18,7 @@ use tower_service::Service;
 
 use super::wire::{Wire, dial};
 use crate::discovery::{Place, Server};
-use crate::error::{AgentError, AgentErrorType};
+use crate::error::{AgentError, AgentErrorType, Refusal};
 
 /// The longest answer that is read: a page of events, of which one may be as large as a line of an
 /// agent.
@@ -51,8 +51,10 @@ impl<'c> Request<'c> {
 
 #[derive(Deserialize)]
 struct Problem {
-    code: ErrorCode,
+    code: String,
     detail: String,
+    #[serde(default)]
+    status: Option<u16>,
     #[serde(default)]
     details: Option<Json<'static>>,
 }
@@ -136,18 +138,10 @@ fn reason(server: &Server, error: &hyper_util::client::legacy::Error) -> AgentEr
 pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> AgentError {
     let status = answer.status();
     if let Ok(problem) = serde_json::from_slice::<Problem>(answer.body()) {
-        let Problem { code, detail, details } = problem;
-        let message = match code {
-            ErrorCode::Unauthorized if server.bearer().is_none() => format!(
-                "the server at {} wants a token: set AGENTWIRE_TOKEN, or give a token file",
-                server.url()
-            ),
-            ErrorCode::Unauthorized => {
-                format!("the server at {} does not know this token: {detail}", server.url())
-            }
-            _ => detail,
-        };
-        return GatewayError { details, ..GatewayError::new(code, message) }.into();
+        // What somebody else says may have a code, but not the status too.
+        if ErrorCode::named(&problem.code).is_some() || problem.status == Some(status.as_u16()) {
+            return refused(server, problem);
+        }
     }
     let why = match answer.headers().get(LOCATION).and_then(|place| place.to_str().ok()) {
         Some(place) if status.is_redirection() => {
@@ -161,6 +155,21 @@ pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> AgentError {
         }
         _ => strange(server, why),
     }
+}
+
+fn refused(server: &Server, problem: Problem) -> AgentError {
+    let Problem { code, detail, details, .. } = problem;
+    let message = match (ErrorCode::named(&code), server.bearer()) {
+        (Some(ErrorCode::Unauthorized), None) => format!(
+            "the server at {} wants a token: set AGENTWIRE_TOKEN, or give a token file",
+            server.url()
+        ),
+        (Some(ErrorCode::Unauthorized), Some(_)) => {
+            format!("the server at {} does not know this token: {detail}", server.url())
+        }
+        _ => detail,
+    };
+    Refusal { code, message, details }.into()
 }
 
 /// What came is no answer of such a server.

@@ -18,6 +18,9 @@ use crate::transport::{Connection, Followed};
 /// How many events a page has at most. It has fewer if they are large, or if so many do not get through.
 pub(super) const PAGE: usize = 500;
 
+/// How much is handed on at once.
+const HANDED: usize = 128 << 10;
+
 /// How long the server waits for the first.
 const WAIT: u64 = 25;
 
@@ -29,6 +32,8 @@ struct Pages {
     session: SessionId,
     profile: Profile,
     position: u64,
+    /// Of the last page, what was not handed on.
+    rest: EventLines,
     is_over: bool,
 }
 
@@ -53,7 +58,8 @@ pub(super) fn open(
     profile: Profile,
 ) -> Connection {
     let session = session.clone();
-    let pages = Pages { shared, session, profile, position: after, is_over: false };
+    let rest = EventLines::default();
+    let pages = Pages { shared, session, profile, position: after, rest, is_over: false };
     Box::pin(stream::unfold(pages, |mut pages| async {
         if pages.is_over {
             return None;
@@ -66,6 +72,14 @@ pub(super) fn open(
 
 impl Pages {
     async fn next(&mut self) -> Result<Followed, AgentError> {
+        if self.rest.is_empty() && self.turn().await? {
+            return Ok(Followed::End);
+        }
+        Ok(Followed::Events(self.rest.take_front(HANDED)))
+    }
+
+    /// Gets the next page; says whether there is nothing more.
+    async fn turn(&mut self) -> Result<bool, AgentError> {
         let server = self.shared.place.server()?;
         let limit = self.shared.page.load(Ordering::Relaxed);
         let path = format!(
@@ -87,9 +101,7 @@ impl Pages {
         });
         let events = numbered.collect::<Result<Vec<_>, serde_json::Error>>().map_err(nonsense)?;
         self.position = page.next;
-        match events.is_empty() && page.ended {
-            true => Ok(Followed::End),
-            false => Ok(Followed::Events(EventLines::of(events))),
-        }
+        self.rest = EventLines::of(events);
+        Ok(self.rest.is_empty() && page.ended)
     }
 }

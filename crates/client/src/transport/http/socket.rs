@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use agentwire_protocol::{ErrorCode, GatewayError, Json};
+use agentwire_protocol::{ErrorCode, Json};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::Response;
@@ -20,7 +20,7 @@ use super::Unopened;
 use super::caller::{refusal, strange};
 use super::wire::{CONNECT, Wire, dial};
 use crate::discovery::Server;
-use crate::error::AgentError;
+use crate::error::{AgentError, Refusal};
 use crate::lines::Gathering;
 use crate::transport::{Connection, Followed};
 
@@ -141,7 +141,7 @@ impl Talk {
                 return Ok(());
             }
             (None, None) => return Ok(()),
-            (None, Some(error)) => serde_json::from_str::<GatewayError>(error.get()),
+            (None, Some(error)) => serde_json::from_str::<Refusal>(error.get()),
         };
         let error = error.map_err(|_| nonsense())?;
         Err(match error.details.as_ref().is_some_and(is_gap) {

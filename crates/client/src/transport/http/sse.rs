@@ -49,7 +49,7 @@ pub(super) async fn open(
     };
     let asked = caller.open(&server, Request::get(path, FIRST), Some(EVENTS));
     let answer = match timeout(FIRST, asked).await {
-        Ok(answer) => answer.map_err(Unopened::Failed)?,
+        Ok(answer) => answer.map_err(Unopened::Faltered)?,
         Err(_) => return Err(collected(&server)),
     };
     if answer.status() == StatusCode::NO_CONTENT {
@@ -71,7 +71,7 @@ pub(super) async fn open(
         Reading { body: answer.into_body(), server, parser: Parser::default(), is_over: false };
     match timeout(FIRST, reading.more()).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(Unopened::Failed(error)),
+        Ok(Err(error)) => return Err(Unopened::Faltered(error)),
         Err(_) => return Err(collected(&reading.server)),
     }
     Ok(Box::pin(stream::unfold(reading, |mut reading| async {

@@ -94,6 +94,11 @@ impl Story {
         self.plot.holds.is_empty() && (ends || !is_live)
     }
 
+    /// The session when it is begun: nothing of it has happened yet.
+    pub(super) fn beginning(&self, agent_type: AgentType) -> SessionSummary {
+        SessionSummary { agent_type, ..blank(&self.id) }
+    }
+
     /// The session, as far as its events may be shown.
     pub(super) fn summary(&self, is_live: bool) -> SessionSummary {
         let mut known = Known::new(blank(&self.id));
@@ -114,17 +119,17 @@ impl Story {
 
     /// What is asked and not settled, as it is listed.
     pub(super) fn requests(&self) -> Vec<OpenRequest> {
-        let mut open = BTreeMap::new();
+        let mut open = Vec::<OpenRequest>::new();
         for (_, line) in self.shown(0) {
             let Ok(event) = Event::from_json(line) else { continue };
             if let EventKind::RequestSettled(settled) = &event.kind {
-                open.remove(&*settled.request_id.decode());
+                open.retain(|asked| asked.request.request_id != settled.request_id);
             }
             if let Some(asked) = OpenRequest::of(&event) {
-                open.insert(asked.request.request_id.to_string(), asked);
+                open.push(asked);
             }
         }
-        open.into_values().collect()
+        open
     }
 
     /// Those after that one, up to where a command is waited for.

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agentwire_protocol::{ErrorCode, GatewayError, Inquiry, InquiryFrame, Json, SessionId};
+use agentwire_protocol::{Inquiry, InquiryFrame, Json, SessionId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedMutexGuard, mpsc, oneshot};
 
-use crate::error::AgentError;
+use crate::error::{AgentError, Refusal};
 use crate::lines::{EventLines, Gathering};
 
 /// How much may wait for one reader; one event always may.
@@ -197,15 +197,11 @@ impl Router {
             return;
         }
         let number = line.id.and_then(|id| id.get().parse::<u64>().ok());
-        let error = line.error.map(|error| {
-            serde_json::from_str::<GatewayError>(error.get()).unwrap_or_else(|_| {
-                GatewayError::new(ErrorCode::Internal, "it refused without words")
-            })
-        });
+        let error = line.error.map(refusal);
         match (number, error) {
             (Some(number), error) => {
                 let reply = match (error, line.reply) {
-                    (Some(error), _) => Err(error.into()),
+                    (Some(error), _) => Err(error),
                     (None, Some(reply)) => Ok(Json::checked(reply.get().to_owned())),
                     (None, None) => Ok(Json::checked("null")),
                 };
@@ -219,10 +215,10 @@ impl Router {
             }
             // The events of a session cannot be read; they may be later.
             (None, Some(error)) => {
-                let lost = error.details.as_ref().and_then(|details| details.read::<Lost>().ok());
+                let lost = error.details().and_then(|details| details.read::<Lost>().ok());
                 if let Some(Lost { session_id }) = lost {
                     let readers = self.state().readers.remove(&session_id).unwrap_or_default();
-                    let error = AgentError::from(error).retryable();
+                    let error = error.retryable();
                     readers.iter().for_each(|reader| reader.fail(&error));
                 }
             }
@@ -325,6 +321,13 @@ impl Waiting {
             gathered.push(seq, &text);
         }
         gathered.take()
+    }
+}
+
+fn refusal(error: &RawValue) -> AgentError {
+    match serde_json::from_str::<Refusal>(error.get()) {
+        Ok(refusal) => refusal.into(),
+        Err(_) => AgentError::broken("the child", "it refused without words"),
     }
 }
 
