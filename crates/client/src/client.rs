@@ -1,6 +1,7 @@
 //! One gateway: its sessions, and what they ask.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agentwire_protocol::event::SessionEndReason;
@@ -54,6 +55,8 @@ struct Shared {
     patience: Duration,
     /// Of sessions that name none.
     working_directory: Option<String>,
+    /// It has answered before.
+    was_there: AtomicBool,
 }
 
 /// Which sessions are wanted: all, unless something is said.
@@ -88,7 +91,9 @@ impl AgentClient {
         patience: Duration,
         working_directory: Option<String>,
     ) -> Self {
-        Self { shared: Arc::new(Shared { transport, buffer, patience, working_directory }) }
+        let was_there = AtomicBool::new(false);
+        let shared = Shared { transport, buffer, patience, working_directory, was_there };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The way to the gateway.
@@ -252,11 +257,20 @@ impl AgentClient {
     pub(crate) async fn call(&self, call: Call) -> Result<Json<'static>, AgentError> {
         match call.is_repeatable() {
             true => self.insist(call).await.map(|(reply, _)| reply),
-            false => self.transport().call(call).await,
+            false => self.make(call).await,
         }
     }
 
-    /// Makes a call, again if it may succeed then, a few times. Gives why it failed before, too.
+    async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
+        let reply = self.transport().call(call).await;
+        if reply.as_ref().map_or_else(|error| error.code().is_some(), |_| true) {
+            self.shared.was_there.store(true, Ordering::Relaxed);
+        }
+        reply
+    }
+
+    /// Makes a call, again if it may succeed then, a few times. Gives why it failed before, too. A gateway
+    /// that was never there is a mistake at once; one that was may come back.
     pub(crate) async fn insist(
         &self,
         call: Call,
@@ -264,16 +278,19 @@ impl AgentClient {
         let begun = Instant::now();
         let mut before = None;
         for pause in PAUSES {
-            match self.transport().call(call.clone()).await {
+            let error = match self.make(call.clone()).await {
                 Ok(reply) => return Ok((reply, before)),
-                Err(error) if error.is_retryable() && begun.elapsed() < INSISTENCE => {
-                    before = Some(error);
-                    tokio::time::sleep(pause).await;
-                }
-                Err(error) => return Err(error),
+                Err(error) => error,
+            };
+            let may_be_back =
+                !error.is_unreachable() || self.shared.was_there.load(Ordering::Relaxed);
+            if !error.is_retryable() || !may_be_back || begun.elapsed() >= INSISTENCE {
+                return Err(error);
             }
+            before = Some(error);
+            tokio::time::sleep(pause).await;
         }
-        Ok((self.transport().call(call).await?, before))
+        Ok((self.make(call).await?, before))
     }
 
     /// Sends a command to a session. Whichever the way, one that is over says so, and may be stopped again.

@@ -10,7 +10,7 @@ use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Uri};
 use serde::Deserialize;
 
-use crate::error::{AgentError, AgentErrorType};
+use crate::error::AgentError;
 #[cfg(feature = "tls")]
 use crate::transport::http::Prepared;
 
@@ -157,7 +157,8 @@ impl Server {
         let (file, text) = match opened {
             Ok(opened) => opened,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(none("no server runs here; `agentwire serve` starts one".to_owned()));
+                let message = "no server runs here; `agentwire serve` starts one";
+                return Err(AgentError::nobody(message.to_owned()));
             }
             Err(error) => {
                 let message = format!("failed to read {}: {error}", place.display());
@@ -178,7 +179,7 @@ impl Server {
                 place.display(),
                 written.pid
             );
-            return Err(none(message));
+            return Err(AgentError::nobody(message));
         }
         let mut server = Self::new(&written.http)?;
         server.authority = near(server.authority);
@@ -246,11 +247,6 @@ impl Server {
         host.eq_ignore_ascii_case("localhost")
             || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
-}
-
-/// No server is there, yet.
-fn none(message: String) -> AgentError {
-    AgentError::new(AgentErrorType::ConnectionFailed, message).retryable()
 }
 
 /// Where a server that listens at every address of this machine is reached from it.

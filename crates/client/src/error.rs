@@ -122,6 +122,8 @@ struct Told {
     details: Option<Json<'static>>,
     gap: Option<Gap>,
     is_retryable: bool,
+    /// Nobody was there who could have heard anything.
+    is_unreachable: bool,
 }
 
 impl AgentError {
@@ -136,6 +138,7 @@ impl AgentError {
             details: None,
             gap: None,
             is_retryable: false,
+            is_unreachable: false,
         };
         Self { told: Box::new(told) }
     }
@@ -149,8 +152,14 @@ impl AgentError {
 
     /// Nothing takes connections there. The same may succeed later.
     pub fn unreachable(to: impl fmt::Display, why: impl fmt::Display) -> Self {
-        let message = format!("failed to reach {to}: {why}");
-        Self::new(AgentErrorType::ConnectionFailed, message).with_native(why).retryable()
+        Self::nobody(format!("failed to reach {to}: {why}")).with_native(why)
+    }
+
+    /// Nobody is there, in these words. The same may succeed later.
+    pub(crate) fn nobody(message: String) -> Self {
+        let mut error = Self::new(AgentErrorType::ConnectionFailed, message).retryable();
+        error.told.is_unreachable = true;
+        error
     }
 
     /// No answer came in time.
@@ -220,6 +229,11 @@ impl AgentError {
     /// Whether the same may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.told.is_retryable
+    }
+
+    /// Whether nobody was there who could have heard anything.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.told.is_unreachable
     }
 }
 

@@ -8,7 +8,7 @@ use agentwire_client::transport::{Calling, Opening};
 use agentwire_client::{
     AgentClient, AgentError, AgentErrorType, AgentType, Call, CancellableSession,
     CancellationToken, ErrorCode, EventKind, Gap, GatewayError, OnDrop, Profile, Request,
-    ScriptedTransport, SessionId, SessionRequest, SessionState, Transport, Update,
+    ScriptedTransport, SessionFilter, SessionId, SessionRequest, SessionState, Transport, Update,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -187,6 +187,24 @@ async fn a_start_that_failed_has_failed() {
     }
     // Of one that was begun all is well, whatever became of it since.
     AgentClient::over(script().fail("start", lost)).create(request).await.expect("a session");
+}
+
+/// A gateway that was never there is an error at once; one that was is waited for.
+#[tokio::test(start_paused = true)]
+async fn who_was_there_may_come_back() {
+    let away = || AgentError::unreachable("the script", "nobody listens");
+    let script = ScriptedTransport::new().events(story(2)).expect("a script");
+    let client = AgentClient::over(script.clone().fail("show", away()).fail("start", away()));
+    let begun = tokio::time::Instant::now();
+    client.attach(SESSION).await.expect_err("nobody is there");
+    let request = SessionRequest::new(AgentType::Claude, "x");
+    client.create(request.clone()).await.expect_err("nobody is there");
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    client.attach(SESSION).await.expect("a session");
+    let _ = script.clone().fail("show", away()).fail("start", away()).fail("list", away());
+    client.attach(SESSION).await.expect("it is back");
+    client.create(request).await.expect("it is back");
+    client.sessions(SessionFilter::default()).await.expect("it is back");
 }
 
 /// A hold that is dropped while the gateway is away tells the agent when it is back.

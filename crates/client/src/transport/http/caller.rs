@@ -153,7 +153,10 @@ pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> AgentError {
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
             AgentError::unreachable(server, why)
         }
-        _ => strange(server, why),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => strange(server, why),
+        status if status.is_server_error() => strange(server, why),
+        // Whoever it is will say the same again.
+        _ => foreign(server, why),
     }
 }
 
@@ -172,10 +175,15 @@ fn refused(server: &Server, problem: Problem) -> AgentError {
     Refusal { code, message, details }.into()
 }
 
-/// What came is no answer of such a server.
+/// What came is no answer of such a server; the next may be.
 pub(super) fn strange(server: &Server, why: impl std::fmt::Display) -> AgentError {
+    foreign(server, why).retryable()
+}
+
+/// It is no such server that answers there.
+fn foreign(server: &Server, why: impl std::fmt::Display) -> AgentError {
     let message = format!("failed to speak to {server}: {why}");
-    AgentError::new(AgentErrorType::ProtocolError, message).with_native(why).retryable()
+    AgentError::new(AgentErrorType::ProtocolError, message).with_native(why)
 }
 
 /// A part of a path, as paths have it.
