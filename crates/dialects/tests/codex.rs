@@ -414,14 +414,17 @@ fn prompts_wait_for_the_thread_and_for_the_turn() {
 #[test]
 fn delivery_joins_the_turn_or_cuts_it_off() {
     let mut driven = Driven::working(json!({}));
-    driven.send(&json!({"command": "prompt", "prompt": "a", "delivery": "steer"})).expect("steer");
+    let steer = json!({"command": "prompt", "prompt": "a", "delivery": "steer", "messageId": "m"});
+    driven.send(&steer).expect("steer");
     let input = json!([{"type": "text", "text": "a"}]);
     let params = json!({"threadId": THREAD, "expectedTurnId": "u1", "input": input});
     assert_eq!(driven.stdin(), [json!({"id": 4, "method": "turn/steer", "params": params})]);
     assert!(driven.seen.replies.is_empty());
+    // What comes too late for the turn is not lost: it waits for the next.
     driven.says(&json!({"id": 4, "error": {"code": -32600, "message": "no active turn to steer"}}));
     let (_, reply) = driven.seen.replies.pop().expect("a reply");
-    assert_eq!(reply.expect_err("an error").code, ErrorCode::AgentFailed);
+    assert_eq!(reply.expect("it was taken"), json!({ "messageId": "m" }));
+    assert!(driven.stdin().is_empty());
 
     driven
         .send(&json!({"command": "prompt", "prompt": "later", "delivery": "queue"}))
@@ -434,6 +437,11 @@ fn delivery_joins_the_turn_or_cuts_it_off() {
     let lines = driven.stdin();
     assert_eq!(lines[0]["method"], "thread/backgroundTerminals/clean");
     assert_eq!(lines[1]["params"]["input"][0]["text"], "first");
+    for (turn_id, waiting) in [("u2", "a"), ("u3", "later")] {
+        driven.says(&turn("turn/started", json!({"id": turn_id})));
+        driven.says(&turn("turn/completed", json!({"id": turn_id, "status": "completed"})));
+        assert_eq!(driven.stdin()[0]["params"]["input"][0]["text"], waiting);
+    }
 }
 
 #[test]

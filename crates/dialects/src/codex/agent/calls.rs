@@ -61,8 +61,8 @@ pub(super) enum Pending {
     Initialize,
     Open,
     Turn,
-    /// A prompt that joins the turn, by its id.
-    Steer(Call, String),
+    /// A prompt that is to join the turn.
+    Steer(Call, Box<Prompt>),
     Query(Call, Shape),
     /// Nobody waits for it.
     Nobody,
@@ -288,21 +288,38 @@ impl Translator {
                 self.ledger.fail_turn_with(out, turn);
                 self.next_turn(out);
             }
-            (Some(Pending::Steer(call, message_id)), Ok(_)) => {
-                out.reply(call, Ok(Json::of(&PromptResult { message_id, repeated: false })));
+            (Some(Pending::Steer(call, prompt)), steered) => {
+                self.steered(call, &prompt, steered.err(), out);
             }
             (Some(Pending::Query(call, shape)), Ok(result)) => {
                 out.reply(call, Ok(shape.of(result)));
             }
-            (Some(Pending::Steer(call, _) | Pending::Query(call, _)), Err(error)) => {
-                out.reply(call, Err(error));
-            }
+            (Some(Pending::Query(call, _)), Err(error)) => out.reply(call, Err(error)),
             (Some(Pending::Nobody), _) => {}
             (None, Ok(result)) => self.overheard(result, out),
             (None, Err(error)) => {
                 let details = error.details;
                 out.emit(ErrorEvent { details, ..ErrorEvent::new(error.message) });
             }
+        }
+    }
+
+    /// A prompt joined the turn. One that came too late for it begins the next: it was taken, and is not lost.
+    fn steered(
+        &mut self,
+        call: Call,
+        prompt: &Prompt,
+        refused: Option<GatewayError>,
+        out: &mut Out<'_>,
+    ) {
+        let is_late = refused.is_some();
+        if let Some(error) = refused.filter(|_| self.wait(prompt, false).is_err()) {
+            return out.reply(call, Err(error));
+        }
+        let message_id = prompt.message_id.clone().unwrap_or_default();
+        out.reply(call, Ok(Json::of(&PromptResult { message_id, repeated: false })));
+        if is_late {
+            self.next_turn(out);
         }
     }
 

@@ -84,8 +84,8 @@ impl Translator {
                     "expectedTurnId": turn,
                     "input": input(prompt),
                 });
-                let id = prompt.message_id.clone().unwrap_or_default();
-                self.call(Pending::Steer(call, id), "turn/steer", &params, out);
+                let pending = Pending::Steer(call, Box::new(prompt.clone()));
+                self.call(pending, "turn/steer", &params, out);
                 return Ok(());
             }
             (Some(Delivery::Now), _) => {
