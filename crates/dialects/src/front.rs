@@ -100,6 +100,13 @@ pub enum Look {
     Session(SessionId),
     /// What agents ask and wait for, `{"requests"}`: of one session, or of all.
     Requests(Option<SessionId>),
+    /// Whether a session has taken a prompt: `true` or `false`.
+    Taken {
+        /// The session.
+        session: SessionId,
+        /// The id of the prompt.
+        message_id: String,
+    },
 }
 
 /// What came of it.

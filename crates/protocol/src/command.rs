@@ -476,7 +476,7 @@ struct AttachFields {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "Interrupt")]
 pub struct InterruptFields {
-    /// They are given up too; else they stay.
+    /// Prompts that wait are given up too; else they stay.
     #[serde(default)]
     pub cancel_queued: bool,
 }

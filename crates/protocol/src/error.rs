@@ -116,6 +116,13 @@ impl GatewayError {
         Self { code, message: message.into(), details: None }
     }
 
+    /// Whether the session could not hear the command: it is over, runs elsewhere, or has no room to write.
+    /// What it has heard before is another matter.
+    pub fn is_unheard(&self) -> bool {
+        let unheard = [ErrorCode::SessionNotFound, ErrorCode::Conflict, ErrorCode::StorageFull];
+        unheard.contains(&self.code)
+    }
+
     /// The agent cannot do `what`; never dropped silently.
     pub fn unsupported(agent: &str, what: &str) -> Self {
         Self::new(ErrorCode::Unsupported, format!("{agent} cannot take {what}"))

@@ -42,28 +42,12 @@ pub async fn order(
     client: Option<&Arc<str>>,
     command: Command,
 ) -> Result<Json<'static>, GatewayError> {
-    let message_id = message_id(&command);
+    let message_id =
+        if let Command::Prompt(prompt) = &command { prompt.message_id.clone() } else { None };
     let reply = send(hub, id, client, command).await;
-    unless_taken_before(hub, id, message_id, reply).await
-}
-
-/// The id of the prompt, if it is one.
-pub(crate) fn message_id(command: &Command) -> Option<String> {
-    if let Command::Prompt(prompt) = command { prompt.message_id.clone() } else { None }
-}
-
-/// What is replied to a command. A prompt that a session cannot hear any more may be one that it has taken.
-pub(crate) async fn unless_taken_before(
-    hub: &Hub,
-    session: &SessionId,
-    message_id: Option<String>,
-    reply: Result<Json<'static>, GatewayError>,
-) -> Result<Json<'static>, GatewayError> {
-    // It is over, runs elsewhere, or has no room to write. What else is refused was heard, and is refused.
-    let deaf = [ErrorCode::SessionNotFound, ErrorCode::Conflict, ErrorCode::StorageFull];
-    let is_unheard = reply.as_ref().is_err_and(|refusal| deaf.contains(&refusal.code));
+    let is_unheard = reply.as_ref().is_err_and(GatewayError::is_unheard);
     match message_id.filter(|_| is_unheard) {
-        Some(message_id) if hub.has_taken(session, &message_id).await? => {
+        Some(message_id) if hub.has_taken(id, &message_id).await? => {
             Ok(Json::of(&PromptResult { message_id, repeated: true }))
         }
         Some(_) | None => reply,

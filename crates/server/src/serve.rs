@@ -23,7 +23,6 @@ use self::asks::Answered;
 use self::follow::{Follows, Seen};
 use self::queue::{Queue, Queued};
 use crate::connection::{Connection, Incoming};
-use crate::looks;
 
 /// As long as more waits for the client, it is shown no further events.
 const EVENTS_WAIT: usize = 256 << 10;
@@ -37,6 +36,9 @@ const OPEN_CALLS: usize = 1024;
 /// How long sessions may take to end once they are told to stop: an agent that heeds no signal is
 /// killed before.
 const STOPPING: Duration = Duration::from_millis(5500);
+
+/// How long the replies of sessions that have ended may take to come.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// How long the last words may take to get out.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -99,6 +101,7 @@ pub async fn serve(
         is_stopping: false,
         deadline: None,
         code: None,
+        is_over: false,
     };
     pump.front.on_open(&mut pump.out);
     let code = pump.run(&mut connection, stop).await;
@@ -133,6 +136,8 @@ struct Pump<'s> {
     is_stopping: bool,
     deadline: Option<Instant>,
     code: Option<u8>,
+    /// The front has nothing more to do.
+    is_over: bool,
 }
 
 /// A page that is yet to be read.
@@ -152,6 +157,9 @@ impl Pump<'_> {
         loop {
             self.carry_out(connection);
             if let Some(code) = self.code {
+                if self.is_over {
+                    self.answer_open(connection).await;
+                }
                 // Who is told to end ends well, whatever was cut off by it.
                 return if self.is_stopping { 0 } else { code };
             }
@@ -193,6 +201,17 @@ impl Pump<'_> {
                 seen = self.follows.next(), if may_show => self.seen(seen, connection),
                 () = outgoing.below(EVENTS_WAIT), if !may_show => {}
             }
+        }
+    }
+
+    /// Every call gets its reply: those of a session that has just ended are on their way.
+    async fn answer_open(&mut self, connection: &Connection) {
+        let soon = Instant::now() + LAST_ANSWERS;
+        while !self.calls.is_empty() {
+            let back = tokio::time::timeout_at(soon, self.calls.join_next_with_id()).await;
+            let Ok(Some(back)) = back else { return };
+            self.came_back(back);
+            self.carry_out(connection);
         }
     }
 
@@ -262,6 +281,7 @@ impl Pump<'_> {
                     }
                     Effect::Close(code) => {
                         self.code.get_or_insert(code);
+                        self.is_over = true;
                     }
                 }
             }
@@ -294,12 +314,7 @@ impl Pump<'_> {
                     let session = session.of_client(self.terms.client.as_ref());
                     self.post(Some(call), session, command);
                 }
-                Err(error) => match looks::message_id(&command) {
-                    id @ Some(_) => {
-                        self.spawn(Some(call), asks::refused_prompt(hub, call, session, id, error));
-                    }
-                    None => self.front.on_reply(call, Err(error), &mut self.out),
-                },
+                Err(error) => self.front.on_reply(call, Err(error), &mut self.out),
             },
             Ask::Start(_)
             | Ask::Session(_)
@@ -338,15 +353,10 @@ impl Pump<'_> {
             self.queue.has(handle.id()) && !agentwire_sessions::session::overtakes(&command);
         let unsent = match waits {
             true => Box::new(command),
-            false => {
-                let message_id = looks::message_id(&command);
-                match handle.post(command) {
-                    Ok(answer) => {
-                        return self.sent(call, handle.id().clone(), message_id, answer);
-                    }
-                    Err(command) => command,
-                }
-            }
+            false => match handle.post(command) {
+                Ok(answer) => return self.sent(call, handle.id().clone(), answer),
+                Err(command) => command,
+            },
         };
         self.queue.push(Queued { handle, call, command: unsent });
     }
@@ -354,9 +364,8 @@ impl Pump<'_> {
     /// There is room for what waits for that session.
     fn catch_up(&mut self, session: &SessionId) {
         while let Some(Queued { handle, call, command }) = self.queue.pop(session) {
-            let message_id = looks::message_id(&command);
             match handle.post(*command) {
-                Ok(answer) => self.sent(call, session.clone(), message_id, answer),
+                Ok(answer) => self.sent(call, session.clone(), answer),
                 Err(command) => return self.queue.put_back(Queued { handle, call, command }),
             }
         }
@@ -366,11 +375,9 @@ impl Pump<'_> {
         &mut self,
         call: Option<Call>,
         session: SessionId,
-        message_id: Option<String>,
         answer: impl Future<Output = agentwire_sessions::session::Answered> + Send + 'static,
     ) {
-        let hub = self.hub.clone();
-        self.spawn(call, asks::command(hub, call, session, message_id, answer));
+        self.spawn(call, asks::command(call, session, answer));
     }
 
     fn next_page(&mut self) {

@@ -15,7 +15,9 @@ impl Wire for Client {
     }
 
     fn may_pass(&self, said: &Value) -> bool {
-        said["method"] == "message" || said["method"] == "session/ended"
+        // Calls are answered in whatever order they are done.
+        let is_reply = said["id"].is_string() && said["method"].is_null();
+        is_reply || said["method"] == "message" || said["method"] == "session/ended"
     }
 
     fn close(self) {

@@ -127,7 +127,9 @@ fn a_turn_is_interrupted_and_a_session_killed() {
     let failed = client.reply(run).reply;
     assert!(failed["error"]["code"] == -32000 || failed["result"]["is_error"] == true, "{failed}");
     assert_eq!(client.reply(kill).reply["result"], json!({}));
-    assert_eq!(client.error("session/kill", &named), (-32002, "sessionNotFound".to_owned()));
+    // Until its end is written it is there.
+    let mut kill = || client.call("session/kill", &named).reply["error"]["code"].clone();
+    assert!((0..10_000).any(|_| kill() == -32002), "it is never gone");
     let sent = json!({ "sessionId": session, "prompt": "x" });
     assert_eq!(client.error("session/send", &sent), (-32002, "sessionNotFound".to_owned()));
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::reply::{Attached, DoneFrame, ErrorFrame};
+use agentwire_protocol::reply::{Attached, DoneFrame, ErrorFrame, PromptResult};
 use agentwire_protocol::{
     Call, Command, CommandFrame, ErrorCode, Event, Frame, GatewayError, Inquiry, InquiryFrame,
-    Json, NewSession, Profile, Resume, SessionId, SessionSummary,
+    Json, NewSession, Profile, Prompt, Resume, SessionId, SessionSummary,
 };
 use serde::Deserialize;
 
@@ -42,6 +42,10 @@ enum Then {
     Reply,
     /// Show the session's events in that profile; from that number on, or from where it starts.
     Follow(Profile, Option<u64>),
+    /// Of a prompt: where the session cannot hear it, look whether it has taken it before.
+    Take(SessionId, String),
+    /// That prompt was refused so, unless it was taken before.
+    Recall(String, GatewayError),
 }
 
 /// What a frame says that is not the session's matter.
@@ -89,7 +93,12 @@ impl Unified {
             | Command::Query { .. }
             | Command::Rewind { .. }) => {
                 let session = named(session_id).map_err(refused)?;
-                (Ask::Command(session, command), Then::Reply)
+                let then = if let Command::Prompt(Prompt { message_id: Some(id), .. }) = &command {
+                    Then::Take(session.clone(), id.clone())
+                } else {
+                    Then::Reply
+                };
+                (Ask::Command(session, command), then)
             }
         };
         let call = out.ask(ask);
@@ -159,9 +168,26 @@ impl Front for Unified {
 
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
         let Some(Asked { id, then }) = self.calls.remove(&call) else { return };
-        let reply = match reply {
-            Ok(reply) => reply,
-            Err(error) => return out.say_json(&ErrorFrame { id: &id, error: &error }),
+        let reply = match (reply, &then) {
+            (Err(error), Then::Take(session, message_id)) if error.is_unheard() => {
+                let (session, message_id) = (session.clone(), message_id.clone());
+                let then = Then::Recall(message_id.clone(), error);
+                let call = out.ask(Ask::Look(Look::Taken { session, message_id }));
+                self.calls.insert(call, Asked { id, then });
+                return;
+            }
+            (Ok(Reply::Done(taken)), Then::Recall(message_id, refusal)) => {
+                let message_id = message_id.clone();
+                return match taken.get() {
+                    "true" => {
+                        let reply = PromptResult { message_id, repeated: true };
+                        out.say_json(&DoneFrame { id: &id, reply });
+                    }
+                    _ => out.say_json(&ErrorFrame { id: &id, error: refusal }),
+                };
+            }
+            (Ok(reply), _) => reply,
+            (Err(error), _) => return out.say_json(&ErrorFrame { id: &id, error: &error }),
         };
         let say_session = |session: &SessionSummary, out: &mut Outbox| {
             out.say_json(&DoneFrame { id: &id, reply: session });
@@ -178,7 +204,7 @@ impl Front for Unified {
                 out.say_json(&DoneFrame { id: &id, reply });
                 self.follow(&followed, profile, after, out);
             }
-            (Reply::Started { session, .. } | Reply::Session(session), Then::Reply) => {
+            (Reply::Started { session, .. } | Reply::Session(session), _) => {
                 say_session(&session, out);
             }
             (Reply::Done(value), _) => out.say_json(&DoneFrame { id: &id, reply: value }),

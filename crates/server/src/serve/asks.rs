@@ -21,30 +21,15 @@ pub(super) struct Answered {
     pub(super) after: Option<(SessionId, u64)>,
 }
 
-/// Waits for a session's reply; `message_id` is that of the prompt, if it is one.
+/// Waits for a session's reply.
 pub(super) async fn command(
-    hub: Hub,
     call: Option<Call>,
     session: SessionId,
-    message_id: Option<String>,
     answer: impl Future<Output = agentwire_sessions::session::Answered>,
 ) -> Answered {
     let answer = answer.await;
-    let reply = looks::unless_taken_before(&hub, &session, message_id, answer.reply).await;
-    let reply = reply.map(Reply::Done);
+    let reply = answer.reply.map(Reply::Done);
     Answered { call, reply, started: None, after: Some((session, answer.last_seq)) }
-}
-
-/// A prompt to a session that does not run here: it may have taken it before.
-pub(super) async fn refused_prompt(
-    hub: Hub,
-    call: Call,
-    session: SessionId,
-    message_id: Option<String>,
-    refusal: GatewayError,
-) -> Answered {
-    let taken = looks::unless_taken_before(&hub, &session, message_id, Err(refusal)).await;
-    answered(call, taken.map(Reply::Done))
 }
 
 /// Starts a session.
@@ -80,6 +65,9 @@ pub(super) async fn look(hub: Hub, call: Call, look: Look) -> Answered {
             looks::sessions(&hub, live, after, limit).await.map(|seen| Json::of(&seen))
         }
         Look::Session(id) => looks::session(&hub, &id).await.map(|seen| Json::of(&seen)),
+        Look::Taken { session, message_id } => {
+            hub.has_taken(&session, &message_id).await.map(|taken| Json::of(&taken))
+        }
         Look::Requests(of) => looks::requests(&hub, of.as_ref()).await.map(|seen| Json::of(&seen)),
     };
     answered(call, seen.map(Reply::Done))
