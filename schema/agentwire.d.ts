@@ -1035,7 +1035,7 @@ export interface components {
         /** @description What becomes of the prompts that wait when a turn is stopped. */
         Interrupt: {
             /**
-             * @description They are given up too; else they stay.
+             * @description Prompts that wait are given up too; else they stay.
              * @default false
              */
             cancelQueued?: boolean;
@@ -1043,7 +1043,7 @@ export interface components {
         /** @description Stop working on it; the session stays. */
         InterruptCommand: {
             /**
-             * @description They are given up too; else they stay.
+             * @description Prompts that wait are given up too; else they stay.
              * @default false
              */
             cancelQueued?: boolean;

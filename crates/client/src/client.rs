@@ -240,7 +240,9 @@ impl AgentClient {
         let (reply, before) = self.insist(Call::Start { request: Box::new(request), key }).await?;
         let summary: SessionSummary = self.read(&reply)?;
         match before {
-            Some(refusal) if summary.reason == Some(SessionEndReason::Failed) => {
+            Some(refusal)
+                if summary.reason == Some(SessionEndReason::Failed) && summary.turns == 0 =>
+            {
                 let why = summary.error.filter(|_| refusal.code().is_none());
                 Err(why
                     .map_or(refusal, |why| GatewayError::new(ErrorCode::StartFailed, why).into()))
@@ -261,10 +263,15 @@ impl AgentClient {
         }
     }
 
+    /// The gateway has answered.
+    pub(crate) fn note_there(&self) {
+        self.shared.was_there.store(true, Ordering::Relaxed);
+    }
+
     async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
         let reply = self.transport().call(call).await;
-        if reply.as_ref().map_or_else(|error| error.code().is_some(), |_| true) {
-            self.shared.was_there.store(true, Ordering::Relaxed);
+        if reply.as_ref().map_or_else(AgentError::is_refusal, |_| true) {
+            self.note_there();
         }
         reply
     }

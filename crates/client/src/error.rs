@@ -122,8 +122,10 @@ struct Told {
     details: Option<Json<'static>>,
     gap: Option<Gap>,
     is_retryable: bool,
-    /// Nobody was there who could have heard anything.
+    /// No gateway was there who could have heard anything.
     is_unreachable: bool,
+    /// A gateway said it, if by a code that is not known here.
+    is_refusal: bool,
 }
 
 impl AgentError {
@@ -139,6 +141,7 @@ impl AgentError {
             gap: None,
             is_retryable: false,
             is_unreachable: false,
+            is_refusal: false,
         };
         Self { told: Box::new(told) }
     }
@@ -157,9 +160,13 @@ impl AgentError {
 
     /// Nobody is there, in these words. The same may succeed later.
     pub(crate) fn nobody(message: String) -> Self {
-        let mut error = Self::new(AgentErrorType::ConnectionFailed, message).retryable();
-        error.told.is_unreachable = true;
-        error
+        Self::new(AgentErrorType::ConnectionFailed, message).unheard()
+    }
+
+    /// No gateway has heard anything. The same may succeed later, if one was there before.
+    pub(crate) fn unheard(mut self) -> Self {
+        self.told.is_unreachable = true;
+        self.retryable()
     }
 
     /// No answer came in time.
@@ -231,9 +238,14 @@ impl AgentError {
         self.told.is_retryable
     }
 
-    /// Whether nobody was there who could have heard anything.
+    /// Whether no gateway was there who could have heard anything.
     pub(crate) fn is_unreachable(&self) -> bool {
         self.told.is_unreachable
+    }
+
+    /// Whether a gateway said it.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.told.code.is_some() || self.told.is_refusal
     }
 }
 
@@ -288,7 +300,7 @@ impl From<Refusal> for AgentError {
             return GatewayError { details, ..GatewayError::new(code, message) }.into();
         }
         let mut error = Self::new(AgentErrorType::Unknown, message).with_native(code);
-        error.told.details = details;
+        (error.told.details, error.told.is_refusal) = (details, true);
         error
     }
 }
@@ -365,7 +377,7 @@ mod tests {
         assert_eq!((error.kind(), error.code()), (AgentErrorType::Unknown, None));
         assert_eq!((error.message(), error.native_error()), ("come back", Some("quotaSpent")));
         assert_eq!(error.details().map(Json::get), Some(r#"{"day":2}"#));
-        assert!(!error.is_retryable());
+        assert!(error.is_refusal() && !error.is_retryable());
     }
 
     #[test]

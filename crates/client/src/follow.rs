@@ -224,8 +224,8 @@ impl Follower {
                 Some(Ok(Followed::Events(lines))) if lines.is_empty() => {}
                 Some(Ok(Followed::Events(lines))) => {
                     let last = lines.get(lines.len() - 1).map(|(_, line)| line);
-                    self.has_end = last.is_some_and(|line| has_end(&line));
                     self.take(&lines).await?;
+                    self.has_end = last.is_some_and(|line| has_end(&line));
                     let has_reached = |last: u64| self.cursor.position() >= last;
                     if self.plan.up_to.is_some_and(has_reached) {
                         return Ok(End::Over);

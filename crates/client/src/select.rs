@@ -136,7 +136,10 @@ impl ClientBuilder {
     /// A client of the gateway that was found.
     pub async fn connect(self) -> Result<AgentClient, AgentError> {
         let transport = self.select_transport().await?;
-        Ok(self.client(transport))
+        let client = self.client(transport);
+        // A server has answered, and a child is started when it is wanted.
+        client.note_there();
+        Ok(client)
     }
 
     /// A client over that transport, with what was said here of sessions: buffer, patience, directory.

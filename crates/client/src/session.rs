@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::cancellable::{CancellableSession, OnDrop};
-pub(crate) use self::known::Known;
+pub(crate) use self::known::{Known, settled};
 use crate::client::AgentClient;
 use crate::error::AgentError;
 use crate::event::Event;

@@ -170,7 +170,8 @@ async fn a_start_that_failed_has_failed() {
     let request = SessionRequest::new(AgentType::Claude, "x");
     let script = || ScriptedTransport::new().events(story(2)).expect("a script");
     let session = AgentClient::over(script()).attach(SESSION).await.expect("a session");
-    let failed = json!({ "state": "ended", "reason": "failed", "error": "no such program" });
+    let failed =
+        json!({ "state": "ended", "reason": "failed", "error": "no such program", "turns": 0 });
     let mut summary = serde_json::to_value(session.snapshot()).expect("JSON");
     if let (Some(summary), Value::Object(failed)) = (summary.as_object_mut(), failed) {
         summary.extend(failed);
@@ -186,7 +187,11 @@ async fn a_start_that_failed_has_failed() {
         assert_eq!((error.code(), error.message()), (Some(code), message));
     }
     // Of one that was begun all is well, whatever became of it since.
-    AgentClient::over(script().fail("start", lost)).create(request).await.expect("a session");
+    if let Some(turns) = summary.get_mut("turns") {
+        *turns = json!(1);
+    }
+    let client = AgentClient::over(script().fail("start", lost).reply("start", &summary));
+    client.create(request).await.expect("a session");
 }
 
 /// A gateway that was never there is an error at once; one that was is waited for.

@@ -40,7 +40,8 @@ impl Known {
         }
     }
 
-    /// The log ends before that event: what was read of it and after is not in it.
+    /// The log ends before that event: what was read of it and after is not in it. What it told is known until
+    /// the gateway is asked.
     pub(crate) fn forget(&mut self, from: u64) {
         self.summary.last_seq = self.summary.last_seq.min(from.saturating_sub(1));
     }
@@ -71,10 +72,8 @@ impl Known {
         self.summary.updated_at = event.timestamp.clone().into_owned();
         match &event.kind {
             EventKind::SessionStarted(started) => {
-                self.summary.state = SessionState::Starting;
                 self.summary.agent_type = started.agent_type;
-                (self.summary.reason, self.summary.error) = (None, None);
-                (self.is_ready, self.has_turn) = (false, false);
+                self.start();
             }
             EventKind::TurnStarted(turn) => {
                 self.summary.turns = self.summary.turns.max(turn.turn_number);
@@ -97,6 +96,8 @@ impl Known {
             }
             // With a value that is not known here.
             EventKind::Unknown(unknown) => match &*unknown.name {
+                "sessionStarted" => self.start(),
+                "turnStarted" => (self.is_ready, self.has_turn) = (true, true),
                 "turnCompleted" => self.turn_over(TurnEnd::Completed, None, None),
                 "turnFailed" => self.turn_over(TurnEnd::Failed, None, None),
                 "sessionEnded" => self.end(),
@@ -137,6 +138,10 @@ impl Known {
             if is_new {
                 *open = open.saturating_sub(1);
             }
+            // What was read of the past up to a request alone is not open for that.
+            if *open == 0 {
+                self.asked.clear();
+            }
         }
     }
 
@@ -156,6 +161,12 @@ impl Known {
             (Status::Title, Some(title)) => summary.title = Some(title),
             _ => {}
         }
+    }
+
+    fn start(&mut self) {
+        self.summary.state = SessionState::Starting;
+        (self.summary.reason, self.summary.error) = (None, None);
+        (self.is_ready, self.has_turn) = (false, false);
     }
 
     fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
@@ -192,7 +203,7 @@ impl Known {
 }
 
 /// The request that an event settles, also in a way that is not known here.
-fn settled(event: &Event<'static>) -> Option<String> {
+pub(crate) fn settled(event: &Event<'static>) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Settled {

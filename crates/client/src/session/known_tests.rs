@@ -83,6 +83,11 @@ fn what_was_asked_before_is_learnt_from_the_past() {
     // Where the past is not read, its kind stays as it was told.
     let mut known = Known::new(summary(QUESTION, 1, 2));
     assert_eq!(states(&mut known, 3, &more[2..]), [WORKING]);
+    // What was asked and answered in the past is not open for having been read.
+    let past = [turn("turnStarted"), raised("old", "permission")];
+    let mut known = Known::new(summary(QUESTION, 1, 9));
+    assert_eq!(states(&mut known, 1, &past), [QUESTION, QUESTION]);
+    assert_eq!(states(&mut known, 10, &more[2..]), [WORKING]);
 }
 
 #[test]
@@ -113,7 +118,7 @@ fn what_an_agent_says_of_itself_is_known() {
 fn what_is_not_known_ends_what_it_ends() {
     let mut known = Known::new(summary(SessionState::Idle, 0, 0));
     let events = [
-        turn("turnStarted"),
+        ("turnStarted", json!({ "turnNumber": 1, "origin": "dream" })),
         raised("r", "riddle"),
         ("requestSettled", json!({ "requestId": "r", "outcome": "guessed", "by": "client" })),
         ("turnFailed", json!({ "turnNumber": 1, "error": "no", "reason": "eclipsed" })),

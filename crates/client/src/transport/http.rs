@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     caller: Caller,
     /// What has got through so far: only that and what is simpler is tried.
     streaming: AtomicU8,
-    /// How many events a page has at most.
+    /// How many events the next page may have.
     page: AtomicUsize,
 }
 
@@ -94,7 +94,7 @@ impl HttpTransport {
 
     fn at(place: Place) -> Self {
         let caller = Caller::new(place.clone());
-        let (streaming, page) = (AtomicU8::new(0), AtomicUsize::new(polling::PAGE));
+        let (streaming, page) = (AtomicU8::new(0), AtomicUsize::new(polling::FIRST));
         Self { shared: Arc::new(Shared { place, caller, streaming, page }) }
     }
 

@@ -264,7 +264,11 @@ impl State {
                         })?
                     }
                 };
-                Ok(Json::of(&self.story(&id)?.beginning(request.agent_type)))
+                let story = self.story(&id)?;
+                Ok(Json::of(&match request.session_id {
+                    Some(_) => story.resumed(self.is_live),
+                    None => story.beginning(request.agent_type),
+                }))
             }
             Call::List { only_live, after, limit } => {
                 Ok(self.list(only_live, after.as_ref(), limit))

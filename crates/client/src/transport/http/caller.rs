@@ -155,8 +155,8 @@ pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> AgentError {
         }
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => strange(server, why),
         status if status.is_server_error() => strange(server, why),
-        // Whoever it is will say the same again.
-        _ => foreign(server, why),
+        // Somebody else answers there: for good, or while the server is away.
+        _ => strange(server, why).unheard(),
     }
 }
 
@@ -177,13 +177,8 @@ fn refused(server: &Server, problem: Problem) -> AgentError {
 
 /// What came is no answer of such a server; the next may be.
 pub(super) fn strange(server: &Server, why: impl std::fmt::Display) -> AgentError {
-    foreign(server, why).retryable()
-}
-
-/// It is no such server that answers there.
-fn foreign(server: &Server, why: impl std::fmt::Display) -> AgentError {
     let message = format!("failed to speak to {server}: {why}");
-    AgentError::new(AgentErrorType::ProtocolError, message).with_native(why)
+    AgentError::new(AgentErrorType::ProtocolError, message).with_native(why).retryable()
 }
 
 /// A part of a path, as paths have it.

@@ -15,8 +15,13 @@ use crate::error::AgentError;
 use crate::lines::EventLines;
 use crate::transport::{Connection, Followed};
 
-/// How many events a page has at most. It has fewer if they are large, or if so many do not get through.
-pub(super) const PAGE: usize = 500;
+/// How many events a page has at first, and at most. It has fewer if they are large, or if so many do not get
+/// through.
+pub(super) const FIRST: usize = 64;
+const PAGE: usize = 500;
+
+/// A page of so many bytes is large.
+const LARGE: usize = 1 << 20;
 
 /// How much is handed on at once.
 const HANDED: usize = 128 << 10;
@@ -90,7 +95,8 @@ impl Pages {
         );
         let request = Request::get(&path, Duration::from_secs(WAIT) + GRACE);
         let answer = self.shared.caller.call(&server, request).await;
-        let fitting = if answer.is_ok() { limit * 2 } else { limit / 2 };
+        let fits = answer.as_ref().is_ok_and(|page| page.len() < LARGE);
+        let fitting = if fits { limit * 2 } else { limit / 2 };
         self.shared.page.store(fitting.clamp(1, PAGE), Ordering::Relaxed);
         let answer = answer?;
         let nonsense = |error| strange(&server, format_args!("its answer cannot be read: {error}"));

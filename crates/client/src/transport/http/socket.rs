@@ -83,10 +83,10 @@ fn refused(server: &Server, error: tungstenite::Error) -> Unopened {
             let (head, body) = answer.into_parts();
             let body = Bytes::from(body.unwrap_or_default());
             let refusal = refusal(server, &Response::from_parts(head, body));
-            match refusal.code() {
-                // Where the upgrade was taken out of the request, the server says that it misses it.
-                None | Some(ErrorCode::InvalidMessage) => Unopened::Refused(refusal),
-                Some(_) => Unopened::Failed(refusal),
+            // Where the upgrade was taken out of the request, the server says that it misses it.
+            match refusal.is_refusal() && refusal.code() != Some(ErrorCode::InvalidMessage) {
+                true => Unopened::Failed(refusal),
+                false => Unopened::Refused(refusal),
             }
         }
         error => Unopened::Faltered(AgentError::broken(server, error)),

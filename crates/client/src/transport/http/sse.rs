@@ -62,9 +62,9 @@ pub(super) async fn open(
         let body = timeout(FIRST, Limited::new(body, REFUSAL).collect()).await;
         let body = body.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
         let refusal = refusal(&server, &http::Response::from_parts(head, body));
-        return Err(match refusal.code() {
-            Some(_) => Unopened::Failed(refusal),
-            None => Unopened::Refused(refusal),
+        return Err(match refusal.is_refusal() {
+            true => Unopened::Failed(refusal),
+            false => Unopened::Refused(refusal),
         });
     }
     let mut reading =

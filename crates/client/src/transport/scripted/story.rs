@@ -8,7 +8,7 @@ use agentwire_protocol::{
 };
 
 use crate::error::AgentError;
-use crate::session::Known;
+use crate::session::{Known, settled};
 
 #[derive(Debug)]
 pub(super) struct Story {
@@ -99,6 +99,12 @@ impl Story {
         SessionSummary { agent_type, ..blank(&self.id) }
     }
 
+    /// The session when it goes on.
+    pub(super) fn resumed(&self, is_live: bool) -> SessionSummary {
+        let before = self.summary(is_live);
+        SessionSummary { state: SessionState::Starting, reason: None, error: None, ..before }
+    }
+
     /// The session, as far as its events may be shown.
     pub(super) fn summary(&self, is_live: bool) -> SessionSummary {
         let mut known = Known::new(blank(&self.id));
@@ -122,8 +128,8 @@ impl Story {
         let mut open = Vec::<OpenRequest>::new();
         for (_, line) in self.shown(0) {
             let Ok(event) = Event::from_json(line) else { continue };
-            if let EventKind::RequestSettled(settled) = &event.kind {
-                open.retain(|asked| asked.request.request_id != settled.request_id);
+            if let Some(settled) = settled(&event) {
+                open.retain(|asked| *asked.request.request_id.decode() != *settled);
             }
             if let Some(asked) = OpenRequest::of(&event) {
                 open.push(asked);
