@@ -149,6 +149,13 @@ fn every_command_and_its_reply() {
     assert_eq!(missing["code"], "sessionNotFound");
     wire.ask("finish", session.clone()).expect("it ends");
     wire.until("sessionEnded");
+    // What was taken counts once, though the session is over since.
+    let taken = |id: &str| with(json!({ "prompt": "/hang", "messageId": id }));
+    let again = json!({ "messageId": id, "repeated": true });
+    assert_eq!(wire.ask("prompt", taken(id)), Ok(again));
+    let late = wire.ask("prompt", taken("22222222-2222-4222-8222-222222222222"));
+    let code = late.expect_err("it is over")["code"].clone();
+    assert!(code == "sessionNotFound" || code == "conflict", "{code}");
     let other = wire.ask("start", json!({ "agentType": "demo", "prompt": "" })).expect("another");
     wire.ask("stop", json!({ "sessionId": other["id"] })).expect("it stops");
 
