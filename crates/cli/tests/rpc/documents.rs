@@ -20,6 +20,10 @@ impl Wire for Client {
         is_reply || said["method"] == "message" || said["method"] == "session/ended"
     }
 
+    fn is_unordered(&self) -> bool {
+        true
+    }
+
     fn close(self) {
         Client::close(self);
     }
