@@ -234,6 +234,11 @@ impl Outbox {
         self.effects.push(Effect::Close(code));
     }
 
+    /// Whether nothing has gathered.
+    pub fn is_empty(&self) -> bool {
+        self.effects.is_empty()
+    }
+
     /// Takes what has gathered.
     pub fn take(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)

@@ -114,6 +114,9 @@ pub trait Sink {
 
     /// The reply to a command.
     fn reply(&mut self, _call: Call, _result: Result<Json<'static>, GatewayError>) {}
+
+    /// The line is through: what comes next is of another.
+    fn line_end(&mut self) {}
 }
 
 impl<F: FnMut(Draft<'_>)> Sink for F {
@@ -206,10 +209,11 @@ impl Tape {
             bytes = rest.get(1..).unwrap_or_default();
             if self.partial.is_empty() && self.overlong.is_none() && line.len() <= self.limit {
                 self.line(line, sink);
-                continue;
+            } else {
+                self.keep(line);
+                self.finish_line(false, sink);
             }
-            self.keep(line);
-            self.finish_line(false, sink);
+            sink.line_end();
         }
         self.keep(bytes);
     }
@@ -223,6 +227,7 @@ impl Tape {
     pub fn end(&mut self, exit: Exit, sink: &mut dyn Sink) {
         if !self.partial.is_empty() || self.overlong.is_some() {
             self.finish_line(true, sink);
+            sink.line_end();
         }
         let out = &mut Out::new(&mut self.session, sink, None);
         self.translator.on_exit(exit, out);

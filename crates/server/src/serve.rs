@@ -8,14 +8,15 @@ mod follow;
 mod queue;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
 use agentwire_sessions::{Hub, SessionHandle};
-use tokio::task::{self, JoinError, JoinSet};
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::task::{self, JoinError, JoinSet, coop};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -89,6 +90,7 @@ pub async fn serve(
         front,
         terms,
         out: Outbox::new(Uuid::new_v4().as_u128()),
+        commands: FuturesUnordered::new(),
         calls: JoinSet::new(),
         names: HashMap::new(),
         queue: Queue::default(),
@@ -118,13 +120,17 @@ struct Pump<'s> {
     front: &'s mut dyn Front,
     terms: Terms<'s>,
     out: Outbox,
+    /// Commands that sessions are at. No task stands between a reply and the pump: it must not come later
+    /// than the events after it.
+    commands: FuturesUnordered<BoxFuture<'static, Answered>>,
+    /// What else is asked of the hub.
     calls: JoinSet<Answered>,
-    /// The calls by their tasks, for one that fails to come back. What the pump itself wants has none.
-    names: HashMap<task::Id, Option<Call>>,
+    /// The calls by their tasks, for one that fails to come back.
+    names: HashMap<task::Id, Call>,
     /// Commands that wait for room.
     queue: Queue,
     /// Pages that are wanted: they are read one at a time, and only while the client takes them.
-    pages: VecDeque<(Call, Page)>,
+    pages: VecDeque<(Call, BoxFuture<'static, Answered>)>,
     page: Option<task::Id>,
     follows: Follows,
     /// Replies that wait until the events of what they did are shown.
@@ -139,9 +145,6 @@ struct Pump<'s> {
     /// The front has nothing more to do.
     is_over: bool,
 }
-
-/// A page that is yet to be read.
-type Page = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 struct Held {
     session: SessionId,
@@ -185,6 +188,7 @@ impl Pump<'_> {
                     }
                     self.stop();
                 }
+                Some(answered) = self.commands.next() => self.answered(answered),
                 Some(back) = self.calls.join_next_with_id(), if !self.calls.is_empty() => {
                     self.came_back(back);
                 }
@@ -198,7 +202,10 @@ impl Pump<'_> {
                         None => self.close(),
                     }
                 }
-                seen = self.follows.next(), if may_show => self.seen(seen, connection),
+                seen = self.follows.next(), if may_show => {
+                    self.take_replies();
+                    self.seen(seen, connection);
+                }
                 () = outgoing.below(EVENTS_WAIT), if !may_show => {}
             }
         }
@@ -207,11 +214,20 @@ impl Pump<'_> {
     /// Every call gets its reply: those of a session that has just ended are on their way.
     async fn answer_open(&mut self, connection: &Connection) {
         let soon = Instant::now() + LAST_ANSWERS;
-        while !self.calls.is_empty() {
-            let back = tokio::time::timeout_at(soon, self.calls.join_next_with_id()).await;
-            let Ok(Some(back)) = back else { return };
-            self.came_back(back);
+        while !self.commands.is_empty() || !self.calls.is_empty() {
+            tokio::select! {
+                Some(answered) = self.commands.next() => self.answered(answered),
+                Some(back) = self.calls.join_next_with_id() => self.came_back(back),
+                () = tokio::time::sleep_until(soon) => return,
+            }
             self.carry_out(connection);
+        }
+    }
+
+    /// Takes the replies that are there. Those that come before an event are, once it is seen.
+    fn take_replies(&mut self) {
+        while let Some(Some(answered)) = coop::unconstrained(self.commands.next()).now_or_never() {
+            self.answered(answered);
         }
     }
 
@@ -249,7 +265,11 @@ impl Pump<'_> {
 
     /// How many calls have no reply yet.
     fn open(&self) -> usize {
-        self.calls.len() + self.held.len() + self.pages.len() + self.queue.len()
+        self.commands.len()
+            + self.calls.len()
+            + self.held.len()
+            + self.pages.len()
+            + self.queue.len()
     }
 
     /// Whether nothing more can come of what this client started.
@@ -330,18 +350,18 @@ impl Pump<'_> {
                 // Keys are each client's own.
                 let client = self.terms.client.as_deref().unwrap_or_default();
                 new.key = new.key.map(|key| format!("{client}//{key}"));
-                self.spawn(Some(call), asks::start(hub, call, *new));
+                self.spawn(call, asks::start(hub, call, *new));
             }
-            Ask::Session(id) => drop(self.spawn(Some(call), asks::session(hub, call, id))),
+            Ask::Session(id) => drop(self.spawn(call, asks::session(hub, call, id))),
             Ask::Look(look) => {
-                self.pages.push_back((call, Box::pin(asks::look(hub, call, look))));
+                self.pages.push_back((call, asks::look(hub, call, look).boxed()));
             }
             Ask::Sessions { limit } => {
-                self.pages.push_back((call, Box::pin(asks::sessions(hub, call, limit))));
+                self.pages.push_back((call, asks::sessions(hub, call, limit).boxed()));
             }
             Ask::Events { session, after, limit } => {
                 let page = asks::events(hub, call, session, after, limit);
-                self.pages.push_back((call, Box::pin(page)));
+                self.pages.push_back((call, page.boxed()));
             }
         }
     }
@@ -377,20 +397,20 @@ impl Pump<'_> {
         session: SessionId,
         answer: impl Future<Output = agentwire_sessions::session::Answered> + Send + 'static,
     ) {
-        self.spawn(call, asks::command(call, session, answer));
+        self.commands.push(asks::command(call, session, answer).boxed());
     }
 
     fn next_page(&mut self) {
         if self.page.is_none()
             && let Some((call, page)) = self.pages.pop_front()
         {
-            self.page = Some(self.spawn(Some(call), page));
+            self.page = Some(self.spawn(call, page));
         }
     }
 
     fn spawn(
         &mut self,
-        call: Option<Call>,
+        call: Call,
         work: impl Future<Output = Answered> + Send + 'static,
     ) -> task::Id {
         let id = self.calls.spawn(work).id();
@@ -400,16 +420,16 @@ impl Pump<'_> {
 
     fn came_back(&mut self, back: Result<(task::Id, Answered), JoinError>) {
         let id = back.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let call = self.names.remove(&id).flatten();
+        let call = self.names.remove(&id);
         self.page.take_if(|page| *page == id);
-        match (back, call) {
-            (Ok((_, answered)), _) => self.answered(answered),
-            (Err(error), Some(call)) => {
+        match back {
+            Ok((_, answered)) => self.answered(answered),
+            Err(error) => {
                 tracing::error!(%error, "a call failed");
+                let Some(call) = call else { return };
                 let error = GatewayError::new(ErrorCode::Internal, "agentwire failed in this call");
                 self.front.on_reply(call, Err(error), &mut self.out);
             }
-            (Err(error), None) => tracing::error!(%error, "a command failed"),
         }
     }
 
@@ -485,9 +505,12 @@ impl Pump<'_> {
         }
     }
 
-    /// Whether a session's events go to the client as they are, and no reply waits between them.
+    /// Whether a session's events go to the client as they are, and nothing is to be said before or between
+    /// them.
     fn passes(&self, session: &SessionId) -> bool {
-        self.front.passes(session) && !self.held.iter().any(|held| held.session == *session)
+        self.out.is_empty()
+            && self.front.passes(session)
+            && !self.held.iter().any(|held| held.session == *session)
     }
 
     /// Hands out the replies whose events have been shown.

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 pub use self::cursor::Cursor;
 use self::live::Live;
-use self::writer::{Pending, Shared};
+use self::writer::{Pending, Shared, Told};
 use crate::figures::Figures;
 use crate::store::{Append, Store, StoreError};
 
@@ -44,7 +44,7 @@ pub struct LogWriter {
     live: Arc<Live>,
 }
 
-/// Resolves when what was handed over is durable and visible.
+/// Resolves when what was handed over is durable, and visible to whoever reads from then on.
 ///
 /// While the store has no room or is busy this waits; see [`EventLog::stuck`]. Dropping it takes
 /// nothing back.
@@ -123,18 +123,29 @@ impl LogWriter {
     /// Hands over the next events. A session has one append under way at a time: a second one is
     /// refused.
     pub fn submit(&self, append: Append) -> Committed {
+        self.submit_telling(append, |_| ())
+    }
+
+    /// The same; `told` hears what came of it after this resolves and before a cursor gives any of it. Whom it
+    /// tells finds the events there. It must not wait for anything, nor read the log.
+    pub fn submit_telling(
+        &self,
+        append: Append,
+        told: impl FnOnce(Result<(), &StoreError>) + Send + 'static,
+    ) -> Committed {
+        let told = Box::new(told);
         let (done, committed) = oneshot::channel();
         let refused = |why| {
             StoreError::Failed(format!("failed to append to session {}: {why}", self.live.session))
         };
         if append.record.summary.id != self.live.session {
-            let _ = done.send(Err(refused("the record is another session's")));
+            Told { told, done }.refuse(&refused("the record is another session's"));
         } else if self.live.under_way.swap(true, Ordering::AcqRel) {
-            let _ = done.send(Err(refused("its last append is not durable yet")));
+            Told { told, done }.refuse(&refused("its last append is not durable yet"));
         } else {
             // A job that is refused is dropped, and its future with it.
             let live = Arc::clone(&self.live);
-            self.log.shared.append(Box::new(Pending { live, append, done }));
+            self.log.shared.append(Box::new(Pending { live, append, told: Told { told, done } }));
         }
         Committed(committed)
     }

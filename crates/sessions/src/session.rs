@@ -93,7 +93,8 @@ pub(crate) struct Message {
 pub struct Answered {
     /// The reply.
     pub reply: Result<Json<'static>, GatewayError>,
-    /// The last event that was durable then: those of what the command did are not after it.
+    /// The last event before it: those of what the command did are not after it, and what came later is.
+    /// But for some errors of the gateway's own, it is there before a later event can be seen.
     pub last_seq: u64,
 }
 

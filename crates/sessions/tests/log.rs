@@ -26,6 +26,7 @@ use agentwire_sessions::store::{Append, Batch, Store, StoreError};
 use bytes::Bytes;
 use stores::gate::{Gate, Stop};
 use stores::{Chance, append, change, id, line, of_batch, record, sqlite};
+use tokio::sync::oneshot;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
@@ -227,6 +228,41 @@ async fn what_is_written_at_once_is_visible_when_it_is_durable() {
     waiting.await.unwrap();
     check("a", &next(&mut of_first).await.unwrap(), 0);
     check("b", &next(&mut of_second).await.unwrap(), 0);
+}
+
+/// Readers see nothing of an append before whoever is told of it, and whoever is told finds it there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_told_of_an_append_is_neither_late_nor_early() {
+    for gate in [Gate::new, Gate::at_once] {
+        let (store, _directory) = sqlite();
+        let log = EventLog::new(gate(store));
+        let writer = log.open(id("a"), 0);
+        for last in 0..200 {
+            let (mut reader, mut finder) = (log.cursor(&id("a"), last), log.cursor(&id("a"), last));
+            let ((tell, mut told), (call, called)) = (oneshot::channel(), oneshot::channel());
+            let reading =
+                tokio::spawn(async move { (next(&mut reader).await, told.try_recv().is_ok()) });
+            let finding = tokio::spawn(async move {
+                called.await.unwrap();
+                glance(&mut finder).await
+            });
+            let submitted = writer.submit_telling(append("a", last + 1, 1), move |result| {
+                call.send(()).unwrap();
+                thread::yield_now();
+                tell.send(result.is_ok()).unwrap();
+            });
+            let (batch, was_told) = reading.await.unwrap();
+            assert!(was_told);
+            check("a", &batch.unwrap(), last);
+            check("a", &finding.await.unwrap().expect("it is there").unwrap(), last);
+            submitted.await.unwrap();
+        }
+        let (tell, told) = oneshot::channel();
+        let refused = writer.submit_telling(append("b", 1, 1), |result| {
+            tell.send(result.map_err(Clone::clone)).unwrap();
+        });
+        assert_eq!(told.await.unwrap(), refused.await);
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,12 @@ while IFS= read -r line; do
         id=${line#*\"request_id\":\"}
         id=${id%%\"*}
         say "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"$id\",\"response\":{}}}" ;;
+    *'"subtype":"interrupt"'* | *'"subtype":"mcp_status"'*)
+        id=${line#*\"request_id\":\"}
+        id=${id%%\"*}
+        # Both in one piece.
+        say "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"$id\",\"response\":{}}}
+{\"type\":\"result\",\"subtype\":\"error_during_execution\",\"is_error\":true,\"terminal_reason\":\"aborted_streaming\",\"session_id\":\"s1\",\"duration_ms\":1,\"num_turns\":1,\"usage\":{}}" ;;
     *'"type":"user"'*)
         say '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":["Bash"]}'
         case "$line" in

@@ -30,18 +30,21 @@ pub(crate) struct Gateway {
 impl Gateway {
     pub(crate) async fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let program = dir.path().join("agent.sh");
-        std::fs::write(&program, include_str!("agent.sh")).expect("a script");
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))
-            .expect("it runs");
         std::fs::create_dir(dir.path().join("work")).expect("a directory");
         let mut settings = Settings {
             data_dir: dir.path().join("data"),
             store: StoreKind::Memory,
             ..Settings::default()
         };
-        let program = Some(program.to_string_lossy().into_owned());
-        settings.agents.insert("claude", AgentCommand { program, ..AgentCommand::default() });
+        let agents = [("claude", include_str!("agent.sh")), ("codex", include_str!("exec.sh"))];
+        for (agent, script) in agents {
+            let program = dir.path().join(agent);
+            std::fs::write(&program, script).expect("a script");
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))
+                .expect("it runs");
+            let program = Some(program.to_string_lossy().into_owned());
+            settings.agents.insert(agent, AgentCommand { program, ..AgentCommand::default() });
+        }
         let hub = Hub::open(settings).await.expect("a hub");
         Self { hub, dir }
     }

@@ -38,6 +38,62 @@ async fn a_reply_comes_after_the_events_of_what_it_did() {
     gateway.end().await;
 }
 
+/// The agent answers and ends the turn in one piece: the reply stands between what it said before and that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_comes_before_the_events_after_it() {
+    let gateway = Gateway::new().await;
+    let mut client = gateway.client();
+    let id = client.start("HANG").await;
+    for turn in 0..100 {
+        client.event("turnStarted").await;
+        // The one is answered by the gateway, the other by the agent.
+        let asked = match turn % 2 {
+            0 => json!({ "id": turn, "command": "interrupt", "sessionId": id }),
+            _ => {
+                json!({ "id": turn, "command": "query", "sessionId": id, "method": "mcpServerStatus" })
+            }
+        };
+        client.say(asked).await;
+        let next = client.until(|frame| frame["id"] == turn || frame["type"] == "turnFailed").await;
+        assert_eq!((&next["id"], &next["error"]), (&json!(turn), &Value::Null), "{next}");
+        client.event("turnFailed").await;
+        client.say(json!({ "command": "prompt", "sessionId": id, "prompt": "HANG" })).await;
+    }
+    client.event("turnStarted").await;
+    client.say(json!({ "command": "stop", "sessionId": id })).await;
+    client.event("sessionEnded").await;
+    client.hang_up().await;
+    client.rest().await;
+    gateway.end().await;
+}
+
+/// Where each turn has its process, whoever has the reply to a prompt can interrupt it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_replied_to_is_done() {
+    let gateway = Gateway::new().await;
+    let mut client = gateway.client();
+    client
+        .say(json!({ "id": "start", "command": "start", "agentType": "codex",
+            "prompt": "hang", "config": { "workingDirectory": gateway.work(), "driver": "exec" } }))
+        .await;
+    let reply = client.until(|frame| frame["id"] == "start").await;
+    let id = reply["reply"]["id"].as_str().unwrap_or_else(|| panic!("{reply}")).to_owned();
+    client.event("turnStarted").await;
+    for turn in 0..50 {
+        client.say(json!({ "command": "interrupt", "sessionId": id })).await;
+        client.event("turnFailed").await;
+        client
+            .say(json!({ "id": turn, "command": "prompt", "sessionId": id, "prompt": "hang" }))
+            .await;
+        client.until(|frame| frame["id"] == turn).await;
+    }
+    client.say(json!({ "command": "stop", "sessionId": id })).await;
+    client.event("sessionEnded").await;
+    client.hang_up().await;
+    client.rest().await;
+    gateway.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_sessions_share_a_wire() {
     let gateway = Gateway::new().await;

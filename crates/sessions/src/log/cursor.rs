@@ -120,7 +120,9 @@ impl Cursor {
                         if self.keeps_up {
                             figures.fell_behind.add(1);
                         }
-                        self.look(catch_up);
+                        self.look(move |store, session, after| {
+                            catch_up(store, session, after, last)
+                        });
                     } else if ended && !is_whole {
                         // Whoever ran it failed; its end is told by whoever closes it.
                         self.source = Source::Elsewhere(Elsewhere::now());
@@ -208,8 +210,15 @@ impl Elsewhere {
 }
 
 /// What a live session has that is no longer in memory. Only a deleted one has none.
-fn catch_up(store: &dyn Store, session: &SessionId, after: u64) -> Result<Found, StoreError> {
-    let batches = store.read(session, after, READ_BYTES)?;
+fn catch_up(
+    store: &dyn Store,
+    session: &SessionId,
+    after: u64,
+    last: u64,
+) -> Result<Found, StoreError> {
+    let mut batches = store.read(session, after, READ_BYTES)?;
+    // What is durable and not shown yet comes when it is.
+    batches.retain(|batch| batch.first <= last);
     Ok(if batches.is_empty() { Found::End } else { Found::Events(batches) })
 }
 

@@ -78,11 +78,6 @@ impl Live {
         Some((batch, *since))
     }
 
-    /// The session's end is durable.
-    pub(super) fn complete(&self) {
-        self.progress.send_modify(|progress| progress.is_whole = true);
-    }
-
     /// No more events come.
     pub(super) fn end(&self) {
         self.progress.send_modify(|progress| progress.ended = true);
@@ -108,11 +103,27 @@ impl Tail {
 }
 
 impl Tails {
-    /// Shows durable events to the session's readers.
-    pub(super) fn publish(&mut self, live: &Arc<Live>, batch: Batch) {
-        let last = batch.last();
-        self.keep(live, batch);
-        live.progress.send_modify(|progress| progress.last = last);
+    /// Shows durable events to the session's readers. Those see nothing of them until `first` is done, and
+    /// after it at once: they wait for that.
+    pub(super) fn publish(
+        &mut self,
+        live: &Arc<Live>,
+        batch: Option<Batch>,
+        is_whole: bool,
+        first: impl FnOnce(),
+    ) {
+        let last = batch.as_ref().map(Batch::last);
+        if let Some(batch) = batch {
+            self.keep(live, batch);
+        }
+        if last.is_none() && !is_whole {
+            return first();
+        }
+        live.progress.send_modify(|progress| {
+            first();
+            progress.last = last.unwrap_or(progress.last);
+            progress.is_whole |= is_whole;
+        });
     }
 
     /// Readers that are behind go on from the store.

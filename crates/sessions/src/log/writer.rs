@@ -65,6 +65,16 @@ type Group = VecDeque<Box<Pending>>;
 pub(super) struct Pending {
     pub(super) live: Arc<Live>,
     pub(super) append: Append,
+    pub(super) told: Told,
+}
+
+type Hears = dyn FnOnce(Result<(), &StoreError>) + Send;
+
+/// Who hears what came of an append.
+pub(super) struct Told {
+    /// Others, before it is shown.
+    pub(super) told: Box<Hears>,
+    /// Whoever handed it over, before them.
     pub(super) done: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -277,7 +287,7 @@ impl Shared {
             if lock(&self.state).closing {
                 for pending in group {
                     self.leave(&pending);
-                    pending.resolve(Err(error.clone()));
+                    pending.refuse(&error);
                 }
                 return;
             }
@@ -285,7 +295,6 @@ impl Shared {
             drop(self.changed.wait_timeout_while(state, delay, |state| !state.closing));
             delay = (delay * 2).min(longest);
         }
-        *lock(&self.stuck) = None;
     }
 
     /// Tries to keep a group. Gives back what may be tried again.
@@ -304,6 +313,9 @@ impl Shared {
             }
             Err(_) => self.figures.commit_failures.add(1),
         }
+        if !matches!(kept, Err(StoreError::Full(_) | StoreError::Busy(_))) {
+            *lock(&self.stuck) = None;
+        }
         match kept {
             Ok(()) => {
                 for pending in group {
@@ -317,7 +329,7 @@ impl Shared {
                 if group.len() == 1 {
                     for pending in group {
                         self.leave(&pending);
-                        pending.resolve(Err(error.clone()));
+                        pending.refuse(&error);
                     }
                     return Ok(());
                 }
@@ -341,20 +353,27 @@ impl Pending {
         i64::try_from(bytes).unwrap_or(i64::MAX)
     }
 
-    fn publish(mut self, tails: &mut Tails) {
-        if let Some(batch) = self.append.batch.take() {
-            tails.publish(&self.live, batch);
-        }
-        if self.append.record.summary.state == SessionState::Ended {
-            self.live.complete();
-        }
-        self.resolve(Ok(()));
+    fn publish(self, tails: &mut Tails) {
+        let is_whole = self.append.record.summary.state == SessionState::Ended;
+        let Self { live, append, told: Told { told, done } } = self;
+        tails.publish(&live, append.batch, is_whole, || {
+            // Whoever handed it over hears of it first, unless it has gone.
+            live.under_way.store(false, Ordering::Release);
+            let _ = done.send(Ok(()));
+            told(Ok(()));
+        });
     }
 
-    fn resolve(self, result: Result<(), StoreError>) {
+    fn refuse(self, error: &StoreError) {
         self.live.under_way.store(false, Ordering::Release);
-        // Whoever handed it over may have gone.
-        let _ = self.done.send(result);
+        self.told.refuse(error);
+    }
+}
+
+impl Told {
+    pub(super) fn refuse(self, error: &StoreError) {
+        let _ = self.done.send(Err(error.clone()));
+        (self.told)(Err(error));
     }
 }
 

@@ -199,6 +199,7 @@ impl Actor {
             self.settle_raised();
             self.keep_limits();
             self.end_if_done();
+            self.core.place_replies();
             self.submit();
             if std::mem::take(&mut self.wants_process) {
                 self.next_process().await;
@@ -227,12 +228,13 @@ impl Actor {
         let relays = self.bridge.as_mut().filter(|_| may_read && !self.is_over);
         tokio::select! {
             biased;
+            // First: who has a reply finds done what it is the reply to.
+            result = committed(&mut self.in_flight) => self.committed(result),
             message = self.commands.recv(), if !self.is_abandoned => match message {
                 Some(message) => self.hear(message).await,
                 None => self.abandoned(),
             },
             () = until(deadline) => self.deadline_passed().await,
-            result = committed(&mut self.in_flight) => self.committed(result),
             room = room.acquire_owned(), if wants_large => self.large = room.ok(),
             said = said(relays, &mut self.process, may_read, self.was_relayed) => match said {
                 Said::Relayed(heard) => {

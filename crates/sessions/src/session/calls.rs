@@ -57,7 +57,7 @@ impl Actor {
         let ends_turn = matches!(message.command, Command::Interrupt { .. } | Command::Stop);
         self.caller = message.client;
         if let Err(error) = self.command(call, message.command) {
-            self.core.effects.push(Effect::Reply(call, Err(error)));
+            self.core.answer(call, Err(error));
         }
         self.caller = None;
         if stuck.is_some() {
@@ -87,10 +87,9 @@ impl Actor {
     ) {
         // A call whose reply waits for the store has its answer.
         let queued = self.core.effects.iter();
-        let queued = queued.chain(self.in_flight.iter().flat_map(|flight| &flight.effects));
         let answered: BTreeSet<u64> = queued
             .filter_map(|effect| match effect {
-                Effect::Reply(call, _) => Some(call.0),
+                Effect::Reply(reply) => Some(reply.call.0),
                 Effect::Write(_)
                 | Effect::CloseStdin
                 | Effect::Signal(_)

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::actor::{Actor, NOBODY};
 use super::book::Raised;
 use super::commit::storage;
-use super::core::{Change, Effect, approval};
+use super::core::{Change, Effect, Reply, approval};
 use super::hosted::MCP_MESSAGE;
 use crate::process::TreeSignal;
 
@@ -69,7 +69,7 @@ impl Actor {
     pub(super) fn prompt(&mut self, call: Call, mut prompt: Prompt) -> Result<(), GatewayError> {
         if let Some(id) = prompt.message_id.as_ref().filter(|id| self.has_taken(id)) {
             let reply = PromptResult { message_id: id.clone(), repeated: true };
-            self.core.effects.push(Effect::Reply(call, Ok(Json::of(&reply))));
+            self.core.answer(call, Ok(Json::of(&reply)));
             return Ok(());
         }
         if self.ending.is_some() || self.is_alone {
@@ -175,7 +175,7 @@ impl Actor {
             self.tape.command(call, &Command::Interrupt { cancel_queued }, &mut self.core)?;
             self.escalate();
         } else {
-            self.core.effects.push(Effect::Reply(call, Ok(nothing())));
+            self.core.answer(call, Ok(nothing()));
         }
         let mut result = InterruptResult { still_queued: waiting, cancelled: None };
         if cancel_queued {
@@ -194,10 +194,10 @@ impl Actor {
     /// Puts more into a reply that was given since.
     fn answer_with(&mut self, since: usize, call: Call, answer: &Json<'static>) {
         for effect in self.core.effects.iter_mut().skip(since) {
-            if let Effect::Reply(of, Ok(reply)) = effect
+            if let Effect::Reply(Reply { call: of, result: Ok(result), .. }) = effect
                 && *of == call
             {
-                *reply = answer.clone();
+                *result = answer.clone();
             }
         }
     }
@@ -226,7 +226,7 @@ impl Actor {
         };
         if self.process.is_none() {
             self.tape.end(Exit::Unknown, &mut self.core);
-            self.core.effects.push(Effect::Reply(call, Ok(nothing())));
+            self.core.answer(call, Ok(nothing()));
             self.end(reason, None);
             return Ok(());
         }
@@ -249,7 +249,7 @@ impl Actor {
     fn finish(&mut self, call: Call) -> Result<(), GatewayError> {
         self.is_alone = true;
         self.deny_alone();
-        self.core.effects.push(Effect::Reply(call, Ok(nothing())));
+        self.core.answer(call, Ok(nothing()));
         Ok(())
     }
 

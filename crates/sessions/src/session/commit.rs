@@ -4,10 +4,12 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use agentwire_dialects::tape::Signal;
-use agentwire_protocol::{ErrorCode, GatewayError, SessionState, SessionSummary};
+use agentwire_protocol::{ErrorCode, GatewayError, SessionState};
+use tokio::sync::oneshot;
 
+use super::Answered;
 use super::actor::{Actor, Refusal};
-use super::core::Effect;
+use super::core::{Effect, Reply};
 use crate::log::Committed;
 use crate::process::TreeSignal;
 use crate::store::{Append, StoreError};
@@ -18,8 +20,7 @@ pub(super) const LARGE_LINE: usize = 1 << 20;
 /// What is being made durable, and what follows then.
 pub(super) struct InFlight {
     committed: Pin<Box<Committed>>,
-    pub(super) effects: Vec<Effect>,
-    summary: SessionSummary,
+    effects: Vec<Effect>,
     keys: usize,
     /// How many events, and their bytes.
     size: (u64, u64),
@@ -40,19 +41,47 @@ impl Actor {
         let record = &mut self.core.book.record;
         record.summary.last_seq = self.core.journal.last();
         record.summary.updated_at = self.core.journal.timestamp().to_owned();
-        let summary = record.summary.clone();
         let append = Append { batch, record: record.clone(), keys: std::mem::take(&mut self.keys) };
         let keys = append.keys.len();
         let size = append.batch.as_ref();
         let size = size.map_or((0, 0), |batch| (batch.count, batch.lines.len() as u64));
         self.core.book.changed = false;
-        self.in_flight = Some(InFlight {
-            committed: Box::pin(self.writer.submit(append)),
-            effects: std::mem::take(&mut self.core.effects),
-            summary,
-            keys,
-            size,
+        let (told, summary) = (self.summary.clone(), append.record.summary.clone());
+        let (replies, effects) = self.take_replies();
+        let committed = self.writer.submit_telling(append, move |result| {
+            if result.is_ok() {
+                told.send_replace(summary);
+            }
+            for (caller, mut answered) in replies {
+                if let Err(error) = result {
+                    answered.reply = Err(storage(error));
+                }
+                // The caller may have gone.
+                let _ = caller.send(answered);
+            }
         });
+        self.in_flight = Some(InFlight { committed: Box::pin(committed), effects, keys, size });
+    }
+
+    /// Parts the replies from what else is to be done: they are given before anybody sees what comes
+    /// after them.
+    fn take_replies(&mut self) -> (Vec<(oneshot::Sender<Answered>, Answered)>, Vec<Effect>) {
+        let (mut replies, mut others) = (Vec::new(), Vec::new());
+        for effect in std::mem::take(&mut self.core.effects) {
+            match effect {
+                Effect::Reply(Reply { call, result, after }) => {
+                    let last_seq = after.unwrap_or(self.core.journal.last());
+                    let caller = self.calls.remove(&call.0).map(|waiting| waiting.reply);
+                    replies.extend(caller.zip(Some(Answered { reply: result, last_seq })));
+                }
+                effect @ (Effect::Write(_)
+                | Effect::CloseStdin
+                | Effect::Signal(_)
+                | Effect::Relay(..)
+                | Effect::Start) => others.push(effect),
+            }
+        }
+        (replies, others)
     }
 
     /// How many keys are not known to be durable yet, beside those that gather.
@@ -88,7 +117,6 @@ impl Actor {
                 let figures = self.log.figures();
                 figures.events.of(self.plan.agent).add(in_flight.size.0);
                 figures.bytes.of(self.plan.agent).add(in_flight.size.1);
-                self.summary.send_replace(in_flight.summary);
                 if self.tape.held() <= LARGE_LINE {
                     self.large = None;
                 }
@@ -104,12 +132,8 @@ impl Actor {
                 self.prompts.clear();
                 self.wants_process = false;
                 let error = storage(&error);
-                let gathered = std::mem::take(&mut self.core.effects);
-                for effect in in_flight.effects.into_iter().chain(gathered) {
-                    if let Effect::Reply(call, _) = effect {
-                        self.reply(call, Err(error.clone()));
-                    }
-                }
+                // No call has its answer any more, also if one waits here.
+                self.core.effects.clear();
                 self.fail_calls(|_| true, error.code, &error.message);
                 // What cannot be kept must not be tried again.
                 let _ = self.core.journal.take();
@@ -123,7 +147,7 @@ impl Actor {
 
     pub(super) fn act(&mut self, effect: Effect) {
         match (effect, &mut self.process) {
-            (Effect::Reply(call, result), _) => self.reply(call, result),
+            (Effect::Reply(Reply { call, result, .. }), _) => self.reply(call, result),
             (Effect::Write(line), Some(process)) => process.send(&line),
             (Effect::CloseStdin, Some(process)) => process.close_stdin(),
             (Effect::Signal(Signal::Interrupt), Some(_)) => self.signal(TreeSignal::Interrupt),

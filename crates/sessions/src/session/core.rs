@@ -29,7 +29,17 @@ pub(super) enum Effect {
     /// Start the process of the next prompt.
     Start,
     /// Answer a call.
-    Reply(Call, Result<Json<'static>, GatewayError>),
+    Reply(Reply),
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) call: Call,
+    pub(super) result: Result<Json<'static>, GatewayError>,
+    /// Its place: after the event of that number, and before the next. It has none as long as events may
+    /// come that belong to what was asked for.
+    pub(super) after: Option<u64>,
 }
 
 /// The part of a session that a tape writes to.
@@ -235,6 +245,27 @@ impl Core {
         }
     }
 
+    /// Answers a call, once what belongs to it is durable.
+    pub(super) fn answer(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
+        self.effects.push(Effect::Reply(Reply { call, result, after: None }));
+    }
+
+    /// What comes from here on belongs to none of the calls that were answered.
+    pub(super) fn place_replies(&mut self) {
+        self.place_some(|_, _| true);
+    }
+
+    fn place_some(&mut self, which: impl Fn(&[Change], Call) -> bool) {
+        let last = self.journal.last();
+        for effect in &mut self.effects {
+            if let Effect::Reply(reply) = effect
+                && which(&self.changes, reply.call)
+            {
+                reply.after.get_or_insert(last);
+            }
+        }
+    }
+
     /// Whether the store has to hear of anything.
     pub(super) fn has_news(&self) -> bool {
         !self.journal.is_empty() || self.book.changed
@@ -271,7 +302,16 @@ impl Sink for Core {
                 .for_each(|change| change.is_taken = true),
             Err(_) => self.changes.retain(|change| change.call != call),
         }
-        self.effects.push(Effect::Reply(call, result));
+        self.answer(call, result);
+    }
+
+    fn line_end(&mut self) {
+        // What is asked is settled by rules, and what is changed is told, only when all that was heard with
+        // it is through; nobody is to see a pause before.
+        if !self.raised.is_empty() {
+            return;
+        }
+        self.place_some(|changes, call| changes.iter().all(|change| change.call != call));
     }
 }
 

@@ -14,7 +14,6 @@ use agentwire_protocol::{
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Book, Raised};
 use super::commands::taken;
-use super::core::Effect;
 use crate::process::TreeSignal;
 
 /// How many prompts may wait at a limit.
@@ -136,7 +135,7 @@ impl Actor {
         let id = prompt.message_id.clone().unwrap_or_default();
         self.queued(&id);
         self.held.push_back(prompt);
-        self.core.effects.push(Effect::Reply(call, Ok(taken(&id))));
+        self.core.answer(call, Ok(taken(&id)));
         if !self.limits.asks() {
             self.fail_held(reached.failure, &reached.message);
         } else if self.reached.is_none() {

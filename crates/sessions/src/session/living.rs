@@ -122,7 +122,8 @@ impl Actor {
         self.tape.end(exit, &mut self.core);
         self.core.epitaph = None;
         self.core.book.process_ended();
-        self.core.changes.retain(|change| change.is_taken);
+        self.take_changes();
+        self.core.changes.clear();
         self.escalation = None;
         self.limit_is_moot("the agent ended");
         // What the agent was last told, it will not answer.

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
-use super::core::Effect;
 use super::hooks::can_deny;
 use super::policy::{Asked, Verdict, on_disk};
 
@@ -140,11 +139,11 @@ impl Actor {
             }
             Asker::Limit => {
                 self.limit_answered(&raised, &answer)?;
-                self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+                self.core.answer(call, Ok(Json::checked("{}")));
             }
             Asker::Relay => {
                 self.settle_message(&raised, &answer)?;
-                self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+                self.core.answer(call, Ok(Json::checked("{}")));
             }
         }
         let (outcome, updated, always) = match &answer {

@@ -14,12 +14,16 @@ fn live(name: &str) -> Arc<Live> {
     Arc::new(Live::new(name.into(), 0))
 }
 
+fn show(tails: &mut Tails, live: &Arc<Live>, batch: Batch) {
+    tails.publish(live, Some(batch), false, || ());
+}
+
 #[test]
 fn a_tail_has_the_last_events_and_no_more_than_its_share() {
     let live = live("a");
     let mut tails = Tails::default();
     for first in 1..=100 {
-        tails.publish(&live, batch(first, 10_000));
+        show(&mut tails, &live, batch(first, 10_000));
         assert!(tails.bytes <= OF_ONE);
         assert_eq!(live.after(first - 1).unwrap().0.first, first);
         assert!(live.after(first).is_none());
@@ -27,15 +31,15 @@ fn a_tail_has_the_last_events_and_no_more_than_its_share() {
     assert!(live.after(50).is_none(), "only in the store");
     assert_eq!(live.after(90).unwrap().0.first, 91);
     // The newest stays, however large, until there is a newer one.
-    tails.publish(&live, batch(101, OF_ONE + 1));
+    show(&mut tails, &live, batch(101, OF_ONE + 1));
     assert!(live.after(99).is_none(), "only in the store");
     assert_eq!(live.after(100).unwrap().0.first, 101);
-    tails.publish(&live, batch(102, 10_000));
+    show(&mut tails, &live, batch(102, 10_000));
     assert!(live.after(100).is_none(), "too large to keep");
     assert_eq!(live.after(101).unwrap().0.first, 102);
     assert!(tails.bytes <= OF_ONE);
     // None stays that is larger than all together may be.
-    tails.publish(&live, batch(103, OF_ALL + 1));
+    show(&mut tails, &live, batch(103, OF_ALL + 1));
     assert!(live.after(102).is_none(), "too large to keep");
     assert_eq!(tails.bytes, 0);
     assert_eq!(live.progress.borrow().last, 103);
@@ -46,11 +50,11 @@ fn the_quietest_sessions_give_way() {
     let mut tails = Tails::default();
     let sessions: Vec<_> = (0..200).map(|name| live(&name.to_string())).collect();
     for session in &sessions {
-        tails.publish(session, batch(1, 200_000));
+        show(&mut tails, session, batch(1, 200_000));
         // The first is busy all the time.
         let busy = sessions.first().unwrap();
         let next = busy.progress.borrow().last + 1;
-        tails.publish(busy, batch(next, 10_000));
+        show(&mut tails, busy, batch(next, 10_000));
         assert!(tails.bytes <= OF_ALL);
     }
     let kept = |session: &Arc<Live>| session.after(session.progress.borrow().last - 1).is_some();

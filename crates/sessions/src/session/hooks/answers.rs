@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use super::super::actor::{Actor, NOBODY};
 use super::super::book::Raised;
-use super::super::core::Effect;
 use super::super::policy::{Verdict, on_disk};
 use super::super::requests::asked;
 use super::output::{Decision, Output, Vain};
@@ -43,7 +42,7 @@ impl Actor {
         if ends_turn {
             output.stop = Some(reason.unwrap_or("a hook ended the turn").to_owned());
         }
-        self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+        self.core.answer(call, Ok(Json::checked("{}")));
         self.close(raised, outcome, SettledBy::Client, reason, None);
         self.hook_told(&raised.id, output);
         Ok(())
@@ -51,7 +50,7 @@ impl Actor {
 
     /// A hook failed in the client: that is no answer.
     pub(in super::super) fn hook_failed(&mut self, call: Call, raised: &Raised, error: &str) {
-        self.core.effects.push(Effect::Reply(call, Ok(Json::checked("{}"))));
+        self.core.answer(call, Ok(Json::checked("{}")));
         if let Some(hook) = self.core.hooks.calls.get(&raised.id) {
             let message = format!("the hook {} failed: {error}", hook.event.as_str());
             self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));

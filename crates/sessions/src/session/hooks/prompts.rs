@@ -5,7 +5,6 @@ use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt};
 
 use super::super::actor::{Actor, NOBODY};
 use super::super::commands::taken;
-use super::super::core::Effect;
 use super::output::Output;
 use super::{HookEvent, Hooks};
 
@@ -64,7 +63,7 @@ impl Actor {
         }
         let id = prompt.message_id.clone().unwrap_or_default();
         self.core.book.entitle(&prompt.text);
-        self.core.effects.push(Effect::Reply(call, Ok(taken(&id))));
+        self.core.answer(call, Ok(taken(&id)));
         self.core.hooks.prompts.push_back(Waiting { prompt, stage: Stage::Taken });
         Ok(())
     }
