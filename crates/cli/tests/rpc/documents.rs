@@ -15,13 +15,7 @@ impl Wire for Client {
     }
 
     fn may_pass(&self, said: &Value) -> bool {
-        // Calls are answered in whatever order they are done.
-        let is_reply = said["id"].is_string() && said["method"].is_null();
-        is_reply || said["method"] == "message" || said["method"] == "session/ended"
-    }
-
-    fn is_unordered(&self) -> bool {
-        true
+        said["method"] == "message" || said["method"] == "session/ended"
     }
 
     fn close(self) {
