@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{AgentInfo, SessionEndReason, TurnFailure};
 use crate::id::SessionId;
 use crate::session::{AgentType, ApprovalMode};
-use crate::usage::TokenUsage;
+use crate::usage::{TokenUsage, plus_cost};
 
 /// What a session does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -142,7 +142,7 @@ impl SessionSummary {
         self.last_turn = Some(end);
         self.usage = self.usage.plus(&usage.unwrap_or_default());
         if let Some(cost) = cost_usd {
-            self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost);
+            self.cost_usd = Some(plus_cost(self.cost_usd.unwrap_or(0.0), cost));
         }
     }
 }

@@ -90,6 +90,12 @@ pub struct ModelUsage {
     pub cost_usd: Option<f64>,
 }
 
+/// Both costs together. What is no cost, or beyond all numbers, does not count.
+pub fn plus_cost(total: f64, cost: f64) -> f64 {
+    let sum = total + cost;
+    if sum.is_finite() { sum } else { total }
+}
+
 /// Dollars for a million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::event::UsageReported;
-use agentwire_protocol::usage::ModelUsage;
+use agentwire_protocol::usage::{ModelUsage, plus_cost};
 use agentwire_protocol::{Price, Text, TokenUsage};
 
 use super::messages::Usage;
@@ -48,14 +48,15 @@ impl Spent {
         model: Option<&str>,
     ) {
         self.usage = self.usage.plus(usage);
-        self.cost_usd += match (cost_usd, models) {
+        let cost = match (cost_usd, models) {
             (Some(cost), _) => cost,
             (None, []) => self.price(model).of(usage),
             (None, models) => models
                 .iter()
                 .map(|it| it.cost_usd.unwrap_or(self.price(Some(&it.model)).of(&it.usage)))
-                .sum(),
+                .fold(0.0, plus_cost),
         };
+        self.cost_usd = plus_cost(self.cost_usd, cost);
     }
 
     /// A subagent tells what it used.
@@ -94,7 +95,7 @@ impl Spent {
         let apart = self.agents.values().filter(|counted| counted.total.is_some());
         apart.fold((self.usage, self.cost_usd), |(sum, cost), counted| {
             let usage = counted.usage();
-            (sum.plus(&usage), cost + self.price(counted.model.as_deref()).of(&usage))
+            (sum.plus(&usage), plus_cost(cost, self.price(counted.model.as_deref()).of(&usage)))
         })
     }
 

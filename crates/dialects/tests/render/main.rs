@@ -225,7 +225,7 @@ fn a_prefix_of_events_gives_a_prefix_of_messages() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        failure_persistence: None, cases: 64, ..ProptestConfig::default()
+        failure_persistence: None, ..ProptestConfig::default()
     })]
 
     /// However a run is cut or shuffled, its messages keep the rules.

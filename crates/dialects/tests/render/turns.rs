@@ -445,3 +445,53 @@ fn a_blank_line_of_a_diff_is_kept() {
     let input = &lines[1]["message"]["content"][0]["input"];
     assert_eq!((&input["old_string"], &input["new_string"]), (&"a\n\nc".into(), &"b\n\nc".into()));
 }
+
+/// What a subagent was told may be known only when it has spoken: its message ends there.
+#[test]
+fn a_prompt_that_is_told_late_stands_between_two_messages() {
+    let of = |mut event: Value| {
+        event["agentId"] = json!("toolu_1");
+        event["parentAgentId"] = json!("main");
+        event
+    };
+    let text = |words: &str| of(json!({"type":"textChunk","content":words,"isComplete":true}));
+    let lines = render(
+        &mut Renderer::new(Options::default()),
+        &[
+            started("acp"),
+            json!({"type":"turnStarted","turnNumber":1}),
+            of(json!({"type":"agentSpawned"})),
+            text("before"),
+            of(json!({"type":"agentSpawned","prompt":"do it"})),
+            text("after"),
+            of(json!({"type":"agentFinished","outcome":"completed"})),
+            json!({"type":"turnCompleted","turnNumber":1,"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0}}),
+        ],
+    );
+    let mut checker = Checker::default();
+    lines.iter().for_each(|line| checker.line(&line.to_string()));
+    let said: Vec<&Value> =
+        lines.iter().filter(|line| line["parent_tool_use_id"] == "toolu_1").collect();
+    let texts: Vec<&Value> =
+        said.iter().map(|line| &line["message"]["content"][0]["text"]).collect();
+    assert_eq!(texts, ["before", "do it", "after"]);
+    assert_ne!(said[0]["message"]["id"], said[2]["message"]["id"]);
+}
+
+/// What agents say of money is added as long as there is a number for it.
+#[test]
+fn costs_beyond_all_numbers_do_not_count() {
+    let turn = |cost: f64| {
+        json!({"type":"turnCompleted","turnNumber":1,"costUsd":cost,
+            "usage":{"inputTokens":1,"outputTokens":0,"totalTokens":1}})
+    };
+    let start = || json!({"type":"turnStarted","turnNumber":1});
+    let events = [started("acp"), start(), turn(1e308), start(), turn(1e308), start(), turn(0.0)];
+    let lines = render(&mut Renderer::new(Options::default()), &events);
+    let costs: Vec<&Value> = lines.iter().filter(|line| line["type"] == "result").collect();
+    assert_eq!(costs.len(), 3);
+    for line in costs {
+        assert_eq!(line["total_cost_usd"], 1e308);
+        assert_eq!(line["modelUsage"]["m-1"]["costUSD"], 1e308);
+    }
+}

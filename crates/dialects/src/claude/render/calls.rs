@@ -176,6 +176,8 @@ impl Renderer {
             self.call_agent(agent, parent, spawned, voice);
         }
         if let Some(prompt) = spawned.prompt.as_ref().filter(|_| self.called.has(agent)) {
+            // It may be told of late, when the agent has spoken already.
+            self.speakers.of(agent, voice).end_message(voice);
             user(UserBlock::Text { text: &prompt.decode() }, agent, None, voice);
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use agentwire_protocol::event::{TurnCompleted, TurnFailed, TurnFailure};
-use agentwire_protocol::usage::ModelUsage;
+use agentwire_protocol::usage::{ModelUsage, plus_cost};
 use agentwire_protocol::{Json, MAIN_AGENT, TokenUsage};
 
 use super::frames::{Assistant, Block, Denial, Message, ModelTotals, Outcome, UserBlock};
@@ -198,9 +198,9 @@ impl Totals {
 
     /// Counts what the turn used.
     pub(super) fn add(&mut self, ending: &Ending<'_>, session: &Session) {
-        let sum = ending.models.iter().filter_map(|model| model.cost_usd).fold(0.0, |a, b| a + b);
+        let sum = ending.models.iter().filter_map(|model| model.cost_usd).fold(0.0, plus_cost);
         let cost = ending.cost_usd.unwrap_or(sum);
-        self.cost_usd += if cost.is_finite() { cost } else { 0.0 };
+        self.cost_usd = plus_cost(self.cost_usd, cost);
         if ending.models.is_empty() && ending.usage.total_tokens > 0 {
             self.add_model(session.model(), &ending.usage, cost, session);
         }
@@ -223,7 +223,7 @@ impl Totals {
         ] {
             *sum = sum.saturating_add(more);
         }
-        totals.cost_usd += if cost_usd.is_finite() { cost_usd } else { 0.0 };
+        totals.cost_usd = plus_cost(totals.cost_usd, cost_usd);
         totals.context_window = session.context_size;
     }
 }
