@@ -19,10 +19,9 @@ fn beyond_the_limit_clients_are_told_to_come_back() {
     for socket in &mut sockets {
         socket.until(|frame| frame["type"] == "turnStarted");
     }
-    let idle: Vec<_> = (0..4).map(|_| server.stream()).collect();
+    let mut idle: Vec<_> = (0..4).map(|_| server.stream()).collect();
     let begun = Instant::now();
     for _ in 0..20 {
-        // Whoever asked before may not have gone yet.
         let answer = loop {
             let mut stream = server.stream();
             let head = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", server.http);
@@ -31,6 +30,8 @@ fn beyond_the_limit_clients_are_told_to_come_back() {
             if answer.status == 503 || begun.elapsed() > PATIENCE {
                 break answer;
             }
+            // Whoever asked before had not gone yet, in the place of one of these.
+            idle.push(server.stream());
         };
         assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
         assert!(answer.headers["retry-after"].parse::<u32>().is_ok_and(|seconds| seconds > 0));

@@ -163,10 +163,12 @@ fn failed_handshakes_cost_nothing() {
         }
     }
     // One that begins and waits has a place, for a while; beyond the places clients are told, encrypted.
-    let waiting: Vec<_> = (0..20).map(|_| server.stream()).collect();
+    let mut waiting: Vec<_> = (0..20).map(|_| server.stream()).collect();
     let begun = Instant::now();
     while !pair.ask(&server, &head).starts_with("HTTP/1.1 503") {
         assert!(begun.elapsed() < PATIENCE, "who waits has no place");
+        // Whoever came before had not gone yet, in the place of one of these.
+        waiting.push(server.stream());
     }
     for mut stream in waiting {
         let mut rest = Vec::new();
