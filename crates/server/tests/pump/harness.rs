@@ -169,6 +169,14 @@ impl Client {
         tokio::time::timeout(PATIENCE, served).await.expect("it ends").expect("it ends well")
     }
 
+    /// Ends its session, and says no more.
+    pub(crate) async fn stop_session(mut self, id: &str) {
+        self.say(json!({ "command": "stop", "sessionId": id })).await;
+        self.event("sessionEnded").await;
+        self.hang_up().await;
+        self.rest().await;
+    }
+
     /// Reads what is left, to the end; the exit code.
     pub(crate) async fn rest(mut self) -> (Vec<Value>, u8) {
         let mut frames = Vec::new();

@@ -60,10 +60,7 @@ async fn a_reply_comes_before_the_events_after_it() {
         client.say(json!({ "command": "prompt", "sessionId": id, "prompt": "HANG" })).await;
     }
     client.event("turnStarted").await;
-    client.say(json!({ "command": "stop", "sessionId": id })).await;
-    client.event("sessionEnded").await;
-    client.hang_up().await;
-    client.rest().await;
+    client.stop_session(&id).await;
     gateway.end().await;
 }
 
@@ -87,10 +84,7 @@ async fn what_is_replied_to_is_done() {
             .await;
         client.until(|frame| frame["id"] == turn).await;
     }
-    client.say(json!({ "command": "stop", "sessionId": id })).await;
-    client.event("sessionEnded").await;
-    client.hang_up().await;
-    client.rest().await;
+    client.stop_session(&id).await;
     gateway.end().await;
 }
 
