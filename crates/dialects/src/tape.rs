@@ -93,6 +93,23 @@ pub enum Action {
     CloseStdin,
     /// Send it a signal.
     Signal(Signal),
+    /// Have the policy judge this call. The answer is a settlement of its request, with a hook's output.
+    Judge(Box<Judged>),
+}
+
+/// A tool call that the agent shows to the gateway's own hook before it makes the call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// By which it is settled. It is no request that clients see.
+    pub request_id: String,
+    /// The tool.
+    pub tool_name: Option<String>,
+    /// The call.
+    pub tool_use_id: Option<String>,
+    /// What it would run with: a JSON text.
+    pub input: Option<String>,
+    /// The agent denies what it would have to ask about, so that what a rule allows must be said.
+    pub is_refusing: bool,
 }
 
 /// A signal to a process tree.

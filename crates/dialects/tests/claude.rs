@@ -8,6 +8,8 @@
 )]
 
 mod common;
+#[path = "claude/deciding.rs"]
+mod deciding;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Launch, Setup, Start};
 use agentwire_dialects::claude::CLAUDE;
@@ -178,10 +180,8 @@ fn every_answer_in_the_words_of_the_agent() {
         (
             bash(),
             json!({ "behavior": "allow", "remember": "session" }),
-            json!({ "behavior": "allow", "updatedInput": { "command": "ls" }, "toolUseID": "t1",
-                "updatedPermissions": [{ "type": "addRules",
-                    "rules": [{ "toolName": "Bash", "ruleContent": "ls" }],
-                    "behavior": "allow", "destination": "session" }] }),
+            // The gateway remembers it; Claude is told "once".
+            json!({ "behavior": "allow", "updatedInput": { "command": "ls" }, "toolUseID": "t1" }),
         ),
         (
             bash(),
@@ -324,8 +324,6 @@ fn what_an_answer_cannot_carry_is_refused_by_name() {
     let updated = || json!({ "behavior": "allow", "updatedInput": {} });
     let rules = || json!({ "behavior": "allow", "updatedPermissions": [] });
     let always = || json!({ "behavior": "allow", "remember": "session" });
-    let mut plain = bash();
-    plain["permission_suggestions"] = json!([]);
     for (request, answer, name) in [
         (hook("Stop"), updated(), "updatedInput"),
         (hook("Stop"), rules(), "updatedPermissions"),
@@ -337,7 +335,6 @@ fn what_an_answer_cannot_carry_is_refused_by_name() {
         (elicitation(), always(), "remember"),
         (other(), rules(), "updatedPermissions"),
         (other(), always(), "remember"),
-        (plain, always(), "remember"),
     ] {
         let mut live = Live::new();
         live.asks(request.clone());
@@ -546,7 +543,7 @@ fn queries_and_changes_reply_with_what_the_agent_says() {
         ),
         (
             json!({ "command": "configure", "approvalMode": "autoAll" }),
-            json!({ "subtype": "set_permission_mode", "mode": "acceptEdits" }),
+            json!({ "subtype": "set_permission_mode", "mode": "default" }),
         ),
     ];
     for (frame, request) in table {
@@ -866,7 +863,8 @@ fn every_option_is_one_word() {
         (json!({ "maxTurns": 3 }), vec!["--max-turns=3"]),
         (json!({ "maxBudgetUsd": 0.5 }), vec!["--max-budget-usd=0.5"]),
         (json!({ "maxThinkingTokens": 9 }), vec!["--max-thinking-tokens=9"]),
-        (json!({ "allowedTools": ["-a", "b"] }), vec!["--allowedTools=-a,b"]),
+        // The gateway's rules allow, not Claude's.
+        (json!({ "allowedTools": ["-a", "b"] }), vec![]),
         (json!({ "blockedTools": ["Bash"] }), vec!["--disallowedTools=Bash"]),
         (json!({ "betas": ["b"] }), vec!["--betas=b"]),
         (json!({ "settingSources": [] }), vec!["--setting-sources="]),
@@ -913,10 +911,14 @@ fn modes_and_sessions() {
     for (config, expected) in [
         (json!({ "approvalMode": "ask" }), "default"),
         (json!({ "approvalMode": "askDangerous" }), "default"),
-        (json!({ "approvalMode": "autoEdit" }), "acceptEdits"),
-        (json!({ "approvalMode": "autoAll" }), "acceptEdits"),
+        (json!({ "approvalMode": "autoEdit" }), "default"),
+        (json!({ "approvalMode": "autoAll" }), "default"),
+        (json!({ "permissionMode": "default" }), "default"),
+        (json!({ "permissionMode": "acceptEdits" }), "default"),
+        (json!({ "permissionMode": "bypassPermissions" }), "default"),
         (json!({ "approvalMode": "ask", "permissionMode": "plan" }), "plan"),
-        (json!({ "permissionMode": "bypassPermissions" }), "bypassPermissions"),
+        (json!({ "approvalMode": "autoAll", "permissionMode": "dontAsk" }), "dontAsk"),
+        (json!({ "permissionMode": "auto" }), "auto"),
     ] {
         assert_eq!(mode(config), format!("--permission-mode={expected}"));
     }
@@ -945,6 +947,11 @@ fn options_it_cannot_take_are_refused_by_name() {
     for (config, name) in [
         (json!({ "sandboxMode": "readOnly" }), "sandboxMode readOnly"),
         (json!({ "permissionMode": "--yolo" }), "--yolo"),
+        (json!({ "permissionMode": "auto", "blockedTools": ["Bash"] }), "auto together with"),
+        (json!({ "nativeArgs": ["--permission-mode=acceptEdits"] }), "--permission-mode"),
+        (json!({ "nativeArgs": ["--dangerously-skip-permissions"] }), "--dangerously-skip"),
+        (json!({ "nativeArgs": ["--allowedTools=Bash"] }), "--allowedTools"),
+        (json!({ "nativeOptions": { "hooks": {} } }), "nativeOptions hooks"),
         (json!({ "outputFormat": { "type": "xml", "schema": {} } }), "outputFormat"),
         (json!({ "systemPrompt": { "type": "preset", "preset": "other" } }), "systemPrompt"),
     ] {

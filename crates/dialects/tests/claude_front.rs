@@ -580,10 +580,10 @@ fn what_is_asked_for_is_shown() {
 fn a_mode_that_asks_nothing_must_be_allowed_from_the_start() {
     let mode =
         control("r", &json!({ "subtype": "set_permission_mode", "mode": "bypassPermissions" }));
-    let told = said(&other_agent().line(&mode));
-    assert_eq!(told[0]["response"]["error_code"], "bypass_not_launched");
-    // Claude itself knows what it was launched with.
-    asked(&Wire::running(false).line(&mode));
+    for mut wire in [other_agent(), Wire::running(false)] {
+        let told = said(&wire.line(&mode));
+        assert_eq!(told[0]["response"]["error_code"], "bypass_not_launched");
+    }
 }
 
 #[test]

@@ -11,12 +11,14 @@ mod deadlines;
 mod hooks;
 mod hosted;
 mod journal;
+mod judging;
 mod limits;
 mod living;
 pub mod policy;
 mod requests;
 mod stderr;
 mod taken;
+mod widening;
 
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@ mod board;
 mod calls;
 mod commands;
 mod files;
+mod judging;
 mod messages;
 mod requests;
 mod stream;
@@ -31,6 +32,7 @@ use self::subagents::SubAgents;
 use self::tasks::Tasks;
 use self::tools::ToolCall;
 use self::turns::{Prompts, Totals};
+use super::modes;
 use super::wire::{Failure, Progress};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
@@ -51,6 +53,10 @@ pub(super) struct Translator {
     totals: Totals,
     calls: Calls,
     board: Board,
+    /// Calls that the gateway's own hook has yet to answer for: the request, and the call.
+    judged: Vec<(String, Option<String>)>,
+    /// The mode that a client set and the gateway keeps, while Claude runs in the one that asks.
+    kept_mode: Option<String>,
     /// Claude's own id of the session, as it was asked for or as it last said.
     session_id: Option<String>,
     /// Tool calls that were told of, open or not.
@@ -77,6 +83,8 @@ impl Translator {
             totals: Totals::of_process(setup.resume.is_some()),
             calls: Calls::default(),
             board: Board::default(),
+            judged: Vec::new(),
+            kept_mode: setup.config.permission_mode.clone().filter(|mode| modes::is_kept(mode)),
             session_id: match (&setup.resume, setup.fork) {
                 (Some(id), false) => Some(id.clone()),
                 (Some(_), true) | (None, _) => setup.native_session_id.clone(),
@@ -111,6 +119,7 @@ impl AgentTranslator for Translator {
             }
             "control_cancel_request" => {
                 if let Some(id) = message.read::<Cow<'_, str>>("request_id") {
+                    self.judged.retain(|(open, _)| *open != id);
                     self.withdraw(&id, out);
                 }
             }
@@ -148,6 +157,7 @@ impl AgentTranslator for Translator {
             (TurnFailure::Died, SessionEndReason::Failed, error)
         };
         self.calls.fail_all(out);
+        self.judged.clear();
         self.close_streams(out);
         self.cut_agents(out);
         if out.is_recording() {

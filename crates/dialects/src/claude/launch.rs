@@ -3,20 +3,46 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::session::{McpServer, SandboxSettings, SystemPrompt};
-use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
 use serde_json::json;
 
 use super::agent::NAME;
+use super::{guard, modes};
 use crate::agent::{Launch, Start, refuse};
 
-pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
+/// Arguments that would make Claude approve calls by itself. `agentwire` has options for what they
+/// are meant for.
+const NOT_NATIVE: [(&str, &str); 4] = [
+    ("--permission-mode", "permissionMode"),
+    ("--dangerously-skip-permissions", "permissionMode bypassPermissions"),
+    ("--allowedTools", "allowedTools"),
+    ("--allowed-tools", "allowedTools"),
+];
+
+/// It lets the mode change to one that Claude never runs in here.
+const ALLOW_BYPASS: &str = "--allow-dangerously-skip-permissions";
+
+pub(super) fn launch(agent: AgentType, start: &Start<'_>) -> Result<Launch, GatewayError> {
     let config = start.config;
+    let is_demo = agent == AgentType::Demo;
     refuse(
         NAME,
         &[
             (
                 "sandboxMode readOnly (permissionMode plan comes near)",
                 config.sandbox_mode == Some(SandboxMode::ReadOnly),
+            ),
+            (
+                "sandboxMode workspaceWrite: it has no sandbox",
+                is_demo && config.sandbox_mode == Some(SandboxMode::WorkspaceWrite),
+            ),
+            (
+                "sandbox: it has no sandbox",
+                is_demo && config.sandbox.as_ref().is_some_and(|own| own.enabled == Some(true)),
+            ),
+            (
+                "nativeOptions hooks; give the option hooks",
+                config.native_options.iter().flatten().any(|(name, _)| name == "hooks"),
             ),
             (
                 "outputFormat other than json_schema",
@@ -28,6 +54,14 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
             ),
         ],
     )?;
+    guard::check(config)?;
+    for arg in config.native_args.iter().flatten() {
+        let flag = arg.split('=').next().unwrap_or_default();
+        if let Some((_, instead)) = NOT_NATIVE.iter().find(|(name, _)| *name == flag) {
+            let what = format!("{flag} in nativeArgs; give the option {instead}");
+            return Err(GatewayError::unsupported(NAME, &what));
+        }
+    }
     let mut launch = Launch::new("claude", config);
     launch.words(&[
         "-p",
@@ -37,13 +71,10 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         "--permission-prompt-tool=stdio",
     ]);
     let mode = match &config.permission_mode {
-        Some(mode) => permission_mode(mode)?,
-        None => approval_mode(config.approval_mode.unwrap_or_default()),
+        Some(mode) => modes::handed_down(mode, config)?,
+        None => modes::ASKING,
     };
     launch.option("--permission-mode", mode);
-    if mode == "bypassPermissions" {
-        launch.words(&["--allow-dangerously-skip-permissions"]);
-    }
     if config.include_partial_messages != Some(false) {
         launch.words(&["--include-partial-messages"]);
     }
@@ -58,7 +89,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         launch.option("--session-id", id);
     }
     choices(config, &mut launch);
-    if let Some(settings) = sandbox(config) {
+    if let Some(settings) = sandbox(config)? {
         launch.option("--settings", json!({ "sandbox": settings }));
     }
     let servers = servers(config, |server| !server.is_hosted());
@@ -71,7 +102,8 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         let name = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
         launch.env.insert(name.to_owned(), "true".to_owned());
     }
-    for (at, arg) in config.native_args.iter().flatten().enumerate() {
+    let native = config.native_args.iter().flatten().filter(|arg| *arg != ALLOW_BYPASS);
+    for (at, arg) in native.enumerate() {
         match inline(arg) {
             Some((flag, json)) => {
                 let name = format!("native-{at}.json");
@@ -94,11 +126,9 @@ fn inline(arg: &str) -> Option<(&str, &str)> {
 
 /// The options that are one flag each.
 fn choices(config: &SessionConfig, launch: &mut Launch) {
-    let lists = [
-        ("--allowedTools", &config.allowed_tools),
-        ("--disallowedTools", &config.blocked_tools),
-        ("--betas", &config.betas),
-    ];
+    // Not `--allowedTools`: Claude would run those calls without asking, and it reads a rule more
+    // generously than the gateway does.
+    let lists = [("--disallowedTools", &config.blocked_tools), ("--betas", &config.betas)];
     for (flag, list) in lists {
         if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
             launch.option(flag, list.join(","));
@@ -156,11 +186,12 @@ pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&str, Json<'static>
     if !hosted.is_empty() {
         request.insert("sdkMcpServers", Json::of(&hosted));
     }
-    if let Some(hooks) = config.hooks.as_ref().filter(|hooks| !hooks.is_empty()) {
-        request.insert("hooks", Json::of(hooks));
-    }
     for (name, value) in config.native_options.iter().flatten() {
         request.insert(name, value.clone());
+    }
+    let hooks = guard::with_guard(config);
+    if !hooks.is_empty() {
+        request.insert("hooks", Json::of(&hooks));
     }
     request
 }
@@ -172,25 +203,35 @@ fn servers(
     config.mcp_servers.iter().flatten().filter(|(_, server)| fits(server)).collect()
 }
 
-/// The agent's own settings win over what `sandboxMode` asks for. Sandboxed commands do not run
-/// unasked for being sandboxed: when to ask is the approval mode's matter.
-fn sandbox(config: &SessionConfig) -> Option<SandboxSettings> {
+/// The agent's own settings win over what `sandboxMode` asks for, but cannot take the sandbox away.
+/// Sandboxed commands do not run unasked for being sandboxed: the policy decides when to ask.
+fn sandbox(config: &SessionConfig) -> Result<Option<SandboxSettings>, GatewayError> {
     let own = config.sandbox.clone();
     let mode = match config.sandbox_mode.unwrap_or_default() {
-        SandboxMode::None | SandboxMode::ReadOnly => return own,
+        SandboxMode::None | SandboxMode::ReadOnly => return Ok(own),
         SandboxMode::FullAccess => {
             SandboxSettings { enabled: Some(false), ..SandboxSettings::default() }
         }
         SandboxMode::WorkspaceWrite => SandboxSettings {
             enabled: Some(true),
+            // Without this, a machine that has no sandbox runs the commands without one.
+            fail_if_unavailable: Some(true),
             auto_allow_bash_if_sandboxed: Some(false),
             allow_unsandboxed_commands: Some(false),
             ..SandboxSettings::default()
         },
     };
     let own = own.unwrap_or_default();
-    Some(SandboxSettings {
+    let is_confined = config.sandbox_mode == Some(SandboxMode::WorkspaceWrite);
+    let opts_out = own.enabled == Some(false) || own.fail_if_unavailable == Some(false);
+    if is_confined && opts_out {
+        let message = "sandboxMode workspaceWrite contradicts a sandbox that is not enabled or may \
+                       be missing; leave one of them out";
+        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+    }
+    Ok(Some(SandboxSettings {
         enabled: own.enabled.or(mode.enabled),
+        fail_if_unavailable: own.fail_if_unavailable.or(mode.fail_if_unavailable),
         auto_allow_bash_if_sandboxed: own
             .auto_allow_bash_if_sandboxed
             .or(mode.auto_allow_bash_if_sandboxed),
@@ -198,24 +239,5 @@ fn sandbox(config: &SessionConfig) -> Option<SandboxSettings> {
             .allow_unsandboxed_commands
             .or(mode.allow_unsandboxed_commands),
         ..own
-    })
-}
-
-/// The permission mode by its own name.
-pub(super) fn permission_mode(mode: &str) -> Result<&'static str, GatewayError> {
-    const MODES: [&str; 6] =
-        ["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"];
-    MODES.into_iter().find(|known| *known == mode).ok_or_else(|| {
-        let message = format!("{NAME} has no permissionMode {mode}; it has {}", MODES.join(", "));
-        GatewayError::new(ErrorCode::Unsupported, message)
-    })
-}
-
-/// Never the bypass: root cannot start with it, a session cannot change to it, and nobody sees what
-/// runs. In `autoAll` the agent asks and the gateway's policy allows.
-pub(super) fn approval_mode(mode: ApprovalMode) -> &'static str {
-    match mode {
-        ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
-        ApprovalMode::AutoEdit | ApprovalMode::AutoAll => "acceptEdits",
-    }
+    }))
 }

@@ -10,7 +10,9 @@
 
 mod agent;
 mod front;
+mod guard;
 mod launch;
+mod modes;
 pub(crate) mod permission;
 mod program;
 pub mod render;
@@ -94,7 +96,7 @@ impl AgentDialect for Claude {
     }
 
     fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
-        launch::launch(start)
+        launch::launch(self.agent, start)
     }
 
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {

@@ -96,6 +96,12 @@ pub(crate) fn updates(
     Ok(updates)
 }
 
+/// The modes that the `updatedPermissions` of an answer set.
+pub(crate) fn modes(given: &Json<'_>) -> Vec<String> {
+    let list: Vec<Update> = given.read().unwrap_or_default();
+    list.into_iter().filter_map(|update| update.mode).collect()
+}
+
 /// Questions of any agent, as the input of Claude's tool for them.
 pub(crate) fn questions(questions: &[Question<'_>]) -> Json<'static> {
     let list = questions.iter().map(|question| {

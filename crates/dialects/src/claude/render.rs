@@ -87,6 +87,7 @@ impl Renderer {
         for line in event.native.iter().filter(|line| native::is_claude(line)) {
             self.is_claude = true;
             let (text, line) = native::read(&mut self.scanner, &line.line);
+            let text = native::in_mode(text, told_mode(&event.kind));
             self.pass(&text, line, say);
         }
         let agent = &*event.agent_id.decode();
@@ -365,6 +366,17 @@ impl Renderer {
         let session_id = voice.session_id;
         let r#type = "rate_limit_event";
         voice.frame(&RateLimit { r#type, rate_limit_info: limits, uuid, session_id });
+    }
+}
+
+/// The mode that an event tells.
+fn told_mode<'e>(kind: &'e EventKind<'_>) -> Option<&'e Text<'e>> {
+    match kind {
+        EventKind::StatusChanged(change) if change.status == Status::Mode => {
+            change.message.as_ref()
+        }
+        EventKind::StatusChanged(change) => change.info.as_ref()?.mode.as_ref(),
+        _ => None,
     }
 }
 

@@ -249,6 +249,7 @@ wire! {
         description: Text<'d> = "description",
         display_name: Text<'d> = "display_name",
         decision_reason: Text<'d> = "decision_reason",
+        decision_reason_type: Cow<'d, str> = "decision_reason_type",
         server_name: Text<'d> = "server_name",
         message: Value<'d> = "message",
         mcp_server_name: Text<'d> = "mcp_server_name",

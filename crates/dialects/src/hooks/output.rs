@@ -111,6 +111,13 @@ impl Output {
         })
     }
 
+    /// Whether it says that the tool does not run.
+    pub(crate) fn denies(&self) -> bool {
+        let specific = self.specific.as_ref();
+        let decided = specific.and_then(|specific| specific.permission_decision);
+        decided == Some(Permission::Deny) || self.decision == Some(Block::Block)
+    }
+
     /// Whether an output in either case can be read.
     pub(crate) fn check(output: &Json<'_>) -> Result<(), GatewayError> {
         Self::read(&camel_case(output)?).map(drop)

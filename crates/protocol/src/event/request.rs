@@ -55,6 +55,10 @@ pub struct RequestRaised<'a> {
     /// The path that made the agent ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_path: Option<Text<'a>>,
+    /// What the agent itself warns of. No mode and no rule with a pattern allows such a call unasked,
+    /// but `autoAll`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<Text<'a>>,
 }
 
 impl<'a> RequestRaised<'a> {
@@ -80,6 +84,7 @@ impl<'a> RequestRaised<'a> {
             callback_id: None,
             schema: None,
             blocked_path: None,
+            warning: None,
         }
     }
 }
@@ -105,6 +110,7 @@ impl RequestRaised<'_> {
             callback_id: text(self.callback_id),
             schema: json(self.schema),
             blocked_path: text(self.blocked_path),
+            warning: text(self.warning),
         }
     }
 }

@@ -424,6 +424,9 @@ pub struct SandboxSettings {
     /// Whether commands run in a sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+    /// Whether the agent refuses to start where there is no sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fail_if_unavailable: Option<bool>,
     /// Whether sandboxed commands run unasked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_allow_bash_if_sandboxed: Option<bool>,

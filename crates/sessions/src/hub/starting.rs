@@ -130,7 +130,8 @@ impl Hub {
                     agent,
                 )),
                 Some(Advisor(dialect)),
-            ),
+            )
+            .suggesting((dialect.name() == "claude").then(|| policy.clone())),
             plan,
             config,
             policy,

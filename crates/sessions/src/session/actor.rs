@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use agentwire_dialects::tape::Tape;
+use agentwire_dialects::tape::{Judged, Tape};
 use agentwire_protocol::event::{SessionEndReason, SessionEnded, SessionStarted, TurnFailure};
 use agentwire_protocol::{
     Call, Command, ErrorCode, GatewayError, Prompt, SessionConfig, SessionSummary, Text,
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::Inbox;
 use super::agent::{Happening, Origin, Plan, Running};
+use super::book::Raised;
 use super::calls::{Waiting, over};
 use super::commit::{InFlight, LARGE_LINE, committed};
 use super::core::Core;
@@ -89,6 +90,9 @@ pub(crate) struct Actor {
     /// Prompts that wait until somebody allows to go past a limit.
     pub(super) held: VecDeque<Prompt>,
     pub(super) reached: Option<Reached>,
+    /// Calls that wait there: shown to the gateway's own hook, or asked for.
+    pub(super) held_calls: Vec<Judged>,
+    pub(super) held_requests: Vec<Raised>,
     /// Requests that are over: those who come late are told.
     pub(super) over: VecDeque<Over>,
     /// The client whose command is being carried out, if it has a name.
@@ -145,6 +149,8 @@ impl Actor {
             prompts: VecDeque::new(),
             held: VecDeque::new(),
             reached: None,
+            held_calls: Vec::new(),
+            held_requests: Vec::new(),
             over: VecDeque::new(),
             caller: None,
             deadlines: BTreeMap::new(),
@@ -196,8 +202,9 @@ impl Actor {
         loop {
             self.take_changes();
             self.tend_hooks();
-            self.settle_raised();
+            // First the limits: what is asked past one waits.
             self.keep_limits();
+            self.settle_raised();
             self.end_if_done();
             self.core.place_replies();
             self.submit();

@@ -122,8 +122,7 @@ impl Plan {
         }
         // An agent that asks is answered by the gateway's rules, which read shell text strictly; one
         // that does not ask has to know them itself.
-        let asks = self.dialect.capabilities().permissions;
-        if asks && config.permission_mode.as_deref() != Some("dontAsk") {
+        if self.dialect.capabilities().permissions {
             config.allowed_tools = None;
         }
         config

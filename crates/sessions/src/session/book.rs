@@ -3,15 +3,16 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use agentwire_dialects::mcp;
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
-    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolKind, TurnOrigin,
+    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolFailure, ToolKind, TurnOrigin,
 };
-use agentwire_protocol::{EventKind, Json, SessionState, Text, TokenUsage, TurnEnd};
+use agentwire_protocol::{AgentType, EventKind, Json, SessionState, Text, TokenUsage, TurnEnd};
 
+use super::policy::stays_put;
 use crate::store::{OpenBy, Record};
 
 /// How many things of a sort are remembered as open; an agent that opens more is told of all the
@@ -42,6 +43,10 @@ pub(crate) struct Book {
     refused: Option<String>,
     /// Open tool calls, for the rules.
     tools: BTreeMap<String, Tool>,
+    /// Open shell calls that may change the directory that the agent is in.
+    shells: BTreeSet<String>,
+    /// Such a call has run.
+    moved: bool,
     /// Open requests.
     pub(super) requests: BTreeMap<String, Raised>,
     /// What the running turn has cost so far, as far as the agent tells.
@@ -59,7 +64,7 @@ pub(super) struct Running {
     /// What the whole session has cost so far, as the agent counts.
     pub(super) total_cost: Option<f64>,
     pub(super) usage: TokenUsage,
-    counted: std::collections::BTreeSet<String>,
+    counted: BTreeSet<String>,
 }
 
 /// A tool call, as far as the rules need it.
@@ -81,6 +86,10 @@ pub(super) struct Raised {
     pub(super) input: Option<Json<'static>>,
     pub(super) title: Option<String>,
     pub(super) blocked_path: Option<String>,
+    /// The agent warns of it.
+    pub(super) warns: bool,
+    /// The agent may have left its directory.
+    pub(super) moved: bool,
     pub(super) tool: Option<Tool>,
     pub(super) tool_use_id: Option<String>,
     /// By what its questions may be answered: their words and ids.
@@ -123,6 +132,8 @@ impl Book {
             asked: None,
             refused: None,
             tools: BTreeMap::new(),
+            shells: BTreeSet::new(),
+            moved: false,
             requests: BTreeMap::new(),
             running: Running::default(),
             changed: true,
@@ -224,6 +235,8 @@ impl Book {
 
     /// The process is gone; the next starts from nothing.
     pub(super) fn process_ended(&mut self) {
+        self.shells.clear();
+        self.moved = false;
         self.is_ready = false;
         self.is_silent = false;
         self.refresh();
@@ -278,6 +291,17 @@ impl Book {
                 self.has_answer = true;
                 self.step(main);
                 let id = tool.tool_id.to_string();
+                // Claude's shell stays where a command has left it.
+                let keeps_shell = self.record.summary.agent_type == AgentType::Claude;
+                if keeps_shell
+                    && tool.kind == ToolKind::Execute
+                    && !stays_put(tool.arguments.as_ref())
+                {
+                    self.moved |= self.shells.len() >= OPEN_LIMIT;
+                    if !self.moved {
+                        self.shells.insert(id.clone());
+                    }
+                }
                 if self.tools.len() < OPEN_LIMIT {
                     self.tools.insert(
                         id.clone(),
@@ -290,8 +314,14 @@ impl Book {
                 }
                 open(&mut self.record.open.tools, id, &draft.agent, None);
             }
-            EventKind::ToolCompleted(tool) => self.tool_over(&tool.tool_id, main),
-            EventKind::ToolFailed(tool) => self.tool_over(&tool.tool_id, main),
+            EventKind::ToolCompleted(tool) => self.tool_over(&tool.tool_id, main, true),
+            EventKind::ToolFailed(tool) => {
+                let has_run = match tool.reason {
+                    ToolFailure::Interrupted => true,
+                    ToolFailure::Denied | ToolFailure::Invalid => false,
+                };
+                self.tool_over(&tool.tool_id, main, has_run);
+            }
             EventKind::AgentSpawned(_) => {
                 let id = draft.agent.id.to_string();
                 open(&mut self.record.open.agents, id, &draft.agent, None);
@@ -369,6 +399,8 @@ impl Book {
             input: request.input.clone().map(Json::into_owned),
             title: words(&request.title),
             blocked_path: words(&request.blocked_path),
+            warns: request.warning.is_some(),
+            moved: self.has_moved(request.tool_use_id.as_ref().map(Text::decode).as_deref()),
             tool: tool.cloned(),
             tool_use_id: words(&request.tool_use_id),
             questions: request
@@ -444,8 +476,19 @@ impl Book {
         }
     }
 
-    fn tool_over(&mut self, id: &Text<'_>, main: bool) {
+    /// Whether another call than this one may have left the directory.
+    pub(super) fn has_moved(&self, call: Option<&str>) -> bool {
+        self.moved || self.shells.iter().any(|id| Some(id.as_str()) != call)
+    }
+
+    /// An open tool call.
+    pub(super) fn tool(&self, id: &str) -> Option<&Tool> {
+        self.tools.get(id)
+    }
+
+    fn tool_over(&mut self, id: &Text<'_>, main: bool, has_run: bool) {
         let id = id.decode();
+        self.moved |= self.shells.remove(&*id) && has_run;
         self.tools.remove(&*id);
         self.record.open.tools.remove(&*id);
         self.running.has_results |= main;

@@ -54,6 +54,18 @@ impl Actor {
             Command::Query { method, args } if self.bridge.is_some() && method == MCP_MESSAGE => {
                 self.server_says(call, &args)
             }
+            // What a mode means is the gateway's matter too.
+            Command::Query { method, args } if method == "setPermissionMode" => {
+                let mode = args.first().and_then(|mode| mode.read::<String>().ok());
+                let mode = mode.ok_or_else(|| {
+                    let message = "setPermissionMode needs the name of a mode";
+                    GatewayError::new(ErrorCode::InvalidMessage, message)
+                })?;
+                self.configure(
+                    call,
+                    Configure { permission_mode: Some(mode), ..Configure::default() },
+                )
+            }
             Command::Query { .. } | Command::Rewind { .. } => {
                 self.needs_process()?;
                 self.tape.command(call, &command, &mut self.core)
@@ -270,7 +282,7 @@ impl Actor {
         }
     }
 
-    fn configure(&mut self, call: Call, change: Configure) -> Result<(), GatewayError> {
+    pub(super) fn configure(&mut self, call: Call, change: Configure) -> Result<(), GatewayError> {
         let command = Command::Configure(change.clone());
         self.core.changes.push(Change { call, change, is_taken: false, is_told: false });
         let asked = self.tape.command(call, &command, &mut self.core);
@@ -315,7 +327,10 @@ impl Actor {
         }
         let record = &mut self.core.book.record;
         record.config = self.config.kept();
-        record.summary.approval_mode = self.config.approval_mode;
+        record.summary.approval_mode = match &self.config.permission_mode {
+            Some(_) => Some(self.policy.mode()),
+            None => self.config.approval_mode,
+        };
         // Which model it goes back to, the agent may know better.
         if let Some(model) = change.model.clone().flatten() {
             record.summary.model = Some(model);

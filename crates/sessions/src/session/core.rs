@@ -2,9 +2,10 @@
 //! said before them is durable.
 
 use agentwire_dialects::agent::{AgentDialect, Exit};
-use agentwire_dialects::tape::{Action, Agent, Draft, Signal, Sink};
+use agentwire_dialects::tape::{Action, Agent, Draft, Judged, Signal, Sink};
 use agentwire_protocol::event::{
-    ErrorEvent, RequestOutcome, RequestSettled, SettledBy, Status, TurnFailed, TurnFailure,
+    ErrorEvent, RequestKind, RequestOutcome, RequestSettled, SettledBy, Status, TurnFailed,
+    TurnFailure,
 };
 use agentwire_protocol::{
     ApprovalMode, Call, Configure, ErrorCode, EventKind, GatewayError, Json, Text,
@@ -13,6 +14,8 @@ use agentwire_protocol::{
 use super::book::{Book, Raised};
 use super::hooks::Hooks;
 use super::journal::Journal;
+use super::policy::{Policy, on_disk};
+use super::requests::asked;
 use crate::figures::Tally;
 
 /// What a session does once its events are durable.
@@ -51,6 +54,10 @@ pub(crate) struct Core {
     pub(super) effects: Vec<Effect>,
     /// Requests that were raised since they were last looked at.
     pub(super) raised: Vec<Raised>,
+    /// Calls that the agent has shown to the gateway's own hook since.
+    pub(super) judged: Vec<Judged>,
+    /// Knows what "always" would keep, where clients are shown that in Claude's words.
+    suggester: Option<Policy>,
     /// Why the gateway cut the turn off, if it did: the agent only knows that it was interrupted.
     pub(super) cut: Option<(TurnFailure, String)>,
     /// How the last turn failed, if it did.
@@ -161,6 +168,8 @@ impl Core {
             hooks,
             effects: Vec::new(),
             raised: Vec::new(),
+            judged: Vec::new(),
+            suggester: None,
             cut: None,
             failure: None,
             epitaph: None,
@@ -168,6 +177,12 @@ impl Core {
             advisor,
             tally,
         }
+    }
+
+    /// The same, of an agent whose requests show what "always" would keep by this policy.
+    pub(crate) fn suggesting(mut self, policy: Option<Policy>) -> Self {
+        self.suggester = policy;
+        self
     }
 
     /// An event of the gateway's own.
@@ -227,6 +242,12 @@ impl Core {
             tally.note(&draft.kind, asked, self.book.record.summary.model.as_deref());
         }
         let raised = self.book.note(&mut draft, self.journal.last() + 1);
+        if let (Some(raised), Some(policy)) = (&raised, &self.suggester)
+            && let EventKind::RequestRaised(request) = &mut draft.kind
+            && request.kind == RequestKind::Permission
+        {
+            request.suggestions = policy.suggestion(&asked(raised), &on_disk);
+        }
         self.journal.write(draft);
         self.raised.extend(raised);
     }
@@ -290,6 +311,7 @@ impl Sink for Core {
             Action::Write(line) => Effect::Write(line),
             Action::CloseStdin => Effect::CloseStdin,
             Action::Signal(signal) => Effect::Signal(signal),
+            Action::Judge(judged) => return self.judged.push(*judged),
         });
     }
 
@@ -308,7 +330,7 @@ impl Sink for Core {
     fn line_end(&mut self) {
         // What is asked is settled by rules, and what is changed is told, only when all that was heard with
         // it is through; nobody is to see a pause before.
-        if !self.raised.is_empty() {
+        if !self.raised.is_empty() || !self.judged.is_empty() {
             return;
         }
         self.place_some(|changes, call| changes.iter().all(|change| change.call != call));

@@ -196,6 +196,7 @@ impl Actor {
     /// Nobody is left whom a limit could let go on.
     pub(super) fn limit_is_moot(&mut self, reason: &str) {
         self.reached = None;
+        self.held_calls.clear();
         let ours =
             self.core.book.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
         if let Some(raised) = ours {
@@ -207,6 +208,7 @@ impl Actor {
     /// Lets a paused agent run again, so that it can hear what it is told.
     pub(super) fn go_on(&mut self) {
         if self.reached.take().is_some() {
+            self.deny_held("the turn was interrupted");
             self.signal(TreeSignal::Continue);
         }
     }

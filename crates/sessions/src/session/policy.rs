@@ -3,6 +3,7 @@
 
 mod call;
 mod input;
+mod kept;
 pub mod paths;
 pub mod readonly;
 mod rules;
@@ -12,18 +13,16 @@ pub mod table;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use agentwire_protocol::event::{ToolKind, input_digest};
+use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SessionConfig};
 
 use call::{Call, Touches};
-use paths::{Pattern, Places, Resolve};
-use rules::{Denial, Detail, Measure, Rule, Subject};
+use paths::{Places, Resolve};
+use rules::{Denial, Measure, Rule};
 use table::Class;
 
+pub use kept::REMEMBERED_LIMIT;
 pub use paths::on_disk;
-
-/// How many answers a session remembers, of each sort.
-pub const REMEMBERED_LIMIT: usize = 256;
 
 /// What an agent may do, in one session.
 #[derive(Clone, Debug)]
@@ -52,6 +51,10 @@ pub struct Asked<'a> {
     pub server: Option<&'a str>,
     /// The path that made the agent ask.
     pub blocked_path: Option<&'a str>,
+    /// The agent itself warns of it.
+    pub warns: bool,
+    /// The agent may have left its directory: a shell command ran that could have changed it.
+    pub moved: bool,
 }
 
 /// What is decided.
@@ -63,6 +66,19 @@ pub enum Verdict {
     Deny(Cow<'static, str>),
     /// Somebody has to be asked.
     Ask,
+}
+
+/// What is decided of a call before the agent asks about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Screening {
+    /// A rule denies it, in words.
+    Deny(String),
+    /// A rule may deny it: the agent has to ask.
+    Ask,
+    /// A rule allows it, in words.
+    Allow(String),
+    /// The agent goes on as it does without rules.
+    Pass,
 }
 
 impl Policy {
@@ -111,55 +127,66 @@ impl Policy {
     pub fn decide(&self, asked: &Asked<'_>, resolve: Resolve<'_>) -> Verdict {
         let call = Call::of(self.agent, asked);
         let measure = Measure { places: &self.places, resolve, input: asked.input };
+        let is_doubtful = match self.denial(&call, measure) {
+            Ok(is_doubtful) => is_doubtful,
+            Err(rule) => return Verdict::Deny(rule.into()),
+        };
+        // No rule and no mode knows the answer to a question.
+        if is_doubtful || call.class == Class::Question {
+            return Verdict::Ask;
+        }
+        // In `autoAll` the user has said that everything runs.
+        let warns = asked.warns && self.mode != ApprovalMode::AutoAll;
+        match self.allowance(&call, measure, warns) {
+            Some(rule) => Verdict::Allow(rule.into()),
+            None if warns => Verdict::Ask,
+            None => self.by_mode(&call, asked.blocked_path, resolve),
+        }
+    }
+
+    /// Decides what rules say of a call that the agent may not ask about.
+    pub fn screen(&self, asked: &Asked<'_>, resolve: Resolve<'_>) -> Screening {
+        let call = Call::of(self.agent, asked);
+        let measure = Measure { places: &self.places, resolve, input: asked.input };
+        match self.denial(&call, measure) {
+            Err(rule) => Screening::Deny(rule),
+            Ok(_) if call.class == Class::Question => Screening::Pass,
+            Ok(true) => Screening::Ask,
+            Ok(false) => {
+                let rule = self.allowance(&call, measure, asked.warns);
+                rule.map_or(Screening::Pass, Screening::Allow)
+            }
+        }
+    }
+
+    /// Whether a rule may deny the call; the error is the rule that does, in words.
+    fn denial(&self, call: &Call<'_>, measure: Measure<'_>) -> Result<bool, String> {
         let mut is_doubtful = false;
         for (rules, says) in [
             (&self.blocked, "blocked by the rule"),
             (&self.denied_here, "denied for this session:"),
         ] {
             for rule in rules {
-                match rule.denies(&call, measure) {
-                    Denial::Sure => return Verdict::Deny(format!("{says} {}", rule.text).into()),
+                match rule.denies(call, measure) {
+                    Denial::Sure => return Err(format!("{says} {}", rule.text)),
                     Denial::Possible => is_doubtful = true,
                     Denial::None => {}
                 }
             }
         }
-        // No rule and no mode knows the answer to a question.
-        if is_doubtful || call.class == Class::Question {
-            return Verdict::Ask;
-        }
-        for (rules, says) in [
-            (&self.allowed, "allowed by the rule"),
-            (&self.allowed_here, "allowed for this session:"),
-        ] {
-            if let Some(rule) = rules.iter().find(|rule| rule.allows(&call, measure)) {
-                return Verdict::Allow(format!("{says} {}", rule.text).into());
-            }
-        }
-        self.by_mode(&call, asked.blocked_path, resolve)
+        Ok(is_doubtful)
     }
 
-    /// Answers the same question in the same way for the rest of the session. Gives the rule in
-    /// words, or why there is none.
-    pub fn remember(&mut self, asked: &Asked<'_>, allow: bool) -> String {
-        let call = Call::of(self.agent, asked);
-        let rule = match self.rule_like(&call, asked, allow) {
-            Ok(rule) => rule,
-            Err(why) => return format!("not remembered: {why}"),
-        };
-        let kept = if allow { &mut self.allowed_here } else { &mut self.denied_here };
-        let verb = if allow { "allowed" } else { "denied" };
-        let words = format!("{verb} for this session: {}", rule.text);
-        if kept.contains(&rule) {
-            return words;
-        }
-        if kept.len() >= REMEMBERED_LIMIT {
-            return format!(
-                "not remembered: the session has {REMEMBERED_LIMIT} such rules already"
-            );
-        }
-        kept.push(rule);
-        words
+    /// The rule that allows the call, in words. Of a call that the agent warns of, only one that names
+    /// exactly this call and was there from the start.
+    fn allowance(&self, call: &Call<'_>, measure: Measure<'_>, warns: bool) -> Option<String> {
+        let own = (&self.allowed, "allowed by the rule", true);
+        let here = (&self.allowed_here, "allowed for this session:", false);
+        [own, here].into_iter().find_map(|(rules, says, is_own)| {
+            let counts = |rule: &&Rule| !warns || (is_own && rule.is_exact());
+            let rule = rules.iter().filter(counts).find(|rule| rule.allows(call, measure))?;
+            Some(format!("{says} {}", rule.text))
+        })
     }
 
     fn by_mode(&self, call: &Call<'_>, blocked: Option<&str>, resolve: Resolve<'_>) -> Verdict {
@@ -197,7 +224,8 @@ impl Policy {
     fn may_touch(&self, call: &Call<'_>, blocked: Option<&str>, resolve: Resolve<'_>) -> bool {
         let places = &self.places;
         let inside = |path: &str| {
-            places.read(path, resolve).is_some_and(|readings| match call.class {
+            let readings = places.read(path, resolve).filter(|_| !call.is_adrift(path));
+            readings.is_some_and(|readings| match call.class {
                 Class::Edit => places.may_change(&readings, resolve),
                 _ => places.hold(&readings, resolve),
             })
@@ -216,75 +244,32 @@ impl Policy {
                     readings.is_some_and(|readings| places.are(&readings, resolve))
                 });
                 here && blocked.is_none()
+                    && !call.moved
                     && places.working.is_some()
                     && !denials.any(|rule| rule.limits_reading(self.agent))
                     && paths.is_some_and(|paths| paths.into_iter().all(inside))
             }
         }
     }
+}
 
-    /// The narrowest rule that answers the same question again.
-    fn rule_like(
-        &self,
-        call: &Call<'_>,
-        asked: &Asked<'_>,
-        allow: bool,
-    ) -> Result<Rule, &'static str> {
-        let one = |text: String, subject, detail| Ok(Rule { text, subject, detail });
-        if let Some((server, tool)) = call.mcp {
-            let subject = Subject::Mcp { server: server.to_owned(), tool: Some(tool.to_owned()) };
-            return one(format!("mcp__{server}__{tool}"), subject, Detail::Any);
+/// What the agent's own name of a mode means here. A mode that approves calls is the gateway's: the
+/// agent asks. In any other the agent's own restrictions hold, and what it asks about is for the user.
+fn own_mode(agent: AgentType, mode: &str) -> ApprovalMode {
+    match (agent, mode) {
+        (AgentType::Claude | AgentType::Demo | AgentType::Codex, "acceptEdits") => {
+            ApprovalMode::AutoEdit
         }
-        let name = call.name.map(str::to_owned);
-        match (&call.touches, call.class) {
-            (_, Class::Question) => Err("a question has no answer that holds for others"),
-            (Touches::Command(command), class) => match &command.words {
-                Some(words) => {
-                    let detail = Detail::Command { words: words.clone(), more: false };
-                    let text = format!("Bash({})", shell::quoted(words));
-                    one(text, Subject::Class(class), detail)
-                }
-                None if allow => Err("only one simple command can be allowed from now on"),
-                None => {
-                    let text = format!("Bash({})", command.text);
-                    one(text, Subject::Class(class), Detail::Text(command.text.clone()))
-                }
-            },
-            (Touches::Files(files), class) => {
-                let paths = files.iter().map(|file| self.places.written(file));
-                let paths: Option<Vec<_>> = paths.collect();
-                let paths = paths.ok_or("its path is not certain")?;
-                let texts: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
-                let patterns = paths.into_iter().map(Pattern::exactly).collect();
-                let text = format!("{}({})", class.as_str(), texts.join(", "));
-                one(text, Subject::Class(class), Detail::Paths(patterns))
-            }
-            (Touches::Host(host), class) => {
-                let detail = Detail::Host { host: host.clone(), below: false };
-                one(format!("WebFetch(domain:{host})"), Subject::Class(class), detail)
-            }
-            (_, Class::Shell) if allow => Err("only one simple command can be allowed from now on"),
-            (Touches::Nothing, _) => {
-                let name = name.ok_or("the tool has no name")?;
-                one(name.clone(), Subject::Tool(name), Detail::Any)
-            }
-            (Touches::Unclear, _) => {
-                let name = name.ok_or("the tool has no name")?;
-                let digest = input_digest(asked.input);
-                let text = format!("{name} with this input");
-                one(text, Subject::Tool(name), Detail::Input(digest))
-            }
-        }
+        (AgentType::Claude | AgentType::Demo, "bypassPermissions") => ApprovalMode::AutoAll,
+        _ => ApprovalMode::Ask,
     }
 }
 
-/// The agent's own mode wins: then what it still asks about is for the user. Codex has no mode that
-/// accepts edits: it asks, and is answered here.
-fn own_mode(agent: AgentType, mode: &str) -> ApprovalMode {
-    match (agent, mode) {
-        (AgentType::Codex, "acceptEdits") => ApprovalMode::AutoEdit,
-        _ => ApprovalMode::Ask,
-    }
+/// Whether that shell command leaves the agent in its directory: it is one of those that only read.
+pub fn stays_put(input: Option<&Json<'_>>) -> bool {
+    let command = input.and_then(|input| input::fields(Some(input))?.remove("command"));
+    let words = command.and_then(|command| shell::words(command.as_str()?));
+    words.is_some_and(|words| readonly::paths(&words).is_some())
 }
 
 fn places(config: &SessionConfig, home: Option<&Path>) -> Result<Places, GatewayError> {

@@ -39,10 +39,26 @@ impl Actor {
     }
 
     fn judge_raised(&mut self) {
+        self.judge_calls();
+        if self.reached.is_none() {
+            self.core.raised.append(&mut self.held_requests);
+        }
         while !self.core.raised.is_empty() {
             for raised in std::mem::take(&mut self.core.raised) {
                 // It may have been settled since.
                 if !self.core.book.requests.contains_key(&raised.id) {
+                    continue;
+                }
+                let is_call =
+                    raised.kind == RequestKind::Permission && raised.asker == Asker::Agent;
+                // Past a limit nothing runs until somebody has answered for it.
+                if is_call && self.reached.is_some() {
+                    self.wait_for_answer(&raised.id);
+                    self.held_requests.push(raised);
+                    continue;
+                }
+                if let Some((_, message)) = self.core.cut.clone().filter(|_| is_call) {
+                    self.deny(&raised.id, &message, false);
                     continue;
                 }
                 if self.decide(&raised) {
@@ -122,8 +138,14 @@ impl Actor {
             let message = format!("request {id} is not what the answer is for: its input differs");
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
+        let settlement = &self.plain(&raised, settlement)?;
         let answer = settlement.answer()?;
         check_answer(&raised, &answer)?;
+        let allows = matches!(answer, Answer::Allow { .. });
+        if allows && raised.asker == Asker::Agent && self.reached.is_some() {
+            let message = "a limit is reached; answer the request about the limit first";
+            return Err(GatewayError::new(ErrorCode::Conflict, message));
+        }
         let is_denied = settlement.behavior == Some(Behavior::Deny);
         let failed = settlement.error.as_deref().filter(|_| !is_denied);
         if let Some(error) = failed.filter(|_| self.is_hook(id)) {
@@ -133,9 +155,11 @@ impl Actor {
         if self.is_hook(id) {
             return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
         }
+        let widening = self.widening(&raised, settlement, &answer)?;
         match raised.asker {
             Asker::Agent => {
-                self.tape.command(call, &Command::Settle(settlement.clone()), &mut self.core)?;
+                let told = widening.settlement.clone().unwrap_or_else(|| settlement.clone());
+                self.tape.command(call, &Command::Settle(told), &mut self.core)?;
             }
             Asker::Limit => {
                 self.limit_answered(&raised, &answer)?;
@@ -146,22 +170,21 @@ impl Actor {
                 self.core.answer(call, Ok(Json::checked("{}")));
             }
         }
-        let (outcome, updated, always) = match &answer {
-            Answer::Allow { updated_input, always, .. } => {
-                (RequestOutcome::Allowed, updated_input.as_ref(), *always)
+        let (outcome, updated) = match &answer {
+            Answer::Allow { updated_input, .. } => {
+                (RequestOutcome::Allowed, updated_input.as_ref())
             }
             // The agent takes that for no answer.
             Answer::Deny { .. } if failed.is_some() && raised.kind == RequestKind::Hook => {
-                (RequestOutcome::Withdrawn, None, false)
+                (RequestOutcome::Withdrawn, None)
             }
-            Answer::Deny { always, .. } => (RequestOutcome::Denied, None, *always),
-            Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None, false),
+            Answer::Deny { .. } => (RequestOutcome::Denied, None),
+            Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None),
         };
         let mut reason = settlement.message.clone().or_else(|| settlement.error.clone());
-        if always && raised.kind == RequestKind::Permission && raised.asker == Asker::Agent {
-            let allowed = outcome == RequestOutcome::Allowed;
-            let rule = self.policy.remember(&asked(&raised), allowed);
-            reason = Some(reason.map_or(rule.clone(), |reason| format!("{reason} ({rule})")));
+        let kept = self.widen(&raised, &widening, outcome != RequestOutcome::Denied).join(", ");
+        if !kept.is_empty() {
+            reason = Some(reason.map_or(kept.clone(), |reason| format!("{reason} ({kept})")));
         }
         self.close(&raised, outcome, SettledBy::Client, reason.as_deref(), updated);
         Ok(())
@@ -325,5 +348,7 @@ pub(super) fn asked(raised: &Raised) -> Asked<'_> {
         title: raised.title.as_deref(),
         server: tool.and_then(|tool| tool.server.as_deref()),
         blocked_path: raised.blocked_path.as_deref(),
+        warns: raised.warns,
+        moved: raised.moved,
     }
 }

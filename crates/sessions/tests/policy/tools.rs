@@ -271,17 +271,21 @@ fn the_session_remembers() {
         (other(1), other(1), other(2)),
     ] {
         assert_eq!(first.ask(&policy), Verdict::Ask);
-        let words = policy.remember(&first.asked(), true);
+        let words = policy.remember(&first.asked(), true, &no_links);
         assert!(words.starts_with("allowed for this session: "), "{words}");
         assert!(is_allowed(&same.ask(&policy)), "{words}");
         assert_eq!(different.ask(&policy), Verdict::Ask, "{words}");
-        assert!(policy.remember(&first.asked(), false).starts_with("denied for this session: "));
+        assert!(
+            policy
+                .remember(&first.asked(), false, &no_links)
+                .starts_with("denied for this session: ")
+        );
         assert_eq!(word(&same.ask(&policy)), "deny", "{words}");
     }
     let compound = command("touch a && ls");
-    assert!(policy.remember(&compound.asked(), true).starts_with("not remembered: "));
+    assert!(policy.remember(&compound.asked(), true, &no_links).starts_with("not remembered: "));
     assert_eq!(compound.ask(&policy), Verdict::Ask);
-    policy.remember(&compound.asked(), false);
+    policy.remember(&compound.asked(), false, &no_links);
     assert_eq!(word(&compound.ask(&policy)), "deny");
 }
 
@@ -290,12 +294,14 @@ fn what_is_remembered_is_bounded_and_said() {
     let mut policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
     let command = |n: usize| Question::new("Bash", None, &json!({ "command": format!("run {n}") }));
     for n in 0..REMEMBERED_LIMIT {
-        policy.remember(&command(n).asked(), true);
-        policy.remember(&command(n).asked(), true);
+        policy.remember(&command(n).asked(), true, &no_links);
+        policy.remember(&command(n).asked(), true, &no_links);
     }
     assert!(is_allowed(&command(REMEMBERED_LIMIT - 1).ask(&policy)));
     assert!(
-        policy.remember(&command(REMEMBERED_LIMIT).asked(), true).starts_with("not remembered: ")
+        policy
+            .remember(&command(REMEMBERED_LIMIT).asked(), true, &no_links)
+            .starts_with("not remembered: ")
     );
     assert_eq!(command(REMEMBERED_LIMIT).ask(&policy), Verdict::Ask);
 }

@@ -21,15 +21,15 @@ enum Reply {
 }
 
 #[derive(Serialize)]
-struct ControlResponse<'r> {
+pub(super) struct ControlResponse<'r> {
     #[serde(rename = "type")]
-    kind: &'static str,
-    response: ResponseBody<'r>,
+    pub(super) kind: &'static str,
+    pub(super) response: ResponseBody<'r>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "subtype", rename_all = "lowercase")]
-enum ResponseBody<'r> {
+pub(super) enum ResponseBody<'r> {
     Success { request_id: &'r str, response: Json<'static> },
     Error { request_id: &'r str, error: String },
 }
@@ -51,6 +51,9 @@ impl Translator {
         settlement: &Settlement,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
+        if let Some(judged) = self.judged(call, settlement, out) {
+            return judged;
+        }
         let id = settlement.request_id.as_str();
         let answer = settlement.answer()?;
         let Some(request) = self.ledger.request(id) else {
@@ -66,23 +69,7 @@ impl Translator {
             Some(error) => Reply::Error(error.clone()),
             None => reply(&ask, answer)?,
         };
-        match ask.wire {
-            Wire::Control => {
-                let response = match reply {
-                    Reply::Success(response) => ResponseBody::Success { request_id: id, response },
-                    Reply::Error(error) => ResponseBody::Error { request_id: id, error },
-                };
-                write_line(&ControlResponse { kind: "control_response", response }, out);
-            }
-            Wire::Callback(session_id) => {
-                let payload = match reply {
-                    Reply::Success(payload) => snake_case(&payload)?,
-                    Reply::Error(reason) => Json::of(&json!({ "reason": reason })),
-                };
-                let kind = "callback.response";
-                write_line(&CallbackResponse { kind, id, session_id, payload }, out);
-            }
-        }
+        respond(id, &ask, reply, out)?;
         if interrupts {
             self.calls.tell(&json!({ "subtype": "interrupt" }), out);
         }
@@ -93,6 +80,39 @@ impl Translator {
         acknowledge(call, out);
         Ok(())
     }
+
+    /// Denies what was never raised, so that the agent does not wait for an answer.
+    pub(super) fn turn_down(&mut self, id: &str, ask: &Ask, reason: &str, out: &mut Out<'_>) {
+        let message = Some(reason.to_owned());
+        let reply = reply(ask, Answer::Deny { message, interrupt: false, always: false });
+        let reply = reply.unwrap_or_else(|error| Reply::Error(error.message));
+        if respond(id, ask, reply, out).is_ok()
+            && let Some(tool) = ask.tool_use_id.as_deref().filter(|_| ask.sort != Sort::Hook)
+        {
+            self.mark_denied(tool);
+        }
+    }
+}
+
+fn respond(id: &str, ask: &Ask, reply: Reply, out: &mut Out<'_>) -> Result<(), GatewayError> {
+    match &ask.wire {
+        Wire::Control => {
+            let response = match reply {
+                Reply::Success(response) => ResponseBody::Success { request_id: id, response },
+                Reply::Error(error) => ResponseBody::Error { request_id: id, error },
+            };
+            write_line(&ControlResponse { kind: "control_response", response }, out);
+        }
+        Wire::Callback(session_id) => {
+            let payload = match reply {
+                Reply::Success(payload) => snake_case(&payload)?,
+                Reply::Error(reason) => Json::of(&json!({ "reason": reason })),
+            };
+            let (kind, session_id) = ("callback.response", session_id.clone());
+            write_line(&CallbackResponse { kind, id, session_id, payload }, out);
+        }
+    }
+    Ok(())
 }
 
 fn reply(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
@@ -112,19 +132,15 @@ fn permission(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
         put("toolUseID", Json::of(id));
     }
     match answer {
-        Answer::Allow { updated_input, updated_permissions, always } => {
+        // "Always" is the gateway's to keep: the agent is told "once".
+        Answer::Allow { updated_input, updated_permissions, always: _ } => {
             put("behavior", Json::of(&"allow"));
             // Old versions refuse an answer without it.
             if let Some(input) = updated_input.or_else(|| ask.input.clone()) {
                 put("updatedInput", input);
             }
-            let suggested = ask.suggestions.as_ref().filter(|_| always);
-            match updated_permissions.or_else(|| suggested.and_then(for_session)) {
-                Some(rules) => {
-                    put("updatedPermissions", rules);
-                }
-                None if always => return Err(unsupported("remember session: it suggests no rule")),
-                None => {}
+            if let Some(rules) = updated_permissions {
+                put("updatedPermissions", rules);
             }
         }
         Answer::Deny { message, interrupt, .. } => {
@@ -149,21 +165,6 @@ fn permission(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
     Ok(Reply::Success(Json::of(&response)))
 }
 
-/// What the agent proposes for "always", to hold for this session alone. A change of mode allows
-/// more than the like of this call, and is left out where a rule is proposed.
-fn for_session(suggestions: &Json<'_>) -> Option<Json<'static>> {
-    let mut entries: Vec<Object> = suggestions.read().ok()?;
-    let is_mode =
-        |entry: &Object| entry.get("type").is_some_and(|kind| kind.get() == "\"setMode\"");
-    if !entries.iter().all(is_mode) {
-        entries.retain(|entry| !is_mode(entry));
-    }
-    for entry in &mut entries {
-        entry.insert("destination".to_owned(), Json::of(&"session"));
-    }
-    Some(Json::of(&entries))
-}
-
 /// The agent wants one text for each question.
 fn words(answer: &Json<'_>) -> String {
     if let Ok(text) = answer.read::<String>() {
@@ -177,7 +178,11 @@ fn words(answer: &Json<'_>) -> String {
 
 fn hook(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
     Ok(match hooks::reply(NAME, ask.name.as_deref(), answer)? {
-        hooks::Reply::Output(output) => Reply::Success(output),
+        hooks::Reply::Output(output) => {
+            // A word that Claude does not know it takes for no opinion, and runs the tool.
+            hooks::Output::read(&output)?;
+            Reply::Success(output)
+        }
         hooks::Reply::Failure(reason) => Reply::Error(reason),
     })
 }

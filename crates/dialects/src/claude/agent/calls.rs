@@ -47,6 +47,8 @@ struct Waiting {
     call: Option<Call>,
     /// The field of the reply that is wanted; else all of it.
     field: Option<&'static str>,
+    /// What the caller is told in place of the agent's own words, if the agent did it.
+    done: Option<Json<'static>>,
 }
 
 /// The reply to `initialize`, and who waits for it.
@@ -85,13 +87,35 @@ impl Calls {
         field: Option<&'static str>,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
+        self.send(call, request, field, None, out)
+    }
+
+    /// The same; if the agent does it, the reply is this one.
+    pub(super) fn ask_as(
+        &mut self,
+        call: Call,
+        request: &impl Serialize,
+        done: Option<serde_json::Value>,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        self.send(call, request, None, done.map(|done| Json::of(&done)), out)
+    }
+
+    fn send(
+        &mut self,
+        call: Call,
+        request: &impl Serialize,
+        field: Option<&'static str>,
+        done: Option<Json<'static>>,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
         if self.waiting.len() >= CALL_LIMIT {
             let message = "too many calls wait for the agent's reply";
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
         }
         let id = self.next_id();
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
-        self.waiting.push(Waiting { id, call: Some(call), field });
+        self.waiting.push(Waiting { id, call: Some(call), field, done });
         Ok(())
     }
 
@@ -100,7 +124,7 @@ impl Calls {
         let id = self.next_id();
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
         if self.waiting.len() < CALL_LIMIT {
-            self.waiting.push(Waiting { id, call: None, field: None });
+            self.waiting.push(Waiting { id, call: None, field: None, done: None });
         }
     }
 
@@ -188,7 +212,7 @@ impl Translator {
         if let Some(model) = alone.and_then(|answer| answer.read::<Text<'_>>("model")) {
             out.emit(StatusChanged::new(Status::Model).message(model));
         }
-        let Some(Waiting { call: Some(call), field, .. }) = waiting else { return };
+        let Some(Waiting { call: Some(call), field, done, .. }) = waiting else { return };
         if failed {
             self.calls
                 .waiting
@@ -205,12 +229,13 @@ impl Translator {
             None => response.response,
         };
         let answer = answer.map_or(Json::checked("{}"), Value::json);
-        out.reply(call, Ok(answer.into_owned()));
+        out.reply(call, Ok(done.unwrap_or_else(|| answer.into_owned())));
     }
 
     /// The agent answered `initialize`: it says what it is, and what it asked before.
     fn initialized(&mut self, answer: Value<'_>, response: &Response<'_>, out: &mut Out<'_>) {
         let told: Initialized<'_> = answer.to().unwrap_or_default();
+        let mode = told.permission_mode.map(|mode| self.told_mode(mode, out));
         let greeting = &mut self.calls.greeting;
         greeting.fields.insert(WHOLE.to_owned(), answer.copy().into_owned());
         for (_, field) in GREETING {
@@ -220,7 +245,7 @@ impl Translator {
         }
         out.ready(AgentInfo {
             agent_version: told.version,
-            mode: told.permission_mode,
+            mode,
             commands: told.commands,
             agents: told.agents,
             models: told.models,

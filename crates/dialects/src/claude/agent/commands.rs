@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::calls::{acknowledge, greeting_field, write_line};
 use super::{NAME, Translator};
-use crate::claude::launch::{approval_mode, permission_mode};
+use crate::claude::modes;
 use crate::tape::{Action, Out};
 
 type Fields = BTreeMap<&'static str, Json<'static>>;
@@ -163,12 +163,10 @@ impl Translator {
             requests.push(json!({ "subtype": "set_model", "model": model }));
         }
         let mode = match (&change.permission_mode, change.approval_mode) {
-            (Some(mode), _) => Some(permission_mode(mode)?),
-            (None, mode) => mode.map(approval_mode),
+            (Some(mode), _) => Some(modes::handed_down(mode, &self.config)?),
+            // The policy keeps it: Claude asks.
+            (None, mode) => mode.map(|_| modes::ASKING),
         };
-        if let Some(mode) = mode {
-            requests.push(json!({ "subtype": "set_permission_mode", "mode": mode }));
-        }
         if let Some(tokens) = change.max_thinking_tokens {
             // `null` takes the limit away (`real-f4-info-requests`).
             let tokens = tokens.or(self.config.max_thinking_tokens);
@@ -176,10 +174,39 @@ impl Translator {
                 json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens }),
             );
         }
-        if requests.is_empty() {
-            acknowledge(call, out);
+        match mode {
+            Some(mode) => {
+                requests.iter().try_for_each(|request| self.calls.ask(call, request, None, out))?;
+                self.set_mode(call, mode, change.permission_mode.as_deref(), out)
+            }
+            None if requests.is_empty() => {
+                acknowledge(call, out);
+                Ok(())
+            }
+            None => {
+                requests.iter().try_for_each(|request| self.calls.ask(call, request, None, out))
+            }
         }
-        requests.iter().try_for_each(|request| self.calls.ask(call, request, None, out))
+    }
+
+    /// Claude is to run in that mode; `wanted` is the one that the client asked for by Claude's names.
+    fn set_mode(
+        &mut self,
+        call: Call,
+        mode: &'static str,
+        wanted: Option<&str>,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let request = json!({ "subtype": "set_permission_mode", "mode": mode });
+        let kept = wanted.filter(|mode| modes::is_kept(mode)).map(str::to_owned);
+        self.calls.ask_as(
+            call,
+            &request,
+            kept.as_ref().map(|kept| json!({ "mode": kept })),
+            out,
+        )?;
+        self.kept_mode = kept;
+        Ok(())
     }
 
     fn query(
@@ -200,14 +227,14 @@ impl Translator {
             "setPermissionMode" => {
                 let mode = args.first().and_then(|mode| mode.read::<String>().ok());
                 let mode = mode.ok_or_else(|| missing("a mode"))?;
-                let request =
-                    json!({ "subtype": "set_permission_mode", "mode": permission_mode(&mode)? });
-                return self.calls.ask(call, &request, None, out);
+                let native = modes::handed_down(&mode, &self.config)?;
+                return self.set_mode(call, native, Some(&mode), out);
             }
             // A control request as a client of Claude's own wire sends it.
             "control" => {
                 let request = args.first().filter(|request| request.get().starts_with('{'));
                 let request = request.ok_or_else(|| missing("a request"))?;
+                check_control(request)?;
                 return self.calls.ask(call, request, None, out);
             }
             "rewindFiles" => {
@@ -247,6 +274,21 @@ impl Translator {
         }
         self.calls.ask(call, &request, None, out)
     }
+}
+
+/// Refuses what would take the gateway's own hook or mode away; there are commands for what is meant.
+fn check_control(request: &Json<'_>) -> Result<(), GatewayError> {
+    #[derive(serde::Deserialize)]
+    struct Control {
+        #[serde(default)]
+        subtype: String,
+    }
+    let instead = match request.read::<Control>().map(|control| control.subtype).as_deref() {
+        Ok("initialize") => "a session is initialized once",
+        Ok("set_permission_mode") => "use the query setPermissionMode",
+        Ok(_) | Err(_) => return Ok(()),
+    };
+    Err(GatewayError::unsupported(NAME, &format!("this control request: {instead}")))
 }
 
 /// `{"dryRun": true}` or `true`

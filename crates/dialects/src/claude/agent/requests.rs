@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use agentwire_protocol::event::{
-    Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised, RequestSettled,
-    SettledBy, ToolFailure,
+    ErrorEvent, Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised,
+    RequestSettled, SettledBy, ToolFailure,
 };
-use agentwire_protocol::{Json, Text};
+use agentwire_protocol::{ErrorCode, Json, Text};
 
 use super::Translator;
 use crate::claude::wire::{
@@ -23,7 +23,6 @@ pub(super) struct Ask {
     pub(super) tool_use_id: Option<String>,
     /// What was shown, where the answer has it in it.
     pub(super) input: Option<Json<'static>>,
-    pub(super) suggestions: Option<Json<'static>>,
     /// The hook's event, or the MCP server.
     pub(super) name: Option<String>,
     pub(super) elicitation_id: Option<String>,
@@ -63,6 +62,9 @@ impl Translator {
         let (Some(id), Some(request)) = (line.request_id, line.request) else { return };
         let asked: Asked<'_> = request.to().unwrap_or_default();
         let subtype = asked.subtype.clone().unwrap_or(Text::fixed(""));
+        if &*subtype.decode() == "hook_callback" && self.judge(&id, &asked, out) {
+            return;
+        }
         let sort = match &*subtype.decode() {
             "can_use_tool" => tool_sort(asked.tool_name.as_ref()),
             "hook_callback" => Sort::Hook,
@@ -76,6 +78,7 @@ impl Translator {
         let agent = self.asker(asked.tool_use_id.as_deref(), native.as_deref());
         let tool_use_id = asked.tool_use_id.clone().map(Text::new);
         let elicitation_id = asked.elicitation_id.clone().map(Cow::into_owned);
+        let warning = warning(&asked);
         let raise = match sort {
             Sort::Tool | Sort::Question => RequestRaised {
                 tool_name: asked.tool_name,
@@ -83,6 +86,7 @@ impl Translator {
                 questions: questions(sort, asked.input),
                 suggestions: asked.suggestions.filter(|list| list.get() != "[]"),
                 title: asked.title.or(asked.description).or(asked.display_name),
+                warning,
                 message: asked.decision_reason,
                 blocked_path: asked.blocked_path,
                 ..RequestRaised::new(id, kind(sort), asked.input.map(Value::json))
@@ -155,12 +159,21 @@ impl Translator {
                 .clone()
                 .filter(|_| matches!(sort, Sort::Tool | Sort::Question | Sort::Mcp))
                 .map(Json::into_owned),
-            suggestions: raise.suggestions.clone().map(Json::into_owned),
             name: raise.name.as_ref().map(Text::to_string),
             elicitation_id,
         };
-        if self.ledger.open_request(&raise.request_id.decode(), agent, ask) {
+        let id = raise.request_id.to_string();
+        if self.ledger.request(&id).is_some() {
+            return;
+        }
+        if self.ledger.open_request(&id, agent, ask.clone()) {
             out.emit_as(agent, raise);
+        } else if !out.is_recording() {
+            // Nobody would answer, and the agent would wait for ever.
+            let reason = "too many requests are open, this one was denied";
+            let code = Some(Text::fixed(ErrorCode::Overloaded.as_str()));
+            out.emit(ErrorEvent { code, ..ErrorEvent::new(reason) });
+            self.turn_down(&id, &ask, reason, out);
         }
     }
 
@@ -222,10 +235,11 @@ impl Translator {
                 | (Sort::Tool | Sort::Question, None, Some(ToolFailure::Denied)) => {
                     RequestOutcome::Denied
                 }
-                (Sort::Question, Some("accept"), _) | (Sort::Question, None, None) => {
+                (Sort::Question, Some("accept"), _) | (Sort::Question, None, None) if recording => {
                     RequestOutcome::Answered
                 }
-                (Sort::Tool, Some("accept"), _) | (Sort::Tool, None, None) => {
+                // What an agent says of itself allows nothing: it went on without the answer.
+                (Sort::Tool, Some("accept"), _) | (Sort::Tool, None, None) if recording => {
                     RequestOutcome::Allowed
                 }
                 _ => RequestOutcome::Resolved,
@@ -253,6 +267,10 @@ impl Translator {
 
     /// The echo of an answer, in recordings made with `--replay-user-messages`.
     pub(super) fn echoed(&mut self, id: &str, answer: Value<'_>, out: &mut Out<'_>) -> bool {
+        // In a live session the answer is ours to give: what the agent prints settles nothing.
+        if !out.is_recording() {
+            return false;
+        }
         let Some(sort) = self.ledger.request(id).map(|request| request.memo.sort) else {
             return false;
         };
@@ -288,6 +306,24 @@ impl Translator {
         let open = self.ledger.requests().filter(|request| fits(&request.memo));
         open.map(|request| (request.id.clone(), request.memo.sort)).collect()
     }
+}
+
+/// The reasons with which Claude asks about any call that is not allowed yet; they warn of nothing.
+const ORDINARY: [&str; 2] =
+    ["This command requires approval", "Path is outside allowed working directories"];
+
+/// What Claude warns of: it asks for another reason than that nobody has allowed the call yet.
+fn warning<'a>(asked: &Asked<'a>) -> Option<Text<'a>> {
+    let reason = asked.decision_reason.clone();
+    let is_ordinary = match asked.decision_reason_type.as_deref() {
+        Some("workingDir" | "mode") => true,
+        Some("other") | None => {
+            reason.as_ref().is_none_or(|reason| ORDINARY.contains(&&*reason.decode()))
+        }
+        Some(_) => false,
+    };
+    let unnamed = || Text::from("the agent warns of this call without a reason");
+    (!is_ordinary).then(|| reason.unwrap_or_else(unnamed))
 }
 
 fn tool_sort(tool: Option<&Text<'_>>) -> Sort {

@@ -17,7 +17,7 @@ impl Translator {
         let Some(subtype) = message.read::<Cow<'_, str>>("subtype") else { return };
         match &*subtype {
             "init" => message.to().into_iter().for_each(|init| self.init(init, out)),
-            "status" => status(message, out),
+            "status" => self.status(message, out),
             "session_state_changed" => session_state(message, out),
             "informational" | "notification" => told(message, out),
             "error" => {
@@ -66,11 +66,12 @@ impl Translator {
                 out.emit(StatusChanged::new(Status::Session).message(id.clone()));
             }
         }
+        let mode = init.permission_mode.map(|mode| self.told_mode(mode, out));
         out.ready(AgentInfo {
             native_session_id: init.session_id,
             agent_version: init.version,
             model: init.model,
-            mode: init.permission_mode,
+            mode,
             working_directory: init.cwd,
             tools: init.tools,
             mcp_servers: init.mcp_servers,
@@ -80,6 +81,25 @@ impl Translator {
             ..AgentInfo::default()
         });
         self.begin_turn(&init.user_message_uuids.unwrap_or_default(), out);
+    }
+
+    fn status(&mut self, message: Value<'_>, out: &mut Out<'_>) {
+        let line: StatusLine<'_> = message.to().unwrap_or_default();
+        if let Some(mode) = line.permission_mode {
+            let mode = self.told_mode(mode, out);
+            out.emit(StatusChanged::new(Status::Mode).message(mode));
+        }
+        match (line.status.as_deref(), line.compact_result.as_deref()) {
+            (Some("compacting"), _) => out.emit(StatusChanged::new(Status::Compacting)),
+            // `compact_boundary` tells it with its figures.
+            (None, Some("success")) => out.emit(Other::named("system/status")),
+            (None, Some(_)) => plain(Status::Warning, "compact_result", message, out),
+            (status, None) if status.is_some() || line.message.is_some() => {
+                let text = line.message.or(line.status.map(Text::new));
+                out.emit(StatusChanged::new(Status::Working).message(text));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -130,24 +150,6 @@ fn retry(line: &ApiRetry<'_>, message: Value<'_>, out: &mut Out<'_>) {
         details: details(message, "error"),
         ..ErrorEvent::new(text)
     });
-}
-
-fn status(message: Value<'_>, out: &mut Out<'_>) {
-    let line: StatusLine<'_> = message.to().unwrap_or_default();
-    if let Some(mode) = line.permission_mode {
-        out.emit(StatusChanged::new(Status::Mode).message(mode));
-    }
-    match (line.status.as_deref(), line.compact_result.as_deref()) {
-        (Some("compacting"), _) => out.emit(StatusChanged::new(Status::Compacting)),
-        // `compact_boundary` tells it with its figures.
-        (None, Some("success")) => out.emit(Other::named("system/status")),
-        (None, Some(_)) => plain(Status::Warning, "compact_result", message, out),
-        (status, None) if status.is_some() || line.message.is_some() => {
-            let text = line.message.or(line.status.map(Text::new));
-            out.emit(StatusChanged::new(Status::Working).message(text));
-        }
-        _ => {}
-    }
 }
 
 fn session_state(message: Value<'_>, out: &mut Out<'_>) {

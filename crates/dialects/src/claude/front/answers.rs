@@ -111,11 +111,12 @@ impl ClaudeFront {
         let Some(shown) = self.shown.get_mut(&answer.id) else { return };
         shown.is_answered = true;
         let (settlement, mode) = answer.settlement(shown);
-        let (settlement, mode) = match mode {
-            Some(mode) if self.is_bypass(&mode) => {
-                (Settlement::error(&*answer.id, control::NO_BYPASS), None)
-            }
-            mode => (settlement, mode),
+        // The session itself sees to the modes of an agent that speaks Claude's words.
+        let rules = settlement.updated_permissions.as_ref();
+        let modes = rules.map(permission::modes).unwrap_or_default();
+        let (settlement, mode) = match mode.iter().chain(&modes).any(|mode| self.is_bypass(mode)) {
+            true => (Settlement::error(&*answer.id, control::NO_BYPASS), None),
+            false => (settlement, mode),
         };
         if let Some(mode) = mode {
             let change = Configure { permission_mode: Some(mode), ..Configure::default() };

@@ -196,14 +196,10 @@ impl ClaudeFront {
         succeed(id, response, out);
     }
 
-    /// Whether that is a mode in which nothing is asked, which the client may not set. Claude itself
-    /// knows what it was launched with.
+    /// Whether that is a mode in which nothing is asked, which the client may not set.
     pub(super) fn is_bypass(&self, mode: &str) -> bool {
         let launched = self.options.new.config.permission_mode.as_deref();
-        mode == "bypassPermissions"
-            && !self.renderer.speaks_claude()
-            && !self.options.may_bypass
-            && launched != Some(mode)
+        mode == "bypassPermissions" && !self.options.may_bypass && launched != Some(mode)
     }
 
     /// Asks an agent that has no greeting for what would stand in it.

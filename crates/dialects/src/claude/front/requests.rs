@@ -78,7 +78,7 @@ impl ClaudeFront {
                 session_id: session.as_str(),
                 payload: callback(request, &tool, &input, native.is_some()),
             }),
-            (_, Some(line)) => Json::checked(line),
+            (_, Some(line)) => offered(line, request),
             (_, None) => Json::of(&ControlRequest {
                 kind: "control_request",
                 request_id: &id,
@@ -126,6 +126,27 @@ fn native_line<'e>(event: &'e Event<'_>) -> Option<&'e str> {
         let head: Head = json.read().ok().filter(|_| is_ours)?;
         (head.kind == "control_request").then(|| json.get())
     })
+}
+
+/// The agent's own words, but for what "always" would keep: that is the gateway's to say.
+fn offered<'l>(line: &'l str, request: &RequestRaised<'_>) -> Json<'l> {
+    const SUGGESTIONS: &str = "permission_suggestions";
+    let line = Json::checked(line);
+    let read = |json: &Json<'_>| json.read::<BTreeMap<String, Json<'static>>>().ok();
+    if request.kind != RequestKind::Permission {
+        return line;
+    }
+    let Some(mut message) = read(&line) else { return line };
+    let Some(mut fields) = message.get("request").and_then(read) else { return line };
+    if fields.get(SUGGESTIONS).map(Json::get) == request.suggestions.as_ref().map(Json::get) {
+        return line;
+    }
+    match &request.suggestions {
+        Some(kept) => fields.insert(SUGGESTIONS.to_owned(), kept.clone().into_owned()),
+        None => fields.remove(SUGGESTIONS),
+    };
+    message.insert("request".to_owned(), Json::of(&fields));
+    Json::of(&message)
 }
 
 fn may_call_back(kind: RequestKind) -> bool {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use agentwire_protocol::json::on_one_line;
-use agentwire_protocol::{Native, NativeLine, Stream};
+use agentwire_protocol::{Native, NativeLine, Stream, Text};
 
 use crate::claude::agent::NAME;
 use crate::json::{Scanner, Value};
@@ -81,6 +81,22 @@ fn sort(scanner: &mut Scanner, text: &str) -> Line {
             Line::Withheld
         }
         _ => Line::Message,
+    }
+}
+
+/// The line with the mode that its event tells: where the gateway keeps a mode that approves, Claude says
+/// that it runs in the one that asks.
+pub(super) fn in_mode<'n>(text: Cow<'n, str>, told: Option<&Text<'_>>) -> Cow<'n, str> {
+    // Inside of a string the quotes would be escaped.
+    const ASKING: &str = r#""permissionMode":"default""#;
+    match told
+        .map(Text::decode)
+        .filter(|mode| matches!(&**mode, "acceptEdits" | "bypassPermissions"))
+    {
+        Some(mode) if text.contains(ASKING) => {
+            Cow::Owned(text.replace(ASKING, &format!(r#""permissionMode":"{mode}""#)))
+        }
+        Some(_) | None => text,
     }
 }
 

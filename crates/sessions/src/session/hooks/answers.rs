@@ -290,7 +290,7 @@ impl Actor {
             Ok(()) => {
                 let mut reason = "a hook allowed it".to_owned();
                 if always {
-                    let rule = self.policy.remember(&asked(raised), true);
+                    let rule = self.policy.remember(&asked(&judged), true, &on_disk);
                     reason = format!("{reason} ({rule})");
                 }
                 let (outcome, reason) = (RequestOutcome::Allowed, Some(reason.as_str()));

@@ -18,6 +18,8 @@ pub(super) struct Call<'a> {
     /// Of an MCP tool: its server and its own name, as far as they are known.
     pub(super) mcp: Option<(&'a str, &'a str)>,
     pub(super) touches: Touches,
+    /// The agent may have left its directory.
+    pub(super) moved: bool,
 }
 
 /// What a call would touch.
@@ -90,7 +92,8 @@ impl<'a> Call<'a> {
         if server.is_some() || full.is_some() || asked.kind == Some(ToolKind::Mcp) {
             let mcp = full.or_else(|| server.zip(name));
             let (class, touches) = (Class::Mcp, Touches::Unclear);
-            return Self { class, suspects: [class; 2], name, mcp, touches };
+            let moved = asked.moved;
+            return Self { class, suspects: [class; 2], name, mcp, touches, moved };
         }
         let by_kind = Class::of_kind(asked.kind.unwrap_or_default());
         let (by_name, shows) = match name.and_then(|name| table::find(agent, name)) {
@@ -114,7 +117,13 @@ impl<'a> Call<'a> {
         };
         let class =
             if is_certain(agent, asked, by_name, by_kind) { by_name } else { Class::Unknown };
-        Self { class, suspects: [by_name, by_kind], name, mcp: None, touches }
+        let (suspects, moved) = ([by_name, by_kind], asked.moved);
+        Self { class, suspects, name, mcp: None, touches, moved }
+    }
+
+    /// Whether nobody knows from where that path leads.
+    pub(super) fn is_adrift(&self, path: &str) -> bool {
+        self.moved && !path.starts_with(['/', '~'])
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rules: how they are written, and when one fits what an agent asks for.
 
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use agentwire_protocol::event::input_digest;
 use agentwire_protocol::{AgentType, Json};
@@ -40,6 +41,8 @@ pub(super) enum Detail {
     Command { words: Vec<String>, more: bool },
     /// Of files that each match one of these.
     Paths(Vec<Pattern>),
+    /// Of this class, and of exactly these files, however they are read.
+    Files(Class, Vec<PathBuf>),
     /// To this host; or, if `below`, to those of its domain.
     Host { host: String, below: bool },
     /// Exactly this shell text.
@@ -122,12 +125,22 @@ impl Rule {
                     });
                     fits && here
                 }
+                (Detail::Files(class, own), Touches::Files(files)) => {
+                    *class == call.class
+                        && files.iter().all(|file| {
+                            let readings = measure.places.read(file, measure.resolve);
+                            let is_own = |path: &Path| own.iter().any(|own| own == path);
+                            !call.is_adrift(file)
+                                && readings.is_some_and(|readings| readings.iter().all(is_own))
+                        })
+                }
                 (Detail::Paths(patterns), Touches::Files(files)) => files.iter().all(|file| {
                     let readings = measure.places.read(file, measure.resolve);
                     let (places, resolve) = (measure.places, measure.resolve);
-                    readings.is_some_and(|path| {
-                        patterns.iter().any(|pattern| pattern.allows(&path, places, resolve))
-                    })
+                    !call.is_adrift(file)
+                        && readings.is_some_and(|path| {
+                            patterns.iter().any(|pattern| pattern.allows(&path, places, resolve))
+                        })
                 }),
                 (Detail::Host { host, below }, Touches::Host(own)) => match below {
                     true => is_below(own, host),
@@ -136,6 +149,7 @@ impl Rule {
                 (
                     Detail::Command { .. }
                     | Detail::Paths(_)
+                    | Detail::Files(..)
                     | Detail::Host { .. }
                     | Detail::Text(_),
                     Touches::Nothing
@@ -184,7 +198,8 @@ impl Rule {
                 });
                 // A search, a directory that is moved or deleted, reaches what is below.
                 let reaches = matches!(call.class, Class::Search | Class::Delete | Class::Move);
-                match (is_denied, reaches || readings.iter().any(Option::is_none)) {
+                let is_adrift = files.iter().any(|file| call.is_adrift(file));
+                match (is_denied, reaches || is_adrift || readings.iter().any(Option::is_none)) {
                     (true, _) => Denial::Sure,
                     (false, true) => Denial::Possible,
                     (false, false) => Denial::None,
@@ -194,13 +209,22 @@ impl Rule {
                 sure(is_below(own, host) || (own == host && !below))
             }
             (
-                Detail::Command { .. } | Detail::Paths(_) | Detail::Host { .. },
+                Detail::Command { .. } | Detail::Paths(_) | Detail::Files(..) | Detail::Host { .. },
                 Touches::Nothing
                 | Touches::Unclear
                 | Touches::Files(_)
                 | Touches::Command(_)
                 | Touches::Host(_),
             ) => Denial::Possible,
+        }
+    }
+
+    /// Whether it names one call, and not calls of a sort.
+    pub(super) fn is_exact(&self) -> bool {
+        match &self.detail {
+            Detail::Command { more, .. } => !more,
+            Detail::Files(..) | Detail::Text(_) | Detail::Input(_) => true,
+            Detail::Any | Detail::Paths(_) | Detail::Host { .. } => false,
         }
     }
 

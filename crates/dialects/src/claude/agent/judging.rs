@@ -1,0 +1,108 @@
+//! What the gateway decides in Claude's place: calls that its own hook is asked about, and the mode.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::event::{Other, Status, StatusChanged};
+use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Settlement, Text};
+use serde_json::json;
+
+use super::Translator;
+use super::answers::{ControlResponse, ResponseBody};
+use super::calls::{acknowledge, write_line};
+use crate::claude::guard::GUARD;
+use crate::claude::modes;
+use crate::claude::wire::Asked;
+use crate::hooks::Output;
+use crate::tape::{Action, Judged, Out};
+
+/// How many calls may wait for the gateway; further ones are denied.
+const JUDGED_LIMIT: usize = 1024;
+
+impl Translator {
+    /// Has the policy judge a call, if it is the gateway's own hook that is called. Clients do not see
+    /// the hook.
+    pub(super) fn judge(&mut self, id: &Text<'_>, asked: &Asked<'_>, out: &mut Out<'_>) -> bool {
+        let is_guard = asked.callback_id.as_ref().is_some_and(|callback| *callback == *GUARD);
+        if !is_guard || out.is_recording() {
+            return false;
+        }
+        out.emit(Other::named("policy"));
+        let id = id.to_string();
+        if self.judged.iter().any(|(open, _)| *open == id) {
+            return true;
+        }
+        if self.judged.len() >= JUDGED_LIMIT {
+            let reason =
+                format!("{JUDGED_LIMIT} calls wait for the policy, further ones are denied");
+            respond(&id, &denial(&reason), out);
+            return true;
+        }
+        let text = |name| asked.input.and_then(|input| input.read::<Cow<'_, str>>(name));
+        let call = asked.tool_use_id.as_deref().map(str::to_owned);
+        let tool_input = asked.input.and_then(|input| input.get("tool_input"));
+        self.judged.push((id.clone(), call.clone()));
+        out.act(Action::Judge(Box::new(Judged {
+            request_id: id,
+            tool_name: text("tool_name").map(Cow::into_owned),
+            tool_use_id: call,
+            input: tool_input.map(|input| input.json().get().to_owned()),
+            is_refusing: text("permission_mode").as_deref() == Some("dontAsk"),
+        })));
+        true
+    }
+
+    /// The gateway has judged a call. `None` if no call waits under that id.
+    pub(super) fn judged(
+        &mut self,
+        call: Call,
+        settlement: &Settlement,
+        out: &mut Out<'_>,
+    ) -> Option<Result<(), GatewayError>> {
+        let id = settlement.request_id.as_str();
+        let at = self.judged.iter().position(|(open, _)| open == id)?;
+        let Some(output) = &settlement.hook_output else {
+            let message = "the gateway's own hook is answered with hookOutput";
+            return Some(Err(GatewayError::new(ErrorCode::InvalidMessage, message)));
+        };
+        let (_, tool) = self.judged.remove(at);
+        let is_denied = Output::read(output).is_ok_and(|output| output.denies());
+        if let Some(tool) = tool.filter(|_| is_denied) {
+            self.mark_denied(&tool);
+        }
+        respond(id, output, out);
+        acknowledge(call, out);
+        Some(Ok(()))
+    }
+
+    /// The mode to show when Claude says that it runs in this one: the one that the client set, if the
+    /// gateway keeps it. A mode that approves calls is never Claude's: it is told to ask again.
+    pub(super) fn told_mode<'t>(&mut self, told: Text<'t>, out: &mut Out<'_>) -> Text<'t> {
+        if out.is_recording() {
+            return told;
+        }
+        let name = told.to_string();
+        if modes::is_kept(&name) {
+            let request = json!({ "subtype": "set_permission_mode", "mode": modes::ASKING });
+            self.calls.tell(&request, out);
+            let message = format!("claude changed to {name} by itself; it was told to ask again");
+            out.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
+        }
+        match &self.kept_mode {
+            Some(kept) if name == modes::ASKING => Text::from(kept.clone()),
+            Some(_) | None => told,
+        }
+    }
+}
+
+fn denial(reason: &str) -> Json<'static> {
+    Json::of(&json!({ "hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "deny",
+        "permissionDecisionReason": reason,
+    } }))
+}
+
+fn respond(id: &str, output: &Json<'static>, out: &mut Out<'_>) {
+    let response = ResponseBody::Success { request_id: id, response: output.clone() };
+    write_line(&ControlResponse { kind: "control_response", response }, out);
+}

@@ -1,0 +1,51 @@
+//! The gateway's own hook: Claude calls it before every tool, so that the policy also judges the calls
+//! that Claude would run without asking.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::session::HookMatcher;
+use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+
+/// The callback id of the gateway's own hook.
+pub(super) const GUARD: &str = "agentwire-policy";
+
+/// How many seconds Claude waits for the gateway. A limit may hold a call until somebody answers.
+const TIMEOUT: u32 = 7 * 24 * 60 * 60;
+
+/// Whether the session has rules or limits that a call which Claude does not ask about could pass.
+pub(super) fn is_needed(config: &SessionConfig) -> bool {
+    let has = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
+    has(&config.blocked_tools)
+        || has(&config.allowed_tools)
+        || config.max_turns.is_some()
+        || config.max_budget_usd.is_some()
+        || config.max_budget_tokens.is_some()
+}
+
+/// Refuses a client's hook that has the gateway's callback id.
+pub(super) fn check(config: &SessionConfig) -> Result<(), GatewayError> {
+    let hooks = config.hooks.iter().flatten().flat_map(|(_, matchers)| matchers);
+    let mut ids = hooks.flat_map(|matcher| &matcher.callback_ids);
+    match ids.any(|id| id == GUARD) {
+        true => {
+            let message = format!("the hook callback id {GUARD} is reserved; choose another");
+            Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+        }
+        false => Ok(()),
+    }
+}
+
+/// The hooks of the session's clients, and the gateway's own before them.
+pub(super) fn with_guard(config: &SessionConfig) -> BTreeMap<String, Vec<HookMatcher>> {
+    let mut hooks = config.hooks.clone().unwrap_or_default();
+    if is_needed(config) {
+        let guard = HookMatcher {
+            matcher: None,
+            timeout: Some(TIMEOUT),
+            callback_ids: vec![GUARD.to_owned()],
+            on_failure: Some("block".to_owned()),
+        };
+        hooks.entry("PreToolUse".to_owned()).or_default().insert(0, guard);
+    }
+    hooks
+}

@@ -1,0 +1,37 @@
+//! Permission modes: which of them Claude itself runs in, and which the gateway keeps in its place.
+//!
+//! An agent that can ask always runs in its most asking mode. `acceptEdits` and `bypassPermissions`
+//! approve calls, so the gateway's policy takes them as `autoEdit` and `autoAll` and Claude stays in
+//! `default`. The other modes only restrict Claude, and are handed down.
+
+use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+
+use super::agent::NAME;
+
+/// The mode in which Claude asks.
+pub(super) const ASKING: &str = "default";
+
+const MODES: [&str; 6] = [ASKING, "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"];
+
+/// Whether the gateway keeps that mode, and Claude never runs in it.
+pub(super) fn is_kept(mode: &str) -> bool {
+    matches!(mode, "acceptEdits" | "bypassPermissions")
+}
+
+/// The mode in which Claude runs when a client sets this one.
+pub(super) fn handed_down(
+    mode: &str,
+    config: &SessionConfig,
+) -> Result<&'static str, GatewayError> {
+    let known = MODES.into_iter().find(|known| *known == mode).ok_or_else(|| {
+        let message = format!("{NAME} has no permissionMode {mode}; it has {}", MODES.join(", "));
+        GatewayError::new(ErrorCode::Unsupported, message)
+    })?;
+    let has_rules = config.blocked_tools.as_ref().is_some_and(|rules| !rules.is_empty());
+    if known == "auto" && has_rules {
+        // A classifier of Claude's approves calls there, and a rule in doubt would not be asked about.
+        let what = "permissionMode auto together with blockedTools";
+        return Err(GatewayError::unsupported(NAME, what));
+    }
+    Ok(if is_kept(known) { ASKING } else { known })
+}

@@ -1,0 +1,165 @@
+//! What a session keeps of its answers: the narrowest rule for each, and the words by which it is
+//! offered.
+
+use std::path::PathBuf;
+
+use agentwire_protocol::Json;
+use agentwire_protocol::event::input_digest;
+use serde_json::{Value, json};
+
+use super::call::{Call, Touches};
+use super::paths::{Pattern, Resolve};
+use super::rules::{Detail, Rule, Subject};
+use super::table::{self, Class};
+use super::{Asked, Policy, shell};
+
+/// How many answers a session remembers, of each sort.
+pub const REMEMBERED_LIMIT: usize = 256;
+
+impl Policy {
+    /// Answers the same question in the same way for the rest of the session. Gives the rule in
+    /// words, or why there is none.
+    pub fn remember(&mut self, asked: &Asked<'_>, allow: bool, resolve: Resolve<'_>) -> String {
+        let call = Call::of(self.agent, asked);
+        match self.rule_like(&call, asked, allow, resolve) {
+            Ok(rule) => self.keep(rule, allow),
+            Err(why) => format!("not remembered: {why}"),
+        }
+    }
+
+    /// Keeps a rule that a client wrote for the rest of the session. Gives it in words; the error says
+    /// why it cannot be kept.
+    pub fn add(&mut self, text: &str, allow: bool) -> Result<String, String> {
+        let rule = Rule::parse(self.agent, text, &self.places)
+            .map_err(|why| format!("failed to understand the rule {text:?}: {why}"))?;
+        Ok(self.keep(rule, allow))
+    }
+
+    /// What "always" would keep of this call, in the words of Claude's `updatedPermissions`; nothing, if
+    /// they have no word for it.
+    pub fn suggestion(&self, asked: &Asked<'_>, resolve: Resolve<'_>) -> Option<Json<'static>> {
+        let call = Call::of(self.agent, asked);
+        let name = call.name?;
+        let rule = self.rule_like(&call, asked, true, resolve).ok()?;
+        let contents: Vec<Option<String>> = match (&rule.detail, &call.touches) {
+            (Detail::Any, _) => vec![None],
+            (Detail::Command { words, .. }, _) => vec![Some(shell::quoted(words))],
+            (Detail::Host { host, .. }, _) => vec![Some(format!("domain:{host}"))],
+            (Detail::Files(..), Touches::Files(files)) => {
+                let paths = files.iter().map(|file| self.places.written(file));
+                paths.map(|path| Some(format!("/{}", path?.display()))).collect()
+            }
+            (Detail::Files(..) | Detail::Paths(_) | Detail::Text(_) | Detail::Input(_), _) => {
+                return None;
+            }
+        };
+        let rules = contents.into_iter().map(|content| match content {
+            Some(content) => json!({ "toolName": name, "ruleContent": content }),
+            None => json!({ "toolName": name }),
+        });
+        Some(Json::of(&json!([{
+            "type": "addRules",
+            "rules": rules.collect::<Vec<Value>>(),
+            "behavior": "allow",
+            "destination": "session",
+        }])))
+    }
+
+    fn keep(&mut self, rule: Rule, allow: bool) -> String {
+        let kept = if allow { &mut self.allowed_here } else { &mut self.denied_here };
+        let verb = if allow { "allowed" } else { "denied" };
+        let words = format!("{verb} for this session: {}", rule.text);
+        if kept.contains(&rule) {
+            return words;
+        }
+        if kept.len() >= REMEMBERED_LIMIT {
+            return format!(
+                "not remembered: the session has {REMEMBERED_LIMIT} such rules already"
+            );
+        }
+        kept.push(rule);
+        words
+    }
+
+    /// The narrowest rule that answers the same question again.
+    fn rule_like(
+        &self,
+        call: &Call<'_>,
+        asked: &Asked<'_>,
+        allow: bool,
+        resolve: Resolve<'_>,
+    ) -> Result<Rule, &'static str> {
+        let one = |text: String, subject, detail| Ok(Rule { text, subject, detail });
+        if let Some((server, tool)) = call.mcp {
+            let subject = Subject::Mcp { server: server.to_owned(), tool: Some(tool.to_owned()) };
+            return one(format!("mcp__{server}__{tool}"), subject, Detail::Any);
+        }
+        if allow && asked.warns {
+            return Err("the agent warns of it, so that it is asked about each time");
+        }
+        let name = call.name.map(str::to_owned);
+        match (&call.touches, call.class) {
+            (_, Class::Question) => Err("a question has no answer that holds for others"),
+            (Touches::Command(command), class) => match &command.words {
+                Some(words) => {
+                    let detail = Detail::Command { words: words.clone(), more: false };
+                    let text = format!("Bash({})", shell::quoted(words));
+                    one(text, Subject::Class(class), detail)
+                }
+                None if allow => Err("only one simple command can be allowed from now on"),
+                None => {
+                    let text = format!("Bash({})", command.text);
+                    one(text, Subject::Class(class), Detail::Text(command.text.clone()))
+                }
+            },
+            (Touches::Files(files), class) => {
+                let paths = files.iter().map(|file| self.places.written(file));
+                let paths: Option<Vec<_>> = paths.collect();
+                let paths = paths.ok_or("its path is not certain")?;
+                let texts: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+                if !allow {
+                    let patterns = paths.into_iter().map(Pattern::exactly).collect();
+                    let text = format!("{}({})", class.as_str(), texts.join(", "));
+                    return one(text, Subject::Class(class), Detail::Paths(patterns));
+                }
+                if files.iter().any(|file| call.is_adrift(file)) {
+                    return Err("its path is not certain after a shell command ran");
+                }
+                // To list a directory is not to search it: of tools that read, the same tool alone.
+                let is_known =
+                    call.name.is_some_and(|name| table::find(self.agent, name).is_some());
+                let reads = matches!(class, Class::Read | Class::Search);
+                let (who, subject) = match name.filter(|_| is_known && reads) {
+                    Some(name) => (name.clone(), Subject::Tool(name)),
+                    None => (class.as_str().to_owned(), Subject::Class(class)),
+                };
+                let files = self.readings(files, resolve).ok_or("its path is not certain")?;
+                one(format!("{who}({})", texts.join(", ")), subject, Detail::Files(class, files))
+            }
+            (Touches::Host(host), class) => {
+                let detail = Detail::Host { host: host.clone(), below: false };
+                one(format!("WebFetch(domain:{host})"), Subject::Class(class), detail)
+            }
+            (_, Class::Shell) if allow => Err("only one simple command can be allowed from now on"),
+            (Touches::Nothing, _) => {
+                let name = name.ok_or("the tool has no name")?;
+                one(name.clone(), Subject::Tool(name), Detail::Any)
+            }
+            (Touches::Unclear, _) => {
+                let name = name.ok_or("the tool has no name")?;
+                let digest = input_digest(asked.input);
+                let text = format!("{name} with this input");
+                one(text, Subject::Tool(name), Detail::Input(digest))
+            }
+        }
+    }
+
+    /// Every file that these paths may mean now. A link that changes later makes another file of it.
+    fn readings(&self, files: &[String], resolve: Resolve<'_>) -> Option<Vec<PathBuf>> {
+        let mut all = Vec::new();
+        for file in files {
+            all.extend(self.places.read(file, resolve)?.iter().map(PathBuf::from));
+        }
+        Some(all)
+    }
+}
