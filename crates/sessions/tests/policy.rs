@@ -3,6 +3,8 @@
 
 #[path = "policy/documents.rs"]
 mod documents;
+#[path = "policy/kept.rs"]
+mod kept;
 #[path = "policy/paths.rs"]
 mod paths;
 #[path = "policy/shell.rs"]

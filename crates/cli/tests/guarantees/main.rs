@@ -5,6 +5,7 @@
 mod bridge;
 mod bytes;
 mod changes;
+mod deciding;
 mod gateway;
 mod log;
 mod origin;

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod changes;
+mod deciding;
 mod endings;
 mod failures;
 mod fronts;
@@ -48,6 +49,10 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "deny" => requests::deny,
     "question" => requests::question,
     "nobody to ask" => requests::nobody,
+    "rules in every mode" => deciding::blocked,
+    "protected files" => deciding::protected,
+    "always is exact" => deciding::always,
+    "sandbox missing" => deciding::sandbox,
     "interrupt, text" => endings::mid_text,
     "interrupt, tool" => endings::mid_tool,
     "interrupt, asking" => endings::asking,

@@ -76,7 +76,10 @@ impl Unified {
         let (ask, then) = match command {
             Command::Start(request) => {
                 let Aside { profile, idempotency_key: key } = aside(text).map_err(refused)?;
-                let new = NewSession { key, ..NewSession::from(*request) };
+                let mut new = NewSession { key, ..NewSession::from(*request) };
+                if profile == Profile::Core {
+                    new.config.fail_at_limits();
+                }
                 (Ask::Start(Box::new(new)), Then::Follow(profile, None))
             }
             Command::Attach { after } => {

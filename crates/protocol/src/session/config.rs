@@ -244,6 +244,17 @@ impl SessionConfig {
         }
     }
 
+    /// At a limit the turn fails, unless something else is said: for clients that do not see the question
+    /// whether to go on.
+    pub fn fail_at_limits(&mut self) {
+        let has_limit = self.max_turns.is_some()
+            || self.max_budget_usd.is_some()
+            || self.max_budget_tokens.is_some();
+        if has_limit {
+            self.on_limit.get_or_insert(OnLimit::Fail);
+        }
+    }
+
     /// What readers of the log may see: no environment, no arguments, and of MCP servers only their
     /// names and kinds, since variables, headers, arguments and addresses hold secrets.
     pub fn shown(&self) -> Self {

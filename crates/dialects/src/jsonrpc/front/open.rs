@@ -62,13 +62,14 @@ impl JsonRpc {
         if let Some(prompt) = &mut open.prompt {
             prompt.message_id.get_or_insert_with(|| out.message_id());
         }
-        let new = NewSession {
+        let mut new = NewSession {
             // What a session has taken before it says in the reply to a prompt, not to a start.
             prompt: open.prompt.clone().filter(|_| open.session.is_none()),
             resume: open.session.clone(),
             config: open.config.clone(),
             ..NewSession::of(agent)
         };
+        new.config.fail_at_limits();
         let call = out.ask(Ask::Start(Box::new(new)));
         self.calls.insert(call, Pending::Start(open, ticket));
     }

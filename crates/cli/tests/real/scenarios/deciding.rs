@@ -1,0 +1,110 @@
+//! The gateway decides: rules, modes and "always" hold whatever the program would do by itself.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+const MODES: [&str; 4] = ["ask", "askDangerous", "autoEdit", "autoAll"];
+
+/// What is blocked does not run, in no mode. A program that cannot be held to a rule does not start.
+pub(crate) fn blocked(place: &mut Place) {
+    let words = place.agent.words;
+    for mode in MODES {
+        let work = place.workspace();
+        let (file, secret) = (work.join("blocked.txt"), work.join(".env"));
+        fs::write(&secret, "made-up-secret").expect("a file");
+        for (rule, call) in [
+            ("Edit", (words.write)(&file, "x")),
+            ("Bash", (words.shell)("touch blocked.txt")),
+            ("Read(.env)", (words.read)(&secret)),
+        ] {
+            let config = json!({ "approvalMode": mode, "blockedTools": [rule] });
+            let script = format!("{} [[say it gave {{result}}]]", call.step());
+            let body = place.request(&work, &script, config);
+            let Ok(started) = place.ask("POST", "/v1/sessions", &body) else { continue };
+            let id = started["id"].as_str().expect("an id");
+            let mut talk = crate::talk::Talk::new(place, id);
+            talk.ended();
+            assert!(!file.exists(), "{mode}, {rule}: it ran; {}", talk.digest());
+            let told = talk.text();
+            assert!(!told.contains("made-up-secret"), "{mode}, {rule}: {told}");
+            talk.stop();
+        }
+    }
+}
+
+/// What a mode allows is decided here: a protected file and a deletion ask where edits run.
+pub(crate) fn protected(place: &mut Place) {
+    let work = place.workspace();
+    let words = place.agent.words;
+    fs::create_dir_all(work.join(".vscode")).expect("a directory");
+    fs::write(work.join("kept.txt"), "x").expect("a file");
+    let edit = (words.write)(&work.join("plain.txt"), "x");
+    let protected = (words.write)(&work.join(".vscode/tasks.json"), "{}");
+    let remove = (words.shell)("rm kept.txt");
+    let script = format!("{} {} {} [[say over]]", edit.step(), protected.step(), remove.step());
+    let mut talk = place.session(&work, &script, json!({ "approvalMode": "autoEdit" }));
+    for _ in 0..2 {
+        let id = open_request(&mut talk);
+        talk.settle(&id, &json!({ "behavior": "deny", "message": "no" }));
+    }
+    talk.completed();
+    assert!(work.join("plain.txt").exists(), "{}", talk.digest());
+    assert!(!work.join(".vscode/tasks.json").exists(), "{}", talk.digest());
+    assert!(work.join("kept.txt").exists(), "{}", talk.digest());
+}
+
+/// "Always" is the call that was shown, and no other.
+pub(crate) fn always(place: &mut Place) {
+    let work = place.workspace();
+    let words = place.agent.words;
+    fs::write(work.join("kept.txt"), "x").expect("a file");
+    let (first, other) = (work.join("first.txt"), work.join("other.txt"));
+    let write = (words.write)(&first, "x");
+    let script = format!("{} [[say made]]", write.step());
+    let mut talk = place.session(&work, &script, json!({ "approvalMode": "ask" }));
+    let id = open_request(&mut talk);
+    talk.settle(&id, &json!({ "behavior": "allow", "remember": "session" }));
+    talk.completed();
+    assert!(first.exists(), "{}", talk.digest());
+    for call in [(words.write)(&other, "x"), (words.shell)("rm kept.txt")] {
+        talk.prompt(&format!("{} [[say understood]]", call.step()));
+        let id = open_request(&mut talk);
+        talk.settle(&id, &json!({ "behavior": "deny", "message": "no" }));
+        talk.completed();
+    }
+    assert!(!other.exists() && work.join("kept.txt").exists(), "{}", talk.digest());
+}
+
+/// Where the sandbox is missing, nothing runs without it.
+pub(crate) fn sandbox(place: &mut Place) {
+    let work = place.workspace();
+    let outside = place.home().join("outside.txt");
+    let command = format!("echo x > '{}'", outside.display());
+    let call = (place.agent.words.shell)(&command);
+    let config = json!({ "approvalMode": "autoAll", "sandboxMode": "workspaceWrite" });
+    let body = place.request(&work, &format!("{} [[say over]]", call.step()), config);
+    if let Ok(started) = place.ask("POST", "/v1/sessions", &body) {
+        let id = started["id"].as_str().expect("an id");
+        let mut talk = crate::talk::Talk::new(place, id);
+        talk.until("an end", |event| {
+            ["turnCompleted", "turnFailed", "sessionEnded"].iter().any(|end| event["type"] == *end)
+        });
+    }
+    assert!(!outside.exists(), "a command wrote outside of the workspace");
+}
+
+/// The id of the next request that the policy leaves open.
+fn open_request(talk: &mut crate::talk::Talk<'_>) -> String {
+    loop {
+        let (_, id) = talk.asked();
+        // The policy settles at once, before anybody is shown the request.
+        let is_settled =
+            |event: &Value| event["type"] == "requestSettled" && event["requestId"] == *id;
+        if !talk.events.iter().any(is_settled) {
+            return id;
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What is kept of answers, what a warning and a moved directory change, and what rules say of calls that
+//! the agent does not ask about.
+
+use std::path::{Path, PathBuf};
+
+use agentwire_protocol::{AgentType, ApprovalMode};
+use agentwire_sessions::session::policy::{Asked, Screening, Verdict};
+use serde_json::{Value, json};
+
+use super::{Question, is_allowed, no_links, policy, word};
+
+fn call(tool: &str, input: Value) -> Question {
+    Question::new(tool, None, &input)
+}
+
+fn bash(command: &str) -> Question {
+    call("Bash", json!({ "command": command }))
+}
+
+/// A directory that is listed is not read, and a file that is read is no other.
+#[test]
+fn always_is_the_same_tool_and_the_same_file() {
+    let list = |path: &str| call("LS", json!({ "path": path }));
+    let read = |path: &str| call("Read", json!({ "file_path": path }));
+    let grep = |path: &str| call("Grep", json!({ "path": path, "pattern": "x" }));
+    let write = |path: &str| call("Write", json!({ "file_path": path }));
+    for (kept, same, others) in [
+        (list("/"), vec![list("/")], vec![list("/etc"), read("/etc/passwd"), grep("/"), read("/")]),
+        (grep("/srv"), vec![grep("/srv")], vec![grep("/srv/x"), list("/srv"), grep("/")]),
+        (read("/etc/x"), vec![read("/etc/x")], vec![read("/etc/x/y"), write("/etc/x")]),
+        (
+            write("/etc/x"),
+            vec![write("/etc/x"), call("Edit", json!({ "file_path": "/etc/x" }))],
+            vec![write("/etc/y"), write("/etc/x/y"), read("/etc/x")],
+        ),
+        (
+            call("mcp__s__a", json!({})),
+            vec![call("mcp__s__a", json!({ "n": 1 }))],
+            vec![call("mcp__s__b", json!({})), call("mcp__s2__a", json!({}))],
+        ),
+    ] {
+        let mut policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
+        let words = policy.remember(&kept.asked(), true, &no_links);
+        assert!(words.starts_with("allowed for this session: "), "{words}");
+        for same in same {
+            assert!(is_allowed(&same.ask(&policy)), "{words}");
+        }
+        for other in others {
+            assert_eq!(other.ask(&policy), Verdict::Ask, "{words} {:?}", other.input);
+        }
+    }
+}
+
+/// A file that became a link to another is another.
+#[test]
+fn a_link_that_changes_is_asked_about() {
+    let mut policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
+    let write = call("Write", json!({ "file_path": "/srv/project/a" }));
+    policy.remember(&write.asked(), true, &no_links);
+    assert!(is_allowed(&write.ask(&policy)));
+    let linked = |path: &Path| match path == Path::new("/srv/project/a") {
+        true => PathBuf::from("/etc/passwd"),
+        false => path.to_path_buf(),
+    };
+    assert_eq!(policy.decide(&write.asked(), &linked), Verdict::Ask);
+}
+
+#[test]
+fn suggestions_are_what_is_kept() {
+    let policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
+    for (asked, content) in [
+        (bash("npm  test 'a b'"), Some(json!("npm test 'a b'"))),
+        (call("Write", json!({ "file_path": "src/a" })), Some(json!("//srv/project/src/a"))),
+        (call("LS", json!({ "path": "/" })), Some(json!("//"))),
+        (call("WebFetch", json!({ "url": "https://a.org/x" })), Some(json!("domain:a.org"))),
+        (call("mcp__s__a", json!({ "n": 1 })), None),
+    ] {
+        let shown = policy.suggestion(&asked.asked(), &no_links).expect("a suggestion");
+        let shown: Value = shown.read().expect("JSON");
+        let rule = &shown[0]["rules"][0];
+        assert_eq!(rule.get("ruleContent"), content.as_ref(), "{shown}");
+        assert_eq!(rule["toolName"], asked.tool.as_deref().expect("a name"));
+        assert_eq!(
+            (&shown[0]["destination"], shown.as_array().map(Vec::len)),
+            (&json!("session"), Some(1))
+        );
+    }
+    for asked in [bash("touch a && ls"), call("Skill", json!({ "n": 1 }))] {
+        assert!(policy.suggestion(&asked.asked(), &no_links).is_none());
+    }
+}
+
+#[test]
+fn a_warning_leaves_only_the_rule_that_names_the_call() {
+    let ls = bash("ls -l");
+    let warned = Asked { warns: true, ..ls.asked() };
+    for (mode, rule, verdict) in [
+        (ApprovalMode::AskDangerous, None, "ask"),
+        (ApprovalMode::AutoAll, None, "allow"),
+        (ApprovalMode::Ask, Some("Bash"), "ask"),
+        (ApprovalMode::Ask, Some("Bash(ls:*)"), "ask"),
+        (ApprovalMode::Ask, Some("Bash(ls -l)"), "allow"),
+    ] {
+        let policy = policy(AgentType::Claude, mode, rule.as_slice(), &[]);
+        assert_eq!(word(&policy.decide(&warned, &no_links)), verdict, "{mode:?} {rule:?}");
+    }
+    let mut policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
+    assert!(policy.remember(&warned, true, &no_links).starts_with("not remembered: "));
+    policy.remember(&ls.asked(), true, &no_links);
+    assert!(is_allowed(&ls.ask(&policy)));
+    assert_eq!(policy.decide(&warned, &no_links), Verdict::Ask);
+}
+
+#[test]
+fn a_relative_path_is_not_certain_where_the_agent_may_have_moved() {
+    let moved = |question: &Question, policy: &agentwire_sessions::session::policy::Policy| {
+        word(&policy.decide(&Asked { moved: true, ..question.asked() }, &no_links)).to_owned()
+    };
+    let relative = call("Write", json!({ "file_path": "src/a" }));
+    let absolute = call("Write", json!({ "file_path": "/srv/project/src/a" }));
+    for mode in [ApprovalMode::AutoEdit, ApprovalMode::AskDangerous] {
+        let edits = policy(AgentType::Claude, mode, &[], &[]);
+        assert_eq!(moved(&relative, &edits), "ask");
+        assert_eq!(moved(&absolute, &edits), "allow");
+    }
+    let allowed = policy(AgentType::Claude, ApprovalMode::Ask, &["Edit(src/**)"], &[]);
+    assert_eq!(moved(&relative, &allowed), "ask");
+    assert_eq!(moved(&absolute, &allowed), "allow");
+    let blocked = policy(AgentType::Claude, ApprovalMode::AutoAll, &[], &["Edit(secrets/**)"]);
+    assert_eq!(moved(&relative, &blocked), "ask");
+    assert_eq!(moved(&absolute, &blocked), "allow");
+    let hidden = call("Read", json!({ "file_path": ".env" }));
+    let blocked = policy(AgentType::Claude, ApprovalMode::AutoAll, &[], &["Read(.env)"]);
+    assert_eq!(moved(&hidden, &blocked), "deny");
+    let careful = policy(AgentType::Claude, ApprovalMode::AskDangerous, &["Bash(npm test)"], &[]);
+    assert_eq!(moved(&bash("git status"), &careful), "ask");
+    assert_eq!(moved(&bash("npm test"), &careful), "allow");
+}
+
+#[test]
+fn rules_screen_calls_and_modes_do_not() {
+    let policy = policy(AgentType::Claude, ApprovalMode::AutoAll, &["Bash(ls)"], &["Bash(rm:*)"]);
+    let screen = |question: &Question| policy.screen(&question.asked(), &no_links);
+    assert!(matches!(screen(&bash("rm x")), Screening::Deny(rule) if rule.contains("Bash(rm:*)")));
+    assert_eq!(screen(&bash("$(echo r)m x")), Screening::Ask);
+    assert!(matches!(screen(&bash("ls")), Screening::Allow(_)));
+    assert_eq!(screen(&bash("touch x")), Screening::Pass);
+    assert_eq!(screen(&call("AskUserQuestion", json!({}))), Screening::Pass);
+}
+
+/// A rule that a client writes is kept as rules are written, or refused.
+#[test]
+fn a_written_rule_is_kept_or_refused() {
+    let mut policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
+    policy.add("Bash(npm run test:*)", true).expect("a rule");
+    assert!(is_allowed(&bash("npm run test -- x").ask(&policy)));
+    policy.add("Bash(npm run test bad)", false).expect("a rule");
+    assert_eq!(word(&bash("npm run test bad").ask(&policy)), "deny");
+    assert!(policy.add("Bash(a; b)", true).expect_err("refused").contains("Bash(a; b)"));
+}
