@@ -42,14 +42,22 @@ struct Rule {
 }
 
 impl Rule {
-    /// The rule that allows this call, and no other.
+    /// The rule that allows this call, and no other: by its command, or by its file.
     fn of(tool: &str, input: &Json<'_>) -> Self {
-        #[derive(Deserialize)]
-        struct Command {
-            command: String,
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Shown {
+            command: Option<String>,
+            #[serde(alias = "notebook_path", alias = "path")]
+            file_path: Option<String>,
         }
-        let command = input.read().ok().map(|Command { command }| command);
-        Self { tool_name: tool.to_owned(), rule_content: command }
+        let shown: Shown = input.read().unwrap_or_default();
+        // Claude writes // before an absolute path.
+        let file = shown.file_path.map(|path| match path.starts_with('/') {
+            true => format!("/{path}"),
+            false => path,
+        });
+        Self { tool_name: tool.to_owned(), rule_content: shown.command.or(file) }
     }
 }
 

@@ -68,6 +68,8 @@ pub enum Permission {
     Deny,
     /// Somebody is asked.
     Ask,
+    /// It does not run now: Claude ends its turn and leaves the call open.
+    Defer,
 }
 
 /// What a `PermissionRequest` hook decides.

@@ -81,6 +81,7 @@ pub(super) const OVER_ACP: Agent = Agent {
         ("endless text", NO_LIMIT),
         ("resume, another opened", "it refuses an id that it does not know"),
         ("exit codes", ONE_PROCESS),
+        ("sandbox missing", "ACP has no option for a sandbox"),
         ("web search", "a search is a tool like others"),
     ],
     ..NOW

@@ -50,6 +50,7 @@ pub(super) const APP_SERVER: Agent = Agent {
     cannot: &[
         ("changed input", "an approval carries no other command"),
         ("resume, another opened", "it refuses an id that it does not know"),
+        ("sandbox missing", OTHER_SANDBOX),
         ("background turn", NO_BACKGROUND),
         ("`/clear`", NO_CLEAR),
         ("endless text", NO_LIMIT),
@@ -68,12 +69,15 @@ pub(super) const EXEC: Agent = Agent {
         ("question", NEVER_ASKS),
         ("interrupt, asking", NEVER_ASKS),
         ("nobody to ask", NEVER_ASKS),
+        ("protected files", NEVER_ASKS),
+        ("always is exact", NEVER_ASKS),
         ("mode change", NEVER_ASKS),
         ("malformed line", "it reads one prompt, which is plain text"),
         ("background turn", NO_BACKGROUND),
         ("`/clear`", NO_CLEAR),
         ("endless text", NO_LIMIT),
         ("exit codes", "its exit code says no more than its last line"),
+        ("sandbox missing", OTHER_SANDBOX),
     ],
     ..APP_SERVER
 };
@@ -82,6 +86,7 @@ const NO_BACKGROUND: &str = "what ends in the background begins no turn";
 const NO_CLEAR: &str = "it has no such command without a terminal";
 const NO_LIMIT: &str = "it lets the model repeat itself";
 const NEVER_ASKS: &str = "`codex exec` never asks";
+const OTHER_SANDBOX: &str = "the row is about the sandbox of Claude";
 
 /// What the program is set up with: our model server, and nothing that calls home.
 fn configure(home: &Path, url: &str) {

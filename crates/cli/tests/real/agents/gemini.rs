@@ -47,6 +47,7 @@ pub(super) const ACP: Agent = Agent {
         ("question", "over ACP it has no tool to ask with"),
         ("fork", NO_COPY),
         ("resume, another opened", "it refuses an id that it does not know"),
+        ("sandbox missing", OTHER_SANDBOX),
         ("broken stream", NO_RETRY),
         ("retries told", "over ACP it does not tell that it tries again"),
         ("background turn", NO_BACKGROUND),
@@ -76,6 +77,8 @@ pub(super) const HEADLESS: Agent = Agent {
         ("question", NEVER_ASKS),
         ("interrupt, asking", NEVER_ASKS),
         ("nobody to ask", NEVER_ASKS),
+        ("protected files", NEVER_ASKS),
+        ("always is exact", NEVER_ASKS),
         ("mode change", NEVER_ASKS),
         ("structured output", "it takes no form of answers"),
         (
@@ -84,6 +87,7 @@ pub(super) const HEADLESS: Agent = Agent {
         ),
         ("fork", NO_COPY),
         ("resume, another opened", "it refuses an id that it does not know"),
+        ("sandbox missing", OTHER_SANDBOX),
         ("broken stream", NO_RETRY),
         ("malformed line", "it reads one prompt, which is plain text"),
         ("background turn", NO_BACKGROUND),
@@ -95,6 +99,7 @@ pub(super) const HEADLESS: Agent = Agent {
 };
 
 const NEVER_ASKS: &str = "`gemini -p` never asks";
+const OTHER_SANDBOX: &str = "the row is about the sandbox of Claude";
 
 /// What the program is set up with: a key, and nothing that calls home.
 fn configure(home: &Path, _url: &str) {

@@ -8,9 +8,19 @@ use crate::place::Place;
 
 const MODES: [&str; 4] = ["ask", "askDangerous", "autoEdit", "autoAll"];
 
+/// Settings of Claude's user: without the gateway it would ask about none of the calls below, and run no
+/// hooks of settings files.
+const LAX: &str =
+    r#"{"permissions":{"allow":["Write","Edit","Bash","Read"]},"disableAllHooks":true}"#;
+
 /// What is blocked does not run, in no mode. A program that cannot be held to a rule does not start.
 pub(crate) fn blocked(place: &mut Place) {
     let words = place.agent.words;
+    let settings = place.home().join(".claude/settings.json");
+    if place.agent.kind == "claude" {
+        fs::create_dir_all(place.home().join(".claude")).expect("a directory");
+        fs::write(&settings, LAX).expect("a file");
+    }
     for mode in MODES {
         let work = place.workspace();
         let (file, secret) = (work.join("blocked.txt"), work.join(".env"));
@@ -33,6 +43,7 @@ pub(crate) fn blocked(place: &mut Place) {
             talk.stop();
         }
     }
+    let _ = fs::remove_file(&settings);
 }
 
 /// What a mode allows is decided here: a protected file and a deletion ask where edits run.
@@ -89,9 +100,13 @@ pub(crate) fn sandbox(place: &mut Place) {
     if let Ok(started) = place.ask("POST", "/v1/sessions", &body) {
         let id = started["id"].as_str().expect("an id");
         let mut talk = crate::talk::Talk::new(place, id);
-        talk.until("an end", |event| {
+        let end = talk.until("an end", |event| {
             ["turnCompleted", "turnFailed", "sessionEnded"].iter().any(|end| event["type"] == *end)
         });
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let has_sandbox = std::env::split_paths(&path).any(|path| path.join("bwrap").exists());
+        let is_well = end["type"] == "turnCompleted";
+        assert!(!is_well || has_sandbox, "it ran without a sandbox; {}", talk.digest());
     }
     assert!(!outside.exists(), "a command wrote outside of the workspace");
 }

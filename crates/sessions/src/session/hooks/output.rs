@@ -48,7 +48,7 @@ impl Output {
         let answered = specific.decision;
         let decision = match (specific.permission_decision, &answered, output.decision) {
             (Some(Permission::Allow), ..) => Some(Decision::Allow),
-            (Some(Permission::Ask), ..) => Some(Decision::Ask),
+            (Some(Permission::Ask | Permission::Defer), ..) => Some(Decision::Ask),
             (Some(Permission::Deny), ..) => Some(Decision::Deny),
             (None, Some(answered), _) => Some(match answered.behavior {
                 Behavior::Allow => Decision::Allow,
