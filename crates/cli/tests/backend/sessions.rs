@@ -64,8 +64,7 @@ fn every_option_is_taken() {
     assert_eq!(hook["payload"]["hook_event"], "Stop");
     client.answer(&hook, &json!({}));
     let text = client.result();
-    // The gateway keeps the mode; the agent asks.
-    assert!(text.starts_with("m-1 default "), "{text}");
+    assert!(text.starts_with("m-1 acceptEdits "), "{text}");
     assert!(text.ends_with("be brief"), "{text}");
     client.kill(&session);
     client.finish();

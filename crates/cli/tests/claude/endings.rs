@@ -272,9 +272,9 @@ fn a_resumed_session_keeps_no_flags() {
     let place = Place::new();
     let id = "0f0e0d0c-0b0a-4908-8706-050403020100";
     let words = "/say {model} {mode} {system}";
-    let flags = ["--model", "m", "--permission-mode", "plan", "--system-prompt", "be odd"];
+    let flags = ["--model", "m", "--permission-mode", "acceptEdits", "--system-prompt", "be odd"];
     let first = [&["-p", words, "--session-id", id][..], &flags].concat();
-    assert_eq!(place.output(&first).stdout, b"m plan be odd\n");
+    assert_eq!(place.output(&first).stdout, b"m acceptEdits be odd\n");
     for resume in [&["--resume", id, "--fork-session"][..], &["--resume", id], &["--continue"]] {
         let output = place.output(&[&["-p", words][..], resume].concat());
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "demo default", "{resume:?}");

@@ -84,8 +84,9 @@ fn a_tool_runs_with_other_input_and_its_like_unasked() {
     let request = place.request(&session);
     place.told(From::There, &["permit", "allow", &request, "--remember", "session"]);
     let events = place.until(&session, "turnCompleted", 0);
-    let raised = events.iter().filter(|event| event["type"] == "requestRaised").count();
-    assert_eq!(raised, 1, "{events:?}");
+    let settled = events.iter().filter(|event| event["type"] == "requestSettled");
+    let by: Vec<_> = settled.map(|event| &event["by"]).collect();
+    assert_eq!(by, ["client", "policy"], "{events:?}");
 }
 
 /// A beginning that several have is refused; with the session before it, it is enough.

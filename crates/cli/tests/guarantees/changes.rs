@@ -110,7 +110,7 @@ async fn a_resume_may_be_stricter() {
         (own("acceptEdits"), ours(ApprovalMode::Ask), "default"),
         (ours(ApprovalMode::AutoEdit), own("default"), "default"),
         (own("plan"), SessionConfig::default(), "plan"),
-        (own("plan"), ours(ApprovalMode::AutoEdit), "default"),
+        (own("plan"), ours(ApprovalMode::AutoEdit), "acceptEdits"),
     ] {
         let (id, _) = answer(&gateway, asks(&gateway, "/say {mode}", before)).await;
         for fork in [true, false] {
@@ -125,7 +125,7 @@ async fn a_resume_may_be_stricter() {
 async fn a_configuration_can_be_replaced_whole() {
     let gateway = Gateway::new().await;
     let config = SessionConfig {
-        permission_mode: Some("plan".to_owned()),
+        permission_mode: Some("acceptEdits".to_owned()),
         system_prompt: Some(SystemPrompt::Text("be odd".to_owned())),
         model: Some("mine".to_owned()),
         max_turns: Some(7),
@@ -133,7 +133,7 @@ async fn a_configuration_can_be_replaced_whole() {
     };
     let words = "/say {model} {mode} {system} {cwd}";
     let (id, said) = answer(&gateway, asks(&gateway, words, config)).await;
-    let (_, cwd) = said.split_once("mine plan be odd ").expect("as configured");
+    let (_, cwd) = said.split_once("mine acceptEdits be odd ").expect("as configured");
     for fork in [true, false] {
         let new = again(&id, words, fork, SessionConfig::default());
         let new = NewSession { replaces_config: true, ..new };

@@ -235,8 +235,7 @@ async fn model_and_mode_change_and_queries_are_answered() {
     let end = reader.turn_end().await;
     let EventKind::TurnCompleted(turn) = end.kind else { panic!("{end:?}") };
     let said = turn.result.expect("an answer").to_string();
-    // The gateway keeps the mode; the agent asks.
-    assert!(said.contains("other-model default"), "{said}");
+    assert!(said.contains("other-model acceptEdits"), "{said}");
     assert_eq!(session.summary().approval_mode, Some(agentwire_protocol::ApprovalMode::AutoEdit));
     let query = |method: &str| Command::Query { method: method.to_owned(), args: Vec::new() };
     let models = session.send(query("supportedModels")).await.expect("an answer");

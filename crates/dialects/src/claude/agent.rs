@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, Status, StatusChanged, ToolProgress, TurnFailure,
 };
-use agentwire_protocol::{Call, Command, GatewayError, Json, SessionConfig, Text};
+use agentwire_protocol::{AgentType, Call, Command, GatewayError, Json, SessionConfig, Text};
 
 pub(super) use board::is_board;
 
@@ -57,6 +57,8 @@ pub(super) struct Translator {
     judged: Vec<(String, Option<String>)>,
     /// The mode that a client set and the gateway keeps, while Claude runs in the one that asks.
     kept_mode: Option<String>,
+    /// The demo agent is told that mode too: it can say in which it runs.
+    is_demo: bool,
     /// Claude's own id of the session, as it was asked for or as it last said.
     session_id: Option<String>,
     /// Tool calls that were told of, open or not.
@@ -72,7 +74,7 @@ pub(super) struct Translator {
 }
 
 impl Translator {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(agent: AgentType, setup: &Setup) -> Self {
         Self {
             config: setup.config.clone(),
             ledger: Ledger::keeping(Ask::outlives_turn),
@@ -84,7 +86,12 @@ impl Translator {
             calls: Calls::default(),
             board: Board::default(),
             judged: Vec::new(),
-            kept_mode: setup.config.permission_mode.clone().filter(|mode| modes::is_kept(mode)),
+            kept_mode: modes::shown(
+                setup.config.permission_mode.as_deref(),
+                setup.config.approval_mode,
+            )
+            .map(str::to_owned),
+            is_demo: agent == AgentType::Demo,
             session_id: match (&setup.resume, setup.fork) {
                 (Some(id), false) => Some(id.clone()),
                 (Some(_), true) | (None, _) => setup.native_session_id.clone(),

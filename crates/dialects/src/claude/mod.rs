@@ -113,6 +113,6 @@ impl AgentDialect for Claude {
             let hooks = hooks.map(|(event, matchers)| (event.clone(), matchers));
             setup.config.hooks = Some(hooks.collect());
         }
-        Box::new(agent::Translator::new(&setup))
+        Box::new(agent::Translator::new(self.agent, &setup))
     }
 }

@@ -4,7 +4,7 @@
 //! approve calls, so the gateway's policy takes them as `autoEdit` and `autoAll` and Claude stays in
 //! `default`. The other modes only restrict Claude, and are handed down.
 
-use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, SessionConfig};
 
 use super::agent::NAME;
 
@@ -16,6 +16,16 @@ const MODES: [&str; 6] = [ASKING, "acceptEdits", "plan", "bypassPermissions", "d
 /// Whether the gateway keeps that mode, and Claude never runs in it.
 pub(super) fn is_kept(mode: &str) -> bool {
     matches!(mode, "acceptEdits" | "bypassPermissions")
+}
+
+/// The name by which clients of Claude see a mode that the gateway keeps; none, if they see Claude's own.
+pub(super) fn shown(own: Option<&str>, approval: Option<ApprovalMode>) -> Option<&str> {
+    match (own, approval.unwrap_or_default()) {
+        (Some(own), _) => Some(own).filter(|own| is_kept(own)),
+        (None, ApprovalMode::Ask | ApprovalMode::AskDangerous) => None,
+        (None, ApprovalMode::AutoEdit) => Some("acceptEdits"),
+        (None, ApprovalMode::AutoAll) => Some("bypassPermissions"),
+    }
 }
 
 /// The mode in which Claude runs when a client sets this one.

@@ -17,6 +17,7 @@ use super::Hub;
 use crate::bridge::Bridge;
 use crate::clock;
 use crate::session::Origin;
+use crate::session::policy::mode_of;
 use crate::store::{Open, Record};
 
 /// How many seconds after a session its agent's own may have begun.
@@ -145,7 +146,7 @@ impl Hub {
                 title: None,
                 working_directory: config.working_directory.clone(),
                 model: config.model.clone(),
-                approval_mode: Some(config.approval_mode.unwrap_or_default()),
+                approval_mode: Some(mode_of(new.agent, &config)),
                 driver: Some(dialect.name().to_owned()),
                 native_session_id: None,
                 agent_version: None,
@@ -196,7 +197,7 @@ impl Hub {
         summary.reason = None;
         summary.error = None;
         summary.model = config.model.clone().or(summary.model.take());
-        summary.approval_mode = Some(config.approval_mode.unwrap_or_default());
+        summary.approval_mode = Some(mode_of(new.agent, &config));
         summary.working_directory.clone_from(&config.working_directory);
         let dialect = driver(new.agent, config.driver.as_deref())?;
         summary.driver = Some(dialect.name().to_owned());

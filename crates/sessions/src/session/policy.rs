@@ -100,10 +100,7 @@ impl Policy {
         };
         let blocked = read("blockedTools", &config.blocked_tools)?;
         let allowed = read("allowedTools", &config.allowed_tools)?;
-        let mode = match config.permission_mode.as_deref() {
-            Some(own) => own_mode(agent, own),
-            None => config.approval_mode.unwrap_or_default(),
-        };
+        let mode = mode_of(agent, config);
         let (denied_here, allowed_here) = (Vec::new(), Vec::new());
         Ok(Self { agent, mode, places, blocked, allowed, denied_here, allowed_here })
     }
@@ -250,6 +247,14 @@ impl Policy {
                     && paths.is_some_and(|paths| paths.into_iter().all(inside))
             }
         }
+    }
+}
+
+/// The mode that a session runs in here. The agent's own name of one wins.
+pub fn mode_of(agent: AgentType, config: &SessionConfig) -> ApprovalMode {
+    match config.permission_mode.as_deref() {
+        Some(own) => own_mode(agent, own),
+        None => config.approval_mode.unwrap_or_default(),
     }
 }
 

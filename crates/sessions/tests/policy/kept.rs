@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Question, is_allowed, no_links, policy, word};
 
+#[expect(clippy::needless_pass_by_value, reason = "a table of calls reads better so")]
 fn call(tool: &str, input: Value) -> Question {
     Question::new(tool, None, &input)
 }

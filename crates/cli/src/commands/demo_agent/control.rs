@@ -147,6 +147,7 @@ impl Agent {
         if let Some(schema) = request.get("jsonSchema").filter(|schema| schema.is_object()) {
             self.flags.schema = Some(schema.clone());
         }
+        self.permissions.kept = request.at("shownMode").as_str().map(str::to_owned);
         self.flags.forward_subagent_text |= request.at("forwardSubagentText") == true;
         if !request.at("hooks").is_null() {
             self.hooks = Hooks::read(request.at("hooks"));
@@ -198,6 +199,7 @@ impl Agent {
                 self.reply(id, Reply::Error(error.to_owned(), Some("bypass_not_launched")))
             }
             Some(mode) => {
+                self.permissions.kept = request.at("shown").as_str().map(str::to_owned);
                 self.reply(id, Reply::With(json!({ "mode": mode.name() })))?;
                 self.set_mode(mode)
             }

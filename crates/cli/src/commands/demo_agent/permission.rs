@@ -15,6 +15,8 @@ use super::tools::Call;
 /// What holds for the session.
 pub(super) struct Permissions {
     pub(super) mode: Mode,
+    /// The mode that the client set and the gateway keeps, while this one asks.
+    pub(super) kept: Option<String>,
     pub(super) allow: Vec<Rule>,
     pub(super) deny: Vec<Rule>,
     /// Where files may be edited without asking, if the mode says so.
@@ -70,9 +72,18 @@ impl Permissions {
         let added = flags.directories.iter().map(|added| directory.join(added));
         Self {
             mode: flags.mode,
+            kept: None,
             allow: flags.allowed.clone(),
             deny: flags.disallowed.clone(),
             directories: std::iter::once(directory.to_owned()).chain(added).collect(),
+        }
+    }
+
+    /// The mode as the client knows it.
+    pub(super) fn shown(&self) -> &str {
+        match &self.kept {
+            Some(kept) if self.mode == Mode::Default => kept,
+            Some(_) | None => self.mode.name(),
         }
     }
 

@@ -184,7 +184,7 @@ impl Agent {
     fn fill(&self, text: &str) -> String {
         script::filled(text, |name| match name {
             "model" => Some(self.model.clone()),
-            "mode" => Some(self.permissions.mode.name().to_owned()),
+            "mode" => Some(self.permissions.shown().to_owned()),
             "system" => Some(self.system.clone()),
             "cwd" => Some(self.session.directory.display().to_string()),
             "prompt" => self.memory.prompts.last().cloned(),

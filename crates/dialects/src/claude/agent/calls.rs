@@ -156,7 +156,11 @@ pub(super) fn acknowledge(call: Call, out: &mut Out<'_>) {
 impl Translator {
     pub(super) fn initialize(&mut self, out: &mut Out<'_>) {
         let id = self.calls.next_id();
-        let request = &initialize(&self.config);
+        let mut request = initialize(&self.config);
+        if let Some(mode) = self.kept_mode.as_ref().filter(|_| self.is_demo) {
+            request.insert("shownMode", Json::of(mode));
+        }
+        let request = &request;
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
         self.calls.greeting.id = Some(id);
     }

@@ -177,7 +177,8 @@ impl Translator {
         match mode {
             Some(mode) => {
                 requests.iter().try_for_each(|request| self.calls.ask(call, request, None, out))?;
-                self.set_mode(call, mode, change.permission_mode.as_deref(), out)
+                let own = change.permission_mode.as_deref();
+                self.set_mode(call, mode, own, modes::shown(own, change.approval_mode), out)
             }
             None if requests.is_empty() => {
                 acknowledge(call, out);
@@ -189,23 +190,23 @@ impl Translator {
         }
     }
 
-    /// Claude is to run in that mode; `wanted` is the one that the client asked for by Claude's names.
+    /// Claude is to run in that mode; `own` is the one that the client asked for by Claude's names, and
+    /// `kept` the one that the gateway keeps.
     fn set_mode(
         &mut self,
         call: Call,
         mode: &'static str,
-        wanted: Option<&str>,
+        own: Option<&str>,
+        kept: Option<&str>,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        let request = json!({ "subtype": "set_permission_mode", "mode": mode });
-        let kept = wanted.filter(|mode| modes::is_kept(mode)).map(str::to_owned);
-        self.calls.ask_as(
-            call,
-            &request,
-            kept.as_ref().map(|kept| json!({ "mode": kept })),
-            out,
-        )?;
-        self.kept_mode = kept;
+        let mut request = json!({ "subtype": "set_permission_mode", "mode": mode });
+        if let Some(fields) = request.as_object_mut().filter(|_| self.is_demo) {
+            fields.insert("shown".to_owned(), json!(kept));
+        }
+        let done = own.and(kept).map(|kept| json!({ "mode": kept }));
+        self.calls.ask_as(call, &request, done, out)?;
+        self.kept_mode = kept.map(str::to_owned);
         Ok(())
     }
 
@@ -228,7 +229,8 @@ impl Translator {
                 let mode = args.first().and_then(|mode| mode.read::<String>().ok());
                 let mode = mode.ok_or_else(|| missing("a mode"))?;
                 let native = modes::handed_down(&mode, &self.config)?;
-                return self.set_mode(call, native, Some(&mode), out);
+                let own = Some(mode.as_str());
+                return self.set_mode(call, native, own, modes::shown(own, None), out);
             }
             // A control request as a client of Claude's own wire sends it.
             "control" => {

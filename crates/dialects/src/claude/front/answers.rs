@@ -135,14 +135,8 @@ impl ClaudeFront {
         if std::mem::replace(&mut shown.is_refused, true) {
             return;
         }
-        // Of a hook Claude takes such an answer for none.
-        let settlement = match shown.kind {
-            RequestKind::Hook => Settlement::error(id, error.message.clone()),
-            RequestKind::Permission
-            | RequestKind::Question
-            | RequestKind::Mcp
-            | RequestKind::Other => Settlement::deny(id, error.message.clone()),
-        };
+        // Of a hook too: Claude would take an error for no opinion, and run the tool.
+        let settlement = Settlement::deny(id, error.message.clone());
         let call = out.command(&session, Command::Settle(settlement));
         self.calls.insert(call, Then::Settle(id.to_owned()));
     }
