@@ -170,9 +170,11 @@ impl Actor {
             kept.push(self.policy.add(rule, *allow).unwrap_or_else(|why| why));
         }
         if let Some(mode) = widening.mode.clone() {
-            let change = Configure { permission_mode: Some(mode), ..Configure::default() };
-            if let Err(error) = self.configure(NOBODY, change) {
-                self.core.error(error.code.as_str(), error.message);
+            let change = Configure { permission_mode: Some(mode.clone()), ..Configure::default() };
+            match self.configure(NOBODY, change) {
+                // The agent may ask again before it has answered this.
+                Ok(()) => self.policy.set_own_mode(&mode),
+                Err(error) => self.core.error(error.code.as_str(), error.message),
             }
         }
         kept

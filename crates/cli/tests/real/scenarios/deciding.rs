@@ -44,6 +44,24 @@ pub(crate) fn blocked(place: &mut Place) {
         }
     }
     let _ = fs::remove_file(&settings);
+    if place.agent.kind == "claude" {
+        unasked(place);
+    }
+}
+
+/// In Claude's mode that asks nobody, what a rule allows runs, and nothing else does.
+fn unasked(place: &mut Place) {
+    let work = place.workspace();
+    let call = |command: &str| (place.agent.words.shell)(command).step();
+    let (allowed, other) = (call("touch allowed.txt"), call("touch other.txt"));
+    let config = json!({
+        "permissionMode": "dontAsk",
+        "allowedTools": ["Bash(touch allowed.txt)"],
+    });
+    let mut talk = place.session(&work, &format!("{allowed} {other} [[say over]]"), config);
+    talk.completed();
+    assert!(work.join("allowed.txt").exists(), "{}", talk.digest());
+    assert!(!work.join("other.txt").exists(), "{}", talk.digest());
 }
 
 /// What a mode allows is decided here: a protected file and a deletion ask where edits run.
