@@ -50,7 +50,7 @@ async def codex_allow():
 
 
 async def codex_always():
-    """What is suggested can be given back, and is told in the agent's own words."""
+    """What is suggested can be given back. The gateway keeps it; the agent is told "once"."""
 
     def decide(context):
         assert [rule.tool_name for s in context.suggestions for rule in s.rules] == ["Bash"]
@@ -59,7 +59,7 @@ async def codex_always():
     _, allowing = deciding(decide)
     async with ClaudeSDKClient(allowing) as session:
         assert not last(await turn(session, "Escalate.")).is_error
-    assert answers() == [{"decision": "acceptForSession"}], answers()
+    assert answers() == [{"decision": "accept"}], answers()
 
 
 async def codex_fails():
