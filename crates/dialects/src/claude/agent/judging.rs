@@ -18,6 +18,9 @@ use crate::tape::{Action, Judged, Out};
 /// How many calls may wait for the gateway; further ones are denied.
 const JUDGED_LIMIT: usize = 1024;
 
+/// How long the id of such a call may be; one with a longer id is denied.
+const ID_LIMIT: usize = 4096;
+
 impl Translator {
     /// Has the policy judge a call, if it is the gateway's own hook that is called. Clients do not see
     /// the hook.
@@ -31,14 +34,13 @@ impl Translator {
         if self.judged.iter().any(|(open, _)| *open == id) {
             return true;
         }
-        if self.judged.len() >= JUDGED_LIMIT {
-            let reason =
-                format!("{JUDGED_LIMIT} calls wait for the policy, further ones are denied");
-            respond(&id, &denial(&reason), out);
+        if self.judged.len() >= JUDGED_LIMIT || id.len() > ID_LIMIT {
+            respond(&id, &denial("too many calls wait for the policy, this one was denied"), out);
             return true;
         }
         let text = |name| asked.input.and_then(|input| input.read::<Cow<'_, str>>(name));
-        let call = asked.tool_use_id.as_deref().map(str::to_owned);
+        let call = asked.tool_use_id.as_deref().filter(|id| id.len() <= ID_LIMIT);
+        let call = call.map(str::to_owned);
         let tool_input = asked.input.and_then(|input| input.get("tool_input"));
         self.judged.push((id.clone(), call.clone()));
         out.act(Action::Judge(Box::new(Judged {
