@@ -162,6 +162,7 @@ impl Hub {
             owner: self.owner_name(),
             config: config.kept(),
             open: Open::default(),
+            client: new.client.clone(),
         };
         Ok((record, config))
     }
