@@ -80,6 +80,9 @@ pub enum Ask {
     },
     /// A session, wherever it runs. The reply is [`Reply::Session`].
     Session(SessionId),
+    /// A session that this client started, on this connection or an earlier one. The reply is
+    /// [`Reply::Session`]; a session of anyone else is not found.
+    Own(SessionId),
     /// What there is, as it is shown over HTTP. The reply is [`Reply::Done`].
     Look(Look),
 }

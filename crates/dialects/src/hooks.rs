@@ -12,7 +12,7 @@ use regex_lite::Regex;
 use serde_json::json;
 
 use self::names::camel_case;
-pub(crate) use self::names::{camel, permissions, suggestions};
+pub(crate) use self::names::{camel, permissions};
 pub use self::output::{Block, Decision, Output, Permission, Specific, Update};
 
 pub(crate) type Object = BTreeMap<String, Json<'static>>;

@@ -94,6 +94,9 @@ pub struct NewSession {
     pub replaces_config: bool,
     /// Sent twice, it counts once.
     pub key: Option<String>,
+    /// The client that starts it, by a name that no other client has. No wire carries this: the server knows it
+    /// from the client's token.
+    pub client: Option<String>,
 }
 
 impl NewSession {
@@ -109,6 +112,7 @@ impl NewSession {
             config: SessionConfig::default(),
             replaces_config: false,
             key: None,
+            client: None,
         }
     }
 }

@@ -51,7 +51,7 @@ const LATE_FAREWELL: Duration = Duration::from_millis(500);
 pub struct Terms<'t> {
     /// What becomes of its sessions when it says no more.
     pub closing: Closing,
-    /// Its name: what it answers is kept under it.
+    /// Its name, which no other client has: what it starts and answers is kept under it.
     pub client: Option<Arc<str>>,
     /// Refuses what it may not ask.
     pub may: &'t (dyn Fn(&Ask) -> Result<(), GatewayError> + Sync),
@@ -338,6 +338,7 @@ impl Pump<'_> {
             },
             Ask::Start(_)
             | Ask::Session(_)
+            | Ask::Own(_)
             | Ask::Sessions { .. }
             | Ask::Events { .. }
             | Ask::Look(_)
@@ -350,9 +351,14 @@ impl Pump<'_> {
                 // Keys are each client's own.
                 let client = self.terms.client.as_deref().unwrap_or_default();
                 new.key = new.key.map(|key| format!("{client}//{key}"));
+                new.client = self.terms.client.as_deref().map(str::to_owned);
                 self.spawn(call, asks::start(hub, call, *new));
             }
             Ask::Session(id) => drop(self.spawn(call, asks::session(hub, call, id))),
+            Ask::Own(id) => {
+                let client = self.terms.client.clone();
+                self.spawn(call, asks::own(hub, call, id, client));
+            }
             Ask::Look(look) => {
                 self.pages.push_back((call, asks::look(hub, call, look).boxed()));
             }

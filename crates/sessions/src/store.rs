@@ -104,6 +104,9 @@ pub struct Record {
     pub config: SessionConfig,
     /// What is open, so that it can be closed by whoever finds the session without its owner.
     pub open: Open,
+    /// The client that started it, where that is known (`NewSession::client`), unless a client stopped it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
 }
 
 /// What is open in a session: its turn, tool calls, subagents and requests.

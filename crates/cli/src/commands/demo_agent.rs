@@ -5,6 +5,7 @@
 //! only read: stdin, the outputs of commands, MCP servers.
 
 mod agent;
+mod checkpoints;
 mod command;
 mod control;
 mod files;

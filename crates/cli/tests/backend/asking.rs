@@ -39,7 +39,7 @@ fn a_suggested_rule_is_taken() {
     let session = client.create("/bash echo a\n/bash echo a\n/say {result}", &json!({}));
     let callback = client.next("callback.request");
     let suggestions = callback["payload"]["suggestions"].clone();
-    assert_eq!(suggestions[0]["rules"][0]["tool_name"], "Bash", "{callback}");
+    assert_eq!(suggestions[0]["rules"][0]["toolName"], "Bash", "{callback}");
     let rules: Vec<Value> = suggestions
         .as_array()
         .expect("a list")

@@ -136,12 +136,11 @@ fn the_eight_methods() {
     assert_eq!(call(&mut client, &session, "setModel", &json!([null])), done);
     client.say("session.send", "s", &session, &json!({ "message": "/say {model}" }));
     assert_eq!(client.result(), "m-0");
-    // The demo agent keeps no copies of files; the refusal is its own.
-    let failed = call(&mut client, &session, "rewindFiles", &json!([prompt, { "dryRun": true }]));
-    assert_eq!(
-        failed,
-        json!({ "success": false, "result": null, "error": "File rewinding is not enabled." })
-    );
+    let nobody = json!(["00000000-0000-4000-8000-000000000000"]);
+    let failed = call(&mut client, &session, "rewindFiles", &nobody);
+    assert!(failed["success"] == false && failed["error"].is_string(), "{failed}");
+    let rewound = call(&mut client, &session, "rewindFiles", &json!([prompt]));
+    assert!(rewound["success"] == true && rewound["result"]["canRewind"] == true, "{rewound}");
     let failed = call(&mut client, &session, "setPermissionMode", &json!(["sideways"]));
     assert!(failed["success"] == false && failed["error"].is_string(), "{failed}");
     client.kill(&session);
@@ -246,5 +245,58 @@ fn a_message_is_the_agents_own_line() {
     assert!(lines.contains(&expected), "{lines:#?}");
     assert!(!lines.concat().contains('\u{2028}'), "some readers split lines there");
     client.kill(&session);
+    client.finish();
+}
+
+/// Files go back to what they were before a prompt: changed ones change back, new ones go.
+#[test]
+fn files_are_rewound_to_before_a_prompt() {
+    let mut client = Client::new();
+    let options =
+        json!({ "enable_file_checkpointing": true, "permission_mode": "bypassPermissions" });
+    let session = client.create("/write kept.txt one\\n", &options);
+    client.turn();
+    let here = client.work();
+    let prompts = ["/write kept.txt two\\n\n/write new.txt x", "/edit kept.txt | two | three"];
+    let mut uuids = Vec::new();
+    for prompt in prompts {
+        client.say("session.send", "s", &session, &json!({ "message": prompt }));
+        let messages = client.turn();
+        let replay = messages.iter().find(|message| message["isReplay"] == true);
+        uuids.push(replay.expect("the prompt is said back")["uuid"].clone());
+    }
+    let read = |name: &str| std::fs::read_to_string(here.join(name)).ok();
+    assert_eq!(read("kept.txt").as_deref(), Some("three\n"));
+    let dry = call(&mut client, &session, "rewindFiles", &json!([uuids[0], { "dryRun": true }]));
+    assert_eq!(dry["result"]["filesChanged"].as_array().map(Vec::len), Some(2), "{dry}");
+    assert_eq!(read("kept.txt").as_deref(), Some("three\n"));
+    call(&mut client, &session, "rewindFiles", &json!([uuids[1]]));
+    assert_eq!(read("kept.txt").as_deref(), Some("two\n"));
+    call(&mut client, &session, "rewindFiles", &json!([uuids[0]]));
+    assert_eq!((read("kept.txt").as_deref(), read("new.txt")), (Some("one\n"), None));
+    client.kill(&session);
+    client.finish();
+}
+
+#[test]
+fn a_session_is_resumed_by_its_id() {
+    let mut client = Client::new();
+    let session = client.create("/say one", &json!({}));
+    client.turn();
+    client.kill(&session);
+    let resumed = client.create("/say {turns}", &json!({ "resume": session }));
+    assert_eq!(resumed, session);
+    assert_eq!(client.result(), "2");
+    // One that nobody knows is not begun as another: the agent says why.
+    client.send(&json!({ "type": "session.create", "id": "x", "payload": {
+        "prompt": "hi", "options": { "resume": "00000000-0000-4000-8000-000000000000" } } }));
+    loop {
+        let frame = client.frame();
+        if frame["type"] == "error" {
+            let message = frame["payload"]["message"].as_str().expect("words");
+            assert!(message.contains("00000000-0000-4000-8000-000000000000"), "{frame}");
+            break;
+        }
+    }
     client.finish();
 }

@@ -54,7 +54,7 @@ fn a_session_that_cannot_be_had_is_refused() {
         "SESSION_CREATE_FAILED",
         "sideways",
     );
-    refused(json!({ "prompt": "hi", "options": { "resume": "x" } }), "INVALID_MESSAGE", "resume");
+    refused(json!({ "prompt": "hi", "options": { "resume": 7 } }), "INVALID_MESSAGE", "resume");
     refused(json!({ "cwd": "/" }), "INVALID_MESSAGE", "prompt");
     client.finish();
 }

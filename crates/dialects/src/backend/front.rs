@@ -1,7 +1,6 @@
 //! We serve it: many sessions on one wire, each over any agent.
 
 mod callbacks;
-mod names;
 mod options;
 mod queries;
 mod session;
@@ -10,8 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::{
-    AgentType, Call, Command, Event, EventKind, GatewayError, Json, NewSession, Prompt, SessionId,
-    Settlement,
+    AgentType, Call, Command, ErrorCode, Event, EventKind, GatewayError, Json, NewSession, Prompt,
+    SessionId, Settlement,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -21,8 +20,8 @@ use self::options::{Create, in_our_names};
 use self::queries::{Method, say_result};
 use self::session::{Op, Session};
 use super::wire::{Code, Empty, Failure, Message, Wanted, message, refuse, say};
+use crate::claude::user_content;
 use crate::front::{Ask, Front, Outbox, Reply};
-use crate::json::without_lone_surrogates;
 
 /// One client of the backend. It sees the sessions that it created, and no others.
 #[derive(Debug)]
@@ -62,10 +61,36 @@ enum Asked {
     Denial,
 }
 
+/// A prompt: text, or content blocks.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Send {
-    message: String,
+    #[serde(default)]
+    message: Option<String>,
+    #[serde(default)]
+    content: Option<Json<'static>>,
+}
+
+impl Send {
+    fn prompt(self, agent: AgentType) -> Result<Prompt, Failure> {
+        let prompt = match (self.message, self.content) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::invalid("give payload.message or payload.content, not both"));
+            }
+            (None, None) => {
+                return Err(Failure::invalid("the payload needs a message, or content blocks"));
+            }
+            (Some(text), None) => Prompt::text(text),
+            (None, Some(content)) => {
+                let keeps_form = matches!(agent, AgentType::Claude | AgentType::Demo);
+                user_content(content, keeps_form).map_err(Failure::invalid)?
+            }
+        };
+        match prompt.text.is_empty() && prompt.images.is_empty() && prompt.content.is_none() {
+            true => Err(Failure::invalid("the message is empty")),
+            false => Ok(prompt),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -102,21 +127,17 @@ impl Backend {
                 self.calls.insert(call, Asked::Create { id: message.id.clone(), new });
             }
             "session.send" => {
-                let Send { message: text } = message.payload()?;
-                if text.is_empty() {
-                    return Err(Failure::invalid("payload.message is empty"));
-                }
+                let sent: Send = message.payload()?;
                 let session = named(message)?;
-                let message_id = self.find(&session)?.replays.then(|| out.message_id());
-                let prompt = Prompt { message_id, ..Prompt::text(text) };
+                let (agent, replays) = self.find(&session).map(|it| (it.agent, it.replays))?;
+                let message_id = replays.then(|| out.message_id());
+                let prompt = Prompt { message_id, ..sent.prompt(agent)? };
                 self.perform(&session, message.id.clone(), Op::Send(prompt), out)?;
             }
             "session.interrupt" => {
-                message.payload::<BTreeMap<String, Json<'_>>>()?;
                 self.perform(&named(message)?, message.id.clone(), Op::Interrupt, out)?;
             }
             "session.kill" => {
-                message.payload::<BTreeMap<String, Json<'_>>>()?;
                 self.perform(&named(message)?, message.id.clone(), Op::Kill, out)?;
             }
             "query.call" => {
@@ -257,6 +278,14 @@ impl Front for Backend {
                 self.created(id.as_deref(), &session.id, after, state, out);
                 self.replay(&session.id, new.prompt.as_ref(), out);
             }
+            // The agent may know a session that the log does not have.
+            (Some(Asked::Create { id, mut new }), Err(error))
+                if error.code == ErrorCode::SessionNotFound && new.resume.is_some() =>
+            {
+                new.native_resume = new.resume.take().map(|id| id.as_str().to_owned());
+                let call = out.ask(Ask::Start(new.clone()));
+                self.calls.insert(call, Asked::Create { id, new });
+            }
             (Some(Asked::Create { id, .. }), Err(mut error)) => {
                 in_our_names(&mut error);
                 refuse(id.as_deref(), None, &Failure::of(Wanted::Session, error), out);
@@ -310,9 +339,7 @@ impl Front for Backend {
         let Ok(event) = Event::from_json(event) else { return };
         let head = &state.head;
         state.renderer.event(&event, &mut |line| {
-            // The agent's own line stands as it is; but a lone surrogate in it would make the whole
-            // frame unreadable.
-            let line = without_lone_surrogates(line);
+            // The agent's own line stands as it is, byte for byte.
             let mut frame = Vec::with_capacity(head.len() + line.len() + 1);
             frame.extend_from_slice(head.as_bytes());
             frame.extend_from_slice(line.as_bytes());

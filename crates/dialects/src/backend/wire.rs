@@ -39,11 +39,27 @@ fn text_or_nothing<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<S
     Ok(Json::deserialize(from)?.read().ok())
 }
 
+/// What stops a session, whatever else is wrong with the message.
+#[derive(Deserialize)]
+struct Stopping {
+    #[serde(rename = "type")]
+    kind: String,
+    session_id: String,
+}
+
 /// Reads a line.
 pub(super) fn message(text: &str) -> Result<Message, (Sender, Failure)> {
-    read_object(text, "the message").map_err(|failure| {
-        let sender = read_object(text, "").unwrap_or_default();
-        (sender, failure)
+    read_object(text, "the message").or_else(|failure| {
+        let sender: Sender = read_object(text, "").unwrap_or_default();
+        match read_object::<Stopping>(text, "") {
+            // It is never refused for its form.
+            Ok(Stopping { kind, session_id })
+                if matches!(kind.as_str(), "session.interrupt" | "session.kill") =>
+            {
+                Ok(Message { kind, id: sender.id, session_id: Some(session_id), payload: None })
+            }
+            Ok(_) | Err(_) => Err((sender, failure)),
+        }
     })
 }
 

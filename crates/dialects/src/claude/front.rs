@@ -10,6 +10,8 @@ mod prompt;
 mod requests;
 mod said;
 
+pub(crate) use self::prompt::content as user_content;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use agentwire_protocol::event::{AgentInfo, EventKind, SessionEndReason, UsageReported};

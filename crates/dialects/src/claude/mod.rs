@@ -19,6 +19,7 @@ pub mod render;
 pub mod tools;
 mod wire;
 
+pub(crate) use front::user_content;
 pub use front::{ClaudeFront, Options as FrontOptions};
 pub use program::{DEMO_PROGRAM, PROGRAM};
 

@@ -57,12 +57,6 @@ pub(crate) fn camel(name: &str) -> String {
     camel
 }
 
-/// Rules that Claude suggests, for the backend's clients. Those of other agents have other fields, and
-/// stay.
-pub(crate) fn suggestions(rules: &Json<'_>) -> Json<'static> {
-    updates(rules, |name| RULE.iter().find(|(_, theirs)| *theirs == name).map(|(ours, _)| *ours))
-}
-
 /// Rules that a client gives, for the agent.
 pub(crate) fn permissions(rules: &Json<'_>) -> Json<'static> {
     updates(rules, |name| RULE.iter().find(|(ours, _)| *ours == name).map(|(_, theirs)| *theirs))

@@ -1,8 +1,9 @@
 //! We serve it: messages in, sessions and what happens in them out.
 
+mod reconnect;
 mod session;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use agentwire_protocol::{
     AgentType, Call, Command, ErrorCode, Event, GatewayError, MAIN_AGENT, NewSession, Price,
@@ -15,7 +16,7 @@ use super::messages::Created;
 use super::modes::Mode;
 use super::render::Renderer;
 use super::wire::{
-    Code, Create, Failure, Input, Message, ModeChange, Named, Permission, error, frame,
+    Code, Create, Failure, Input, Message, ModeChange, Permission, Wanted, error, frame,
 };
 use crate::front::{Ask, Front, Outbox, Reply, WATCHED};
 
@@ -31,6 +32,8 @@ pub struct Insights {
     prices: BTreeMap<String, Price>,
     sessions: BTreeMap<SessionId, Session>,
     calls: BTreeMap<Call, Asked>,
+    /// Sessions of an earlier connection that are being looked up, and what is wanted of each.
+    finding: BTreeMap<SessionId, VecDeque<Wanted>>,
 }
 
 /// What a reply of the gateway is for.
@@ -40,6 +43,8 @@ enum Asked {
         prompt: String,
         mode: Option<Mode>,
     },
+    /// A session of an earlier connection.
+    Find(SessionId),
     Resume(SessionId, String),
     Input {
         session: SessionId,
@@ -64,7 +69,8 @@ enum Answered {
 impl Insights {
     /// A page whose sessions are of that agent, and what models cost.
     pub fn new(agent: AgentType, prices: BTreeMap<String, Price>) -> Self {
-        Self { agent, prices, sessions: BTreeMap::new(), calls: BTreeMap::new() }
+        let (sessions, calls, finding) = Default::default();
+        Self { agent, prices, sessions, calls, finding }
     }
 
     fn message(
@@ -72,38 +78,35 @@ impl Insights {
         message: &Message,
         out: &mut Outbox,
     ) -> Result<(), (Option<String>, Failure)> {
-        match message.kind.as_str() {
-            "session.create" => {
-                self.create(message.payload().map_err(unnamed)?, out).map_err(unnamed)
-            }
-            "user.input" => {
-                let input: Input = message.payload().map_err(unnamed)?;
-                let id = input.session_id.clone();
-                self.input(input, out).map_err(|failure| (Some(id), failure))
-            }
-            "session.kill" => {
-                let Named { session_id } = message.payload().map_err(unnamed)?;
-                let id = SessionId::from(session_id.as_str());
-                self.kill(&id, out).map_err(|failure| (Some(session_id), failure))
-            }
-            "session.interrupt" => {
-                let Named { session_id } = message.payload().map_err(unnamed)?;
-                let id = SessionId::from(session_id.as_str());
-                self.interrupt(&id, out).map_err(|failure| (Some(session_id), failure))
-            }
-            "permission_mode.change" => {
-                let change: ModeChange = message.payload().map_err(unnamed)?;
-                let id = change.session_id.clone();
-                self.change_mode(&change, out).map_err(|failure| (Some(id), failure))
-            }
-            "permission.response" => {
-                let answer: Permission = message.payload().map_err(unnamed)?;
-                let id = answer.session_id.clone();
-                self.permit(&answer, out).map_err(|failure| (Some(id), failure))
-            }
-            other => {
-                Err(unnamed(Failure::invalid(format!("there is no message of the type {other}"))))
-            }
+        if message.kind == "session.create" {
+            let create = message.payload().map_err(unnamed)?;
+            return self.create(create, out).map_err(unnamed);
+        }
+        let Some((id, wanted)) = message.wanted().map_err(unnamed)? else {
+            let text = format!("unknown message type {}", message.kind);
+            return Err(unnamed(Failure::invalid(text)));
+        };
+        let session = SessionId::from(id.as_str());
+        match self.sessions.get_mut(&session) {
+            Some(state) if state.holds(&wanted) => state.hold(wanted),
+            None => self.find_own(session, wanted, out),
+            Some(_) => self.carry_out(&session, wanted, out),
+        }
+        .map_err(|failure| (Some(id), failure))
+    }
+
+    fn carry_out(
+        &mut self,
+        id: &SessionId,
+        wanted: Wanted,
+        out: &mut Outbox,
+    ) -> Result<(), Failure> {
+        match wanted {
+            Wanted::Input(input) => self.input(input, out),
+            Wanted::Kill => self.kill(id, out),
+            Wanted::Interrupt => self.interrupt(id, out),
+            Wanted::Mode(change) => self.change_mode(&change, out),
+            Wanted::Permit(answer) => self.permit(&answer, out),
         }
     }
 
@@ -261,6 +264,12 @@ impl Insights {
         self.calls.insert(call, Asked::Answer(id, what));
     }
 
+    /// Denies a request that no page can answer.
+    fn refuse_request(&mut self, session: &SessionId, id: String, out: &mut Outbox) {
+        let denial = Settlement::error(id, "no page can answer that");
+        self.settle(session.clone(), denial, Answered::Nothing, out);
+    }
+
     fn resumed(&mut self, id: &SessionId, out: &mut Outbox) {
         let Some(session) = self.living(id) else {
             // It was killed meanwhile.
@@ -292,6 +301,7 @@ impl Insights {
         let is_over = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
         let (id, wanted) = match asked {
             Asked::Create { .. } => (None, Code::SessionCreateFailed),
+            Asked::Find(id) => return self.not_found(&id, &error, out),
             Asked::Resume(id, text) if self.is_others(&id, &error) => {
                 // It runs already: whoever resumed it, its page goes on with it.
                 if let Some(session) = self.sessions.get_mut(&id) {
@@ -384,6 +394,7 @@ impl Front for Insights {
                 state.renderer.greet(&mut |message| out.say(message.get()));
                 out.follow(&id, after);
             }
+            (Some(Asked::Find(id)), Ok(Reply::Session(summary))) => self.found(&id, &summary, out),
             (Some(Asked::Resume(id, _)), Ok(Reply::Started { .. })) => self.resumed(&id, out),
             (Some(Asked::Kill(id, _)), Ok(_)) => drop(self.sessions.remove(&id)),
             (Some(Asked::Mode(id, mode)), Ok(_)) => {
@@ -407,20 +418,25 @@ impl Front for Insights {
             // Somebody else resumed it.
             state.life = Life::Running;
         }
+        if state.is_catching_up() {
+            state.catch_up(&event);
+            return self.caught_up(session, event.seq, out);
+        }
         let asked = state.renderer.event(&event, &mut |message| out.say(message.get()));
         if let Some(id) = asked {
-            let denial = Settlement::error(id, "no page can answer that");
-            self.settle(session.clone(), denial, Answered::Nothing, out);
+            self.refuse_request(session, id, out);
         }
     }
 
     fn on_pause(&mut self, session: &SessionId, out: &mut Outbox) {
-        if let Some(state) = self.sessions.get_mut(session) {
+        if let Some(state) = self.sessions.get_mut(session).filter(|state| !state.is_catching_up())
+        {
             state.renderer.pause(&mut |message| out.say(message.get()));
         }
     }
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
+        self.caught_up(session, u64::MAX, out);
         let Some(state) = self.sessions.get_mut(session) else { return };
         if matches!(state.life, Life::Running | Life::Ending) {
             state.life = Life::Over;
@@ -439,6 +455,7 @@ impl Front for Insights {
     }
 
     fn on_lost(&mut self, session: &SessionId, error: GatewayError, out: &mut Outbox) {
+        self.caught_up(session, u64::MAX, out);
         let Some(state) = self.sessions.get_mut(session) else { return };
         state.lose();
         say_error(Some(session.as_str()), &Failure::new(Code::HandlerError, error.message), out);

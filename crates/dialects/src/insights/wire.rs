@@ -36,11 +36,10 @@ pub(super) struct Input {
     pub(super) text: String,
 }
 
-/// `session.kill` and `session.interrupt`.
+/// `session.kill` and `session.interrupt`: what stops something is never refused for its form.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Named {
-    pub(super) session_id: String,
+struct Named {
+    session_id: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,15 +49,71 @@ pub(super) struct ModeChange {
     pub(super) permission_mode: String,
 }
 
+/// `permission.response`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Permission {
     pub(super) session_id: String,
     pub(super) permission_id: String,
     pub(super) approved: bool,
 }
 
+/// The same, if it approves: nobody can know what a field that this wire does not have would change.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Approval {
+    #[serde(rename = "session_id")]
+    _session_id: String,
+    #[serde(rename = "permission_id")]
+    _permission_id: String,
+    #[serde(rename = "approved")]
+    _approved: bool,
+}
+
+/// What a client wants of a session that exists.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    Input(Input),
+    Kill,
+    Interrupt,
+    Mode(ModeChange),
+    Permit(Permission),
+}
+
+impl Wanted {
+    /// The code if it is not done.
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::Input(_) => Code::InputFailed,
+            Self::Kill => Code::HandlerError,
+            Self::Interrupt => Code::InterruptFailed,
+            Self::Mode(_) => Code::PermissionModeChangeFailed,
+            Self::Permit(_) => Code::PermissionResponseFailed,
+        }
+    }
+}
+
 impl Message {
+    /// The session that the message names, and what it wants of it; nothing if it is no such message.
+    pub(super) fn wanted(&self) -> Result<Option<(String, Wanted)>, Failure> {
+        Ok(Some(match self.kind.as_str() {
+            "user.input" => {
+                let input: Input = self.payload()?;
+                (input.session_id.clone(), Wanted::Input(input))
+            }
+            "session.kill" => (self.payload::<Named>()?.session_id, Wanted::Kill),
+            "session.interrupt" => (self.payload::<Named>()?.session_id, Wanted::Interrupt),
+            "permission_mode.change" => {
+                let change: ModeChange = self.payload()?;
+                (change.session_id.clone(), Wanted::Mode(change))
+            }
+            "permission.response" => {
+                let answer = Permission::read(self)?;
+                (answer.session_id.clone(), Wanted::Permit(answer))
+            }
+            _ => return Ok(None),
+        }))
+    }
+
     /// Reads a message.
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
         let value = Json::parse(text).map_err(|error| {
@@ -71,6 +126,17 @@ impl Message {
         let payload = self.payload.as_ref();
         let payload = payload.ok_or_else(|| Failure::invalid("the message needs a payload"))?;
         object(payload, "the payload")
+    }
+}
+
+impl Permission {
+    /// Reads an answer. A denial may have any other fields.
+    fn read(message: &Message) -> Result<Self, Failure> {
+        let answer: Self = message.payload()?;
+        if answer.approved {
+            message.payload::<Approval>()?;
+        }
+        Ok(answer)
     }
 }
 

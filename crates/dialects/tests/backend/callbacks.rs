@@ -67,7 +67,7 @@ fn a_permission_is_asked_and_answered_in_snake_case() {
         }],
     })));
     let rules = json!([{
-        "type": "addRules", "rules": [{ "tool_name": "Bash", "rule_content": "ls" }],
+        "type": "addRules", "rules": [{ "toolName": "Bash", "ruleContent": "ls" }],
         "behavior": "allow", "destination": "localSettings",
     }]);
     let id = asked(
@@ -164,7 +164,7 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
         "message": "network", "blockedPath": "/etc",
     })));
     let rules = json!([{
-        "type": "addRules", "rules": [{ "tool_name": "Bash", "rule_content": "ls" }],
+        "type": "addRules", "rules": [{ "toolName": "Bash", "ruleContent": "ls" }],
         "behavior": "allow", "destination": "session",
     }]);
     let id = asked(
@@ -209,7 +209,7 @@ fn a_hook_is_asked_in_snake_case_and_answered_in_the_clients_words() {
         "kind": "hook", "name": "PermissionRequest", "toolUseId": "t1", "input": input,
     })));
     let input = json!({ "hook_event_name": "PermissionRequest", "tool_input": { "aB": 1 },
-        "permission_suggestions": [{ "type": "addRules", "rules": [{ "tool_name": "Bash" }] }] });
+        "permission_suggestions": [{ "type": "addRules", "rules": [{ "toolName": "Bash" }] }] });
     let id = asked(
         &mut client,
         &json!({

@@ -1,7 +1,7 @@
 //! `session.create`, and what cannot be read.
 
 use agentwire_protocol::session::{OnLimit, SystemPrompt};
-use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode};
+use agentwire_protocol::{AgentType, ApprovalMode, Command, ErrorCode};
 use serde_json::json;
 
 use crate::client::{Client, SESSION};
@@ -273,5 +273,42 @@ fn only_sessions_of_this_client_are_there() {
         ));
         let error = client.error("SESSION_NOT_FOUND");
         assert_eq!((&error["id"], &error["session_id"]), (&"x".into(), &other.into()));
+    }
+}
+
+/// `options.resume` names a session of the log by the id that `session.created` gave, else one that only the
+/// agent knows.
+#[test]
+fn a_session_is_resumed_by_its_id() {
+    let mut client = Client::new();
+    let create = json!({ "type": "session.create", "id": "c",
+        "payload": { "prompt": "hi", "cwd": "/", "options": { "resume": SESSION } } });
+    client.line(&create.to_string());
+    let new = client.start_of();
+    assert_eq!(new.resume.as_ref().map(|id| id.as_str()), Some(SESSION));
+    assert_eq!(new.native_resume, None);
+    client.failed(ErrorCode::SessionNotFound, "there is no such session");
+    let new = client.start_of();
+    assert_eq!((new.resume, new.native_resume.as_deref()), (None, Some(SESSION)));
+    client.failed(ErrorCode::SessionNotFound, "no conversation found");
+    client.error("SESSION_CREATE_FAILED");
+    assert_eq!(client.asks(), 0);
+}
+
+/// The client started this program: it may let everything run. The gateway decides, so that rules hold.
+#[test]
+fn everything_may_run_where_the_client_says_so() {
+    let mut client = Client::with_options(r#"{"permission_mode":"bypassPermissions"}"#);
+    for (mode, approval, own) in [
+        ("bypassPermissions", Some(ApprovalMode::AutoAll), None),
+        ("default", Some(ApprovalMode::Ask), None),
+        ("plan", None, Some("plan")),
+    ] {
+        let call = json!({ "method": "setPermissionMode", "args": [mode] });
+        client.say("query.call", "q", &call.to_string());
+        let Command::Configure(change) = client.command() else { panic!("no change") };
+        assert_eq!((change.approval_mode, change.permission_mode.as_deref()), (approval, own));
+        client.done("{}");
+        assert_eq!(client.frame()["payload"]["success"], true);
     }
 }

@@ -236,3 +236,55 @@ fn of_sessions_that_are_over_the_last_are_kept() {
     };
     assert!(!goes_on("s5") && goes_on("s6") && goes_on("s1029"));
 }
+
+/// Content blocks, as clients of this family send pictures.
+#[test]
+fn a_prompt_may_be_content_blocks() {
+    let mut client = Client::with_session();
+    let picture = json!({ "type": "base64", "media_type": "image/png", "data": "aGk=" });
+    let blocks =
+        json!([{ "type": "text", "text": "look" }, { "type": "image", "source": picture }]);
+    client.say("session.send", "s", &json!({ "content": blocks }).to_string());
+    let Command::Prompt(prompt) = client.command() else { panic!("no prompt") };
+    assert_eq!(prompt.text, "look");
+    assert_eq!(prompt.images.len(), 1);
+    assert_eq!(prompt.images[0].data, "aGk=");
+    client.done("{}");
+    for wrong in [
+        json!({}),
+        json!({ "message": "" }),
+        json!({ "content": [] }),
+        json!({ "content": 7 }),
+        json!({ "content": blocks, "message": "x" }),
+    ] {
+        client.say("session.send", "s", &wrong.to_string());
+        client.error("INVALID_MESSAGE");
+    }
+    assert_eq!(client.asks(), 0);
+}
+
+/// What stops a session is never refused for its form.
+#[test]
+fn a_session_is_stopped_whatever_the_form() {
+    for (kind, wanted) in [
+        ("session.interrupt", Command::Interrupt { cancel_queued: false }),
+        ("session.kill", Command::Stop),
+    ] {
+        for fields in [
+            json!({ "payload": { "reason": "x" } }),
+            json!({ "payload": [] }),
+            json!({ "payload": 7, "extra": true }),
+            json!({ "id": 7, "payload": {} }),
+            json!({}),
+        ] {
+            let mut client = Client::with_session();
+            let mut message = json!({ "type": kind, "session_id": SESSION });
+            let all = message.as_object_mut().expect("an object");
+            all.extend(fields.as_object().expect("an object").clone());
+            client.line(&message.to_string());
+            assert_eq!(client.command(), wanted, "{message}");
+            client.done("{}");
+            client.said();
+        }
+    }
+}

@@ -13,5 +13,6 @@ mod fixtures;
 mod lives;
 mod modes;
 mod page;
+mod reconnect;
 mod usage;
 mod words;

@@ -123,6 +123,19 @@ impl Page {
         self.reply(call, Ok(Reply::Started { session, after: self.seq }));
     }
 
+    /// The session is this client's, from an earlier connection.
+    pub(crate) fn earlier(&mut self, call: Call, more: Value) {
+        let mut summary = json!({
+            "id": SESSION, "agentType": "demo", "state": "idle", "createdAt": "", "updatedAt": "",
+            "lastSeq": 0, "turns": 1, "openRequests": 0,
+            "usage": { "inputTokens": 0, "outputTokens": 0, "totalTokens": 0 },
+        });
+        let fields = summary.as_object_mut().expect("an object");
+        fields.extend(more.as_object().expect("an object").clone());
+        let summary = serde_json::from_value(summary).expect("a summary");
+        self.reply(call, Ok(Reply::Session(summary)));
+    }
+
     pub(crate) fn reply(&mut self, call: Call, reply: Result<Reply, GatewayError>) {
         self.front.on_reply(call, reply, &mut self.out);
         self.take();

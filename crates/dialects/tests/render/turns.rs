@@ -168,9 +168,10 @@ fn an_interruption_is_told_as_claude_tells_it() {
     assert_eq!(whole[5]["terminal_reason"], "aborted_tools");
 }
 
-/// A failed call of the model is a success that is an error, after a message of nobody's.
+/// A failed call of the model is an error of the kind that the specifications list, after a message that no
+/// model wrote.
 #[test]
-fn a_failed_model_is_told_as_claude_tells_it() {
+fn a_failed_model_is_an_error_during_execution() {
     let mut renderer = Renderer::new(Options::default());
     let lines = render(
         &mut renderer,
@@ -180,11 +181,12 @@ fn a_failed_model_is_told_as_claude_tells_it() {
             json!({"type":"turnFailed","turnNumber":1,"error":"slow down","errorType":"RATE_LIMITED","reason":"error"}),
         ],
     );
-    assert_eq!(kinds(&lines), ["system/init", "assistant", "result/success"]);
+    assert_eq!(kinds(&lines), ["system/init", "assistant", "result/error_during_execution"]);
     assert_eq!(lines[1]["message"]["model"], "<synthetic>");
     assert_eq!(lines[1]["error"], "rate_limit");
     assert_eq!(lines[2]["is_error"], true);
-    assert_eq!(lines[2]["result"], "slow down");
+    assert_eq!(lines[2]["errors"], json!(["slow down"]));
+    assert_eq!(lines[2].get("result"), None);
     assert_eq!(lines[2]["terminal_reason"], "api_error");
     assert_eq!(renderer.last_is_error(), Some(true));
 }

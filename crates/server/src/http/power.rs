@@ -46,7 +46,11 @@ pub(crate) fn check(caller: &Caller, ask: &Ask) -> Result<(), GatewayError> {
             }
             Command::Attach { .. } => Ok(()),
         },
-        Ask::Sessions { .. } | Ask::Events { .. } | Ask::Session(_) | Ask::Look(_) => Ok(()),
+        Ask::Sessions { .. }
+        | Ask::Events { .. }
+        | Ask::Session(_)
+        | Ask::Own(_)
+        | Ask::Look(_) => Ok(()),
     }
 }
 

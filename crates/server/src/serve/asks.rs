@@ -1,7 +1,9 @@
 //! What fronts ask of the hub.
 
+use std::sync::Arc;
+
 use agentwire_dialects::front::{Look, Reply};
-use agentwire_protocol::{Call, GatewayError, Json, NewSession, Resume, SessionId};
+use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, Resume, SessionId};
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 
@@ -77,6 +79,20 @@ pub(super) async fn look(hub: Hub, call: Call, look: Look) -> Answered {
 pub(super) async fn session(hub: Hub, call: Call, id: SessionId) -> Answered {
     let summary = hub.summary(&id).await;
     answered(call, summary.map(|summary| Reply::Session(Box::new(summary))))
+}
+
+/// Looks up a session that this client started.
+pub(super) async fn own(hub: Hub, call: Call, id: SessionId, client: Option<Arc<str>>) -> Answered {
+    let found = hub.record(&id).await.and_then(|record| {
+        match client.is_some() && record.client.as_deref() == client.as_deref() {
+            true => Ok(Reply::Session(Box::new(record.summary))),
+            false => Err(GatewayError::new(
+                ErrorCode::SessionNotFound,
+                format!("there is no session {id}"),
+            )),
+        }
+    });
+    answered(call, found)
 }
 
 /// The newest sessions.

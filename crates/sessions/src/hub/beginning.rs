@@ -163,6 +163,7 @@ impl Hub {
             owner: self.owner_name(),
             config: config.kept(),
             open: Open::default(),
+            client: new.client.clone(),
         };
         Ok((record, config))
     }

@@ -219,7 +219,11 @@ impl Actor {
         let asks = |raised: &Raised| {
             matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
         };
-        let book = &self.core.book;
+        let book = &mut self.core.book;
+        // What a client stops is over for good; the gateway stops sessions that may go on later.
+        if self.caller.is_some() {
+            book.record.client = None;
+        }
         let is_cut = !book.record.open.agents.is_empty() || book.requests.values().any(asks);
         self.stop_as(call, is_cut)
     }

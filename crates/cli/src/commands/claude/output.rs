@@ -36,6 +36,10 @@ struct Message {
     #[serde(default)]
     subtype: String,
     result: Option<String>,
+    #[serde(default)]
+    errors: Vec<String>,
+    #[serde(default)]
+    terminal_reason: String,
 }
 
 impl<W: Write> Output<W> {
@@ -96,6 +100,10 @@ fn text_of(result: Message, max_turns: Option<u32>, max_budget_usd: Option<f64>)
         }
         ("error_max_structured_output_retries", _, _) => {
             "Error: Failed to provide valid structured output after maximum retries".to_owned()
+        }
+        // The model failed: say why, as the program does.
+        ("error_during_execution", _, _) if result.terminal_reason == "api_error" => {
+            format!("{}\n", result.errors.join("\n").trim_end_matches('\n'))
         }
         (subtype, _, _) if subtype.starts_with("error") => "Execution error".to_owned(),
         _ => {

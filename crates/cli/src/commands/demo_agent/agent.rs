@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::checkpoints::Checkpoints;
 use super::command::Running;
 use super::flags::Flags;
 use super::hooks::Hooks;
@@ -43,6 +44,7 @@ pub(super) struct Agent {
     pub(super) model: String,
     pub(super) system: String,
     pub(super) permissions: Permissions,
+    pub(super) checkpoints: Checkpoints,
     pub(super) hooks: Hooks,
     pub(super) servers: Vec<Server>,
     pub(super) requests: Requests,
@@ -120,6 +122,7 @@ impl Agent {
             model: flags.model.clone().unwrap_or_else(|| "demo".to_owned()),
             system: system.join("\n"),
             permissions: Permissions::new(&flags, &session.directory),
+            checkpoints: Checkpoints::from_env(),
             flags,
             session,
             memory,

@@ -47,6 +47,15 @@ impl Agent {
                 let cancelled = self.cancel_queued(request.at("message_uuid").as_str())?;
                 self.reply(id, Reply::With(json!({ "cancelled": !cancelled.is_empty() })))
             }
+            Some("rewind_files") => {
+                let prompt = request.at("user_message_id");
+                let is_dry = request.at("dry_run") == true;
+                let reply = match self.checkpoints.rewind(prompt.as_str(), is_dry) {
+                    Ok(response) => Reply::With(response),
+                    Err(error) => Reply::Error(error, None),
+                };
+                self.reply(id, reply)
+            }
             subtype => {
                 let reply = self.inform_client(subtype.unwrap_or("undefined"));
                 self.reply(id, reply)
@@ -84,7 +93,6 @@ impl Agent {
                     "rules": rules, "originalCwd": self.session.directory,
                 } }))
             }
-            "rewind_files" => Reply::Error("File rewinding is not enabled.".to_owned(), None),
             _ => {
                 let error = format!("Unsupported control request subtype: {subtype}");
                 Reply::Error(error, Some("unsupported_request"))

@@ -1,6 +1,6 @@
 //! Tools: from the call to its result.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -188,8 +188,8 @@ impl Agent {
         match canonical(call.name) {
             "Bash" => self.bash(input),
             "Read" => Ok(files::read(&self.path(input), input)),
-            "Write" => Ok(files::write(&self.path(input), input)),
-            "Edit" => Ok(files::edit(&self.path(input), input)),
+            "Write" => Ok(self.change(input, files::write)),
+            "Edit" => Ok(self.change(input, files::edit)),
             "Task" => self.delegate(call),
             "AskUserQuestion" => Ok(answers(input)),
             "ExitPlanMode" => {
@@ -207,6 +207,15 @@ impl Agent {
             "Blob" => Ok(blob(input)),
             "StructuredOutput" => Ok(self.take_structured_output(input)),
             _ => self.call_server(call),
+        }
+    }
+
+    /// Changes a file, after it is kept as it was.
+    fn change(&mut self, input: &Value, change: fn(&Path, &Value) -> Outcome) -> Outcome {
+        let path = self.path(input);
+        match self.checkpoints.keep(&path) {
+            Ok(()) => change(&path, input),
+            Err(why) => Outcome::failed(&why),
         }
     }
 

@@ -45,6 +45,7 @@ impl Agent {
     pub(super) fn serve_prompt(&mut self, prompt: &Prompt) -> Result<(), Halt> {
         let uuid = prompt.uuid.as_deref();
         self.lifecycle(uuid, "started")?;
+        self.checkpoints.begin(uuid);
         self.remember(|memory| memory.prompt(&prompt.text));
         let steps = script::parse(&prompt.text);
         self.turn = Some(Turn {

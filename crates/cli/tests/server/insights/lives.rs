@@ -58,7 +58,10 @@ fn a_session_whose_agent_died_goes_on_with_the_next_input() {
 fn a_page_sees_its_own_sessions_and_they_outlive_it() {
     let server = Server::start();
     let mut one = Page::open(&server, true);
-    let mut two = Page::open(&server, false);
+    let mut two = Page::open_as(
+        &server,
+        &server.verb(&["token", "create", "--scope", "admin", "--name", "two"]),
+    );
     let first = one.create("/say of one");
     let second = two.create("/say of two");
     for (page, own, others, said) in
@@ -143,4 +146,37 @@ fn a_mode_that_another_client_sets_is_told() {
         assert_eq!(changed["type"], "permission_mode.changed", "{changed}");
         assert_eq!(changed["payload"]["permission_mode"], told, "{ours}");
     }
+}
+
+/// After its connection was cut, a client answers, prompts and kills by `session_id`.
+#[test]
+fn a_client_that_connects_again_goes_on_with_its_sessions() {
+    let server = Server::start();
+    let mut page = Page::open(&server, true);
+    page.allows = false;
+    let session = page.create("/write a.txt one\n/say done");
+    page.until("permission.request");
+    drop(page);
+    let mut page = Page::open(&server, false);
+    page.allows = false;
+    // Any message that names the session makes it this page's again.
+    page.say(
+        "permission_mode.change",
+        json!({ "session_id": session, "permission_mode": "default" }),
+    );
+    let said = page.until("permission.request");
+    page.permit(said.last().expect("a request"), true);
+    let said = page.until("session.completed");
+    assert_eq!(text(&said), "done");
+    assert!(server.work().join("a.txt").exists());
+    drop(page);
+    let mut page = Page::open(&server, true);
+    page.input(&session, Value::Null, "/say {turns}");
+    assert_eq!(text(&page.until("session.completed")), "2");
+    drop(page);
+    let mut page = Page::open(&server, true);
+    page.say("session.kill", json!({ "session_id": session, "extra": 1 }));
+    server.until(id(&session), "sessionEnded");
+    page.input(&session, Value::Null, "x");
+    assert_eq!(page.error(), "SESSION_NOT_FOUND");
 }

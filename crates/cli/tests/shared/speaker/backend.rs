@@ -15,7 +15,7 @@ pub(super) const ROW: Row = Row {
     args: &["backend"],
     sessions: 8,
     speaker: |cases| {
-        let messages = cases.iter().map(|case| Some(Messages::of(case).framed())).collect();
+        let messages = cases.iter().map(|case| Some(Messages::of(case))).collect();
         Box::new(Backend { messages, ..Backend::default() })
     },
 };

@@ -10,7 +10,6 @@ use agentwire_protocol::{Json, RequestId, SessionId, Settlement, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::names;
 use crate::backend::wire::{Code, Failure, refuse, say};
 use crate::claude::permission;
 use crate::front::Outbox;
@@ -248,7 +247,7 @@ fn tool(
     let payload = Payload::CanUseTool {
         tool_name: name.clone(),
         tool_input: input.clone(),
-        suggestions: rules.as_ref().map(hooks::suggestions),
+        suggestions: rules,
         tool_use_id: request.tool_use_id,
         reasons: Reasons {
             description: request.title,
@@ -281,7 +280,7 @@ fn questions(request: RequestRaised<'static>) -> (Form, Payload) {
 fn hook(request: RequestRaised<'static>) -> Payload {
     Payload::Hook {
         hook_event: request.name,
-        hook_input: names::hook_input(request.input.unwrap_or(Json::checked("{}"))),
+        hook_input: request.input.unwrap_or(Json::checked("{}")),
         tool_use_id: request.tool_use_id,
     }
 }

@@ -8,7 +8,7 @@ use agentwire_protocol::session::{
 };
 use agentwire_protocol::strict::whole;
 use agentwire_protocol::{
-    AgentType, ApprovalMode, GatewayError, Json, NewSession, Prompt, SessionConfig,
+    AgentType, ApprovalMode, GatewayError, Json, NewSession, Prompt, SessionConfig, SessionId,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -34,7 +34,7 @@ const HOOKS: [&str; 12] = [
 ];
 
 /// The options of the specification, and ours.
-const KNOWN: [&str; 20] = [
+const KNOWN: [&str; 21] = [
     "agent",
     "model",
     "permission_mode",
@@ -55,6 +55,7 @@ const KNOWN: [&str; 20] = [
     "betas",
     "output_format",
     "fallback_model",
+    "resume",
 ];
 
 /// What a session is created with.
@@ -146,7 +147,17 @@ fn set(new: &mut NewSession, name: &str, value: &Json<'static>) -> Result<(), St
     match name {
         "agent" => new.agent = whole(value)?,
         "model" => config.model = Some(whole(value)?),
-        "permission_mode" => config.permission_mode = Some(whole(value)?),
+        "permission_mode" => {
+            let mode: String = whole(value)?;
+            (config.approval_mode, config.permission_mode) = permission_mode(mode);
+        }
+        "resume" => {
+            let id: String = whole(value)?;
+            if id.is_empty() {
+                return Err("it must be the id of a session".to_owned());
+            }
+            new.resume = Some(SessionId::from(id));
+        }
         "allowed_tools" => config.allowed_tools = Some(whole(value)?),
         "disallowed_tools" => config.blocked_tools = Some(whole(value)?),
         "system_prompt" => config.system_prompt = Some(system_prompt(value)?),
@@ -197,6 +208,16 @@ fn set(new: &mut NewSession, name: &str, value: &Json<'static>) -> Result<(), St
         _ => return Err("there is no such option".to_owned()),
     }
     Ok(())
+}
+
+/// That everything is asked for, and that everything may run, is decided by the gateway: it holds for every
+/// agent, and can change at any time. The client started this program, so it may do all.
+pub(super) fn permission_mode(mode: String) -> (Option<ApprovalMode>, Option<String>) {
+    match mode.as_str() {
+        "default" => (Some(ApprovalMode::Ask), None),
+        "bypassPermissions" => (Some(ApprovalMode::AutoAll), None),
+        _ => (Some(ApprovalMode::Ask), Some(mode)),
+    }
 }
 
 fn system_prompt(value: &Json<'_>) -> Result<SystemPrompt, String> {

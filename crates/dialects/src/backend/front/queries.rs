@@ -7,7 +7,7 @@ use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::options::count;
+use super::options::{count, permission_mode};
 use crate::backend::wire::say;
 use crate::front::Outbox;
 
@@ -79,8 +79,12 @@ impl Method {
                 Command::Configure(Configure { model, ..nothing })
             }
             Self::SetPermissionMode => match text("the name of a mode")? {
-                permission_mode @ Some(_) => {
-                    Command::Configure(Configure { permission_mode, ..nothing })
+                Some(mode) => {
+                    let (approval_mode, permission_mode) = match permission_mode(mode) {
+                        (_, Some(own)) => (None, Some(own)),
+                        ours => ours,
+                    };
+                    Command::Configure(Configure { approval_mode, permission_mode, ..nothing })
                 }
                 None => return Err("setPermissionMode needs the name of a mode".to_owned()),
             },

@@ -67,7 +67,7 @@ pub(super) fn message(line: &str) -> Option<Json<'static>> {
 }
 
 /// A message's content: a string, or blocks.
-fn content(content: Json<'static>, keeps_form: bool) -> Result<Prompt, String> {
+pub(crate) fn content(content: Json<'static>, keeps_form: bool) -> Result<Prompt, String> {
     if let Ok(text) = content.read::<String>() {
         return Ok(Prompt::text(text));
     }

@@ -154,8 +154,10 @@ impl Totals {
         let words = &*ending.words;
         let (subtype, terminal_reason, stop_reason) = match ending.failure {
             None => ("success", "completed", ending.stop_reason.as_deref()),
-            Some(TurnFailure::Error) => ("success", "api_error", Some("stop_sequence")),
-            Some(TurnFailure::Refused) => ("success", "api_error", Some("refusal")),
+            Some(TurnFailure::Error) => {
+                ("error_during_execution", "api_error", Some("stop_sequence"))
+            }
+            Some(TurnFailure::Refused) => ("error_during_execution", "api_error", Some("refusal")),
             Some(TurnFailure::MaxTurns) => ("error_max_turns", "max_turns", None),
             Some(TurnFailure::Budget) => ("error_max_budget_usd", "budget_exhausted", None),
             Some(TurnFailure::Interrupted | TurnFailure::Died) => {
