@@ -13,7 +13,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::event::{ToolKind, input_digest};
-use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SessionConfig};
+use agentwire_protocol::{
+    AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig,
+};
 
 use call::{Call, Touches};
 use paths::{Pattern, Places, Resolve};
@@ -30,6 +32,8 @@ pub const REMEMBERED_LIMIT: usize = 256;
 pub struct Policy {
     agent: AgentType,
     mode: ApprovalMode,
+    /// The sandbox that an allowed call can leave, and must not leave unasked.
+    sandbox: Option<SandboxMode>,
     places: Places,
     blocked: Vec<Rule>,
     allowed: Vec<Rule>,
@@ -88,8 +92,14 @@ impl Policy {
             Some(own) => own_mode(agent, own),
             None => config.approval_mode.unwrap_or_default(),
         };
+        // Codex applies a change that is allowed, and runs an allowed command again, outside its sandbox.
+        let is_left = |mode: &SandboxMode| match mode {
+            SandboxMode::ReadOnly | SandboxMode::WorkspaceWrite => agent == AgentType::Codex,
+            SandboxMode::None | SandboxMode::FullAccess => false,
+        };
+        let sandbox = config.sandbox_mode.filter(is_left);
         let (denied_here, allowed_here) = (Vec::new(), Vec::new());
-        Ok(Self { agent, mode, places, blocked, allowed, denied_here, allowed_here })
+        Ok(Self { agent, mode, sandbox, places, blocked, allowed, denied_here, allowed_here })
     }
 
     /// Changes to a mode of the agent's own.
@@ -169,6 +179,20 @@ impl Policy {
         };
         match (self.mode, call.class) {
             (ApprovalMode::Ask, _) => Verdict::Ask,
+            (_, Class::Edit) if self.sandbox == Some(SandboxMode::ReadOnly) => Verdict::Ask,
+            (ApprovalMode::AutoAll, class) if self.sandbox.is_some() => match class {
+                Class::Edit => here("mode autoAll: an edit in the session's directories"),
+                Class::Shell => here("mode autoAll, in a sandbox: a command that only reads"),
+                Class::Delete | Class::Move | Class::Unknown => Verdict::Ask,
+                Class::Read
+                | Class::Search
+                | Class::Network
+                | Class::Think
+                | Class::Agent
+                | Class::Question
+                | Class::Mcp
+                | Class::Mode => Verdict::Allow("mode autoAll: everything runs".into()),
+            },
             (ApprovalMode::AutoAll, _) => Verdict::Allow("mode autoAll: everything runs".into()),
             (ApprovalMode::AutoEdit, Class::Edit) => {
                 here("mode autoEdit: an edit in the session's directories")
@@ -278,11 +302,14 @@ impl Policy {
     }
 }
 
-/// The agent's own mode wins: then what it still asks about is for the user. Codex has no mode that
-/// accepts edits: it asks, and is answered here.
+/// The agent's own mode wins: then what it still asks about is for the user. Codex asks about
+/// everything in every mode, and is answered here; its `never` trusts its sandbox, which what is allowed
+/// here leaves.
 fn own_mode(agent: AgentType, mode: &str) -> ApprovalMode {
     match (agent, mode) {
         (AgentType::Codex, "acceptEdits") => ApprovalMode::AutoEdit,
+        (AgentType::Codex, "on-request" | "never") => ApprovalMode::AskDangerous,
+        (AgentType::Codex, "bypassPermissions") => ApprovalMode::AutoAll,
         _ => ApprovalMode::Ask,
     }
 }
