@@ -5,6 +5,7 @@ mod changes;
 mod endings;
 mod failures;
 mod fronts;
+mod holds;
 mod odd;
 mod pages;
 mod programs;
@@ -48,6 +49,11 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "deny" => requests::deny,
     "question" => requests::question,
     "nobody to ask" => requests::nobody,
+    "blocked shell" => holds::blocked_shell,
+    "blocked edit" => holds::blocked_edit,
+    "protected files" => holds::protected,
+    "always" => holds::always,
+    "secrets, command line" => holds::command_line,
     "interrupt, text" => endings::mid_text,
     "interrupt, tool" => endings::mid_tool,
     "interrupt, asking" => endings::asking,

@@ -68,6 +68,8 @@ pub(super) const EXEC: Agent = Agent {
         ("question", NEVER_ASKS),
         ("interrupt, asking", NEVER_ASKS),
         ("nobody to ask", NEVER_ASKS),
+        ("protected files", NEVER_ASKS),
+        ("always", NEVER_ASKS),
         ("mode change", NEVER_ASKS),
         ("malformed line", "it reads one prompt, which is plain text"),
         ("background turn", NO_BACKGROUND),
