@@ -163,18 +163,56 @@ pub struct Start<'s> {
 pub struct Launch {
     /// The program, to be found on PATH unless the user names another.
     pub program: String,
-    /// Its arguments. No value of a user can become a flag.
-    pub args: Vec<String>,
+    /// Its arguments. No value of a user can become a flag, or the name of a file.
+    pub args: Vec<Arg>,
     /// Variables to set beside those it inherits.
     pub env: BTreeMap<String, String>,
     /// Where it works.
     pub working_directory: Option<String>,
     /// What its stdin gets.
     pub stdin: Stdin,
-    /// Files it needs, in a directory of their own. In an argument `{file:NAME}` stands for the path of
-    /// the file of that name, `{escaped:NAME}` for the same with backslashes as in a shell, and `{file:}`
-    /// for the directory, in a list that commas divide.
+    /// Files it needs, in a private directory of their own.
     pub files: BTreeMap<String, Vec<u8>>,
+}
+
+/// One argument: its parts, joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arg(pub Vec<Part>);
+
+/// A part of an argument. Where the files are is known only when the process starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// This text, as it is.
+    Text(String),
+    /// The path of the file of that name.
+    File(String),
+    /// The same, with backslashes as in a shell.
+    EscapedFile(String),
+    /// The same, as a string of JSON or TOML.
+    QuotedFile(String),
+    /// The directory of the files, in a list that commas divide.
+    Directory,
+}
+
+impl Arg {
+    /// As documents show it: `{file:NAME}`, `{escaped:NAME}`, `{quoted:NAME}` and `{file:}` stand for
+    /// paths.
+    pub fn shown(&self) -> String {
+        let parts = self.0.iter().map(|part| match part {
+            Part::Text(text) => text.clone(),
+            Part::File(name) => format!("{{file:{name}}}"),
+            Part::EscapedFile(name) => format!("{{escaped:{name}}}"),
+            Part::QuotedFile(name) => format!("{{quoted:{name}}}"),
+            Part::Directory => "{file:}".to_owned(),
+        });
+        parts.collect()
+    }
+}
+
+impl<T: Into<String>> From<T> for Arg {
+    fn from(text: T) -> Self {
+        Self(vec![Part::Text(text.into())])
+    }
 }
 
 /// What a process's stdin gets.
@@ -203,7 +241,7 @@ impl Launch {
 
     /// A flag alone, or several words of ours.
     pub fn words(&mut self, words: &[&str]) -> &mut Self {
-        self.args.extend(words.iter().map(|word| (*word).to_owned()));
+        self.args.extend(words.iter().map(|word| Arg::from(*word)));
         self
     }
 
@@ -215,8 +253,20 @@ impl Launch {
 
     /// `--flag=value` in one word, so that no value can become a flag.
     pub fn option(&mut self, flag: &str, value: impl std::fmt::Display) -> &mut Self {
-        self.args.push(format!("{flag}={value}"));
+        self.args.push(Arg::from(format!("{flag}={value}")));
         self
+    }
+
+    /// `--flag=value` in one word, where parts of the value are known only when the process starts.
+    pub fn option_of(&mut self, flag: &str, value: impl IntoIterator<Item = Part>) -> &mut Self {
+        let flag = Part::Text(format!("{flag}="));
+        self.args.push(Arg(std::iter::once(flag).chain(value).collect()));
+        self
+    }
+
+    /// The arguments as documents show them.
+    pub fn shown_args(&self) -> Vec<String> {
+        self.args.iter().map(Arg::shown).collect()
     }
 }
 
@@ -240,17 +290,22 @@ pub(crate) fn own_prompt(config: &SessionConfig) -> Option<&SystemPrompt> {
     config.system_prompt.as_ref().filter(says)
 }
 
+/// The name that clients of Claude know a mode by.
+pub(crate) fn mode_name(mode: ApprovalMode) -> &'static str {
+    match mode {
+        ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
+        ApprovalMode::AutoEdit => "acceptEdits",
+        ApprovalMode::AutoAll => "bypassPermissions",
+    }
+}
+
 /// Tells of a change that the agent itself says nothing of. `model` is the one that is now set, if any.
 pub(crate) fn tell_change(change: &Configure, model: Option<&str>, out: &mut Out<'_>) {
     if change.model.is_some() {
         let model = model.unwrap_or("default");
         out.emit(StatusChanged::new(Status::Model).message(Text::from(model)));
     }
-    let mode = change.permission_mode.as_deref().or(change.approval_mode.map(|mode| match mode {
-        ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
-        ApprovalMode::AutoEdit => "acceptEdits",
-        ApprovalMode::AutoAll => "bypassPermissions",
-    }));
+    let mode = change.permission_mode.as_deref().or(change.approval_mode.map(mode_name));
     if let Some(mode) = mode {
         out.emit(StatusChanged::new(Status::Mode).message(Text::from(mode)));
     }

@@ -991,7 +991,7 @@ fn argv(dialect: &Acp, mut config: Value) -> Result<Vec<String>, String> {
         Start { config: &config, resume: None, fork: false, native_session_id: None, prompt: None };
     let launch = dialect.launch(&start).map_err(|error| error.message)?;
     assert_eq!(launch.stdin, Stdin::Open);
-    Ok([launch.program].into_iter().chain(launch.args).collect())
+    Ok([launch.program.clone()].into_iter().chain(launch.shown_args()).collect())
 }
 
 #[test]

@@ -856,7 +856,7 @@ fn every_option_is_one_word() {
     const PLAIN: usize = 7;
     let plain = start(json!({})).expect("a launch");
     assert_eq!(plain.args.len(), PLAIN);
-    assert_eq!(plain.args[PLAIN - 1], "--include-partial-messages");
+    assert_eq!(plain.shown_args()[PLAIN - 1], "--include-partial-messages");
     let table = [
         (json!({ "model": "-x" }), vec!["--model=-x"]),
         (json!({ "fallbackModel": "--y" }), vec!["--fallback-model=--y"]),
@@ -893,8 +893,8 @@ fn every_option_is_one_word() {
     ];
     for (config, expected) in table {
         let launch = start(config.clone()).expect("a launch");
-        assert_eq!(launch.args[PLAIN..], expected, "{config}");
-        assert!(launch.args.iter().all(|word| !word.contains("secret")), "{config}");
+        assert_eq!(launch.shown_args()[PLAIN..], expected, "{config}");
+        assert!(launch.shown_args().iter().all(|word| !word.contains("secret")), "{config}");
     }
     let with_server =
         start(json!({ "mcpServers": { "s": { "command": "run" } } })).expect("a launch");
@@ -907,7 +907,7 @@ fn every_option_is_one_word() {
 
 #[test]
 fn modes_and_sessions() {
-    let mode = |config| start(config).expect("a launch").args[5].clone();
+    let mode = |config| start(config).expect("a launch").shown_args()[5].clone();
     for (config, expected) in [
         (json!({ "approvalMode": "ask" }), "default"),
         (json!({ "approvalMode": "askDangerous" }), "default"),
@@ -925,7 +925,7 @@ fn modes_and_sessions() {
     let config = SessionConfig::default();
     let session = |resume, native_session_id| {
         let start = Start { config: &config, resume, fork: false, native_session_id, prompt: None };
-        CLAUDE.launch(&start).expect("a launch").args.last().cloned()
+        CLAUDE.launch(&start).expect("a launch").shown_args().last().cloned()
     };
     assert_eq!(session(Some("-r"), Some("n")).as_deref(), Some("--resume=-r"));
     assert_eq!(session(None, Some("n")).as_deref(), Some("--session-id=n"));
@@ -936,7 +936,7 @@ fn modes_and_sessions() {
         native_session_id: Some("n"),
         prompt: None,
     };
-    let args = CLAUDE.launch(&start).expect("a launch").args;
+    let args = CLAUDE.launch(&start).expect("a launch").shown_args();
     assert!(
         args.ends_with(&["--resume=-r", "--fork-session", "--session-id=n"].map(str::to_owned))
     );

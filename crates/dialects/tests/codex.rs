@@ -166,9 +166,9 @@ fn thread_start(config: Value) -> Value {
 
 #[test]
 fn options_become_words_of_thread_start() {
-    let ask = json!({"approvalPolicy": "untrusted", "sandbox": "workspace-write"});
-    let request = json!({"approvalPolicy": "on-request", "sandbox": "workspace-write"});
-    let all = json!({"approvalPolicy": "never", "sandbox": "danger-full-access"});
+    // Whatever the mode is, Codex asks about everything, and asks us: the gateway decides.
+    let of = |sandbox: &str| json!({"approvalPolicy": "untrusted", "approvalsReviewer": "user", "sandbox": sandbox});
+    let (ask, all) = (of("workspace-write"), of("danger-full-access"));
     let with = |base: &Value, more: Value| {
         let mut base = base.clone();
         base.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());
@@ -177,14 +177,15 @@ fn options_become_words_of_thread_start() {
     let table = [
         (json!({}), ask.clone()),
         (json!({"approvalMode": "ask"}), ask.clone()),
-        (json!({"approvalMode": "askDangerous"}), request.clone()),
+        (json!({"approvalMode": "askDangerous"}), ask.clone()),
         (json!({"approvalMode": "autoEdit"}), ask.clone()),
         (json!({"approvalMode": "autoAll"}), all.clone()),
         (json!({"permissionMode": "default", "approvalMode": "autoAll"}), ask.clone()),
-        (json!({"permissionMode": "on-request"}), request),
+        (json!({"permissionMode": "on-request"}), ask.clone()),
         (json!({"permissionMode": "acceptEdits"}), ask.clone()),
         (json!({"permissionMode": "bypassPermissions"}), all.clone()),
-        (json!({"permissionMode": "never"}), with(&ask, json!({"approvalPolicy": "never"}))),
+        (json!({"permissionMode": "never"}), ask.clone()),
+        (json!({"permissionMode": "plan"}), of("read-only")),
         (json!({"sandboxMode": "readOnly"}), with(&ask, json!({"sandbox": "read-only"}))),
         (
             json!({"sandboxMode": "fullAccess"}),
@@ -210,8 +211,8 @@ fn options_become_words_of_thread_start() {
             with(
                 &ask,
                 json!({"config": {
-                    "mcp_servers.a": {"command": "c", "args": [], "env": {}},
-                    "mcp_servers.b": {"url": "u", "http_headers": {"h": "v"}},
+                    "mcp_servers.a": {"command": "c", "args": [], "env": {}, "default_tools_approval_mode": "prompt"},
+                    "mcp_servers.b": {"url": "u", "http_headers": {"h": "v"}, "default_tools_approval_mode": "prompt"},
                 }}),
             ),
         ),
@@ -224,7 +225,7 @@ fn options_become_words_of_thread_start() {
         assert_eq!(thread_start(config.clone()), expected, "{config}");
         let started = launch("codex", config, None).expect("a launch");
         assert_eq!(
-            (started.program.as_str(), started.args),
+            (started.program.as_str(), started.shown_args()),
             ("codex", vec!["app-server".to_owned()])
         );
         assert_eq!(started.stdin, Stdin::Open);
@@ -253,28 +254,32 @@ fn options_become_arguments_of_exec() {
         ),
         (
             json!({"systemPrompt": "Be"}),
-            &["--sandbox=read-only", "--config=model_instructions_file=\"{file:instructions.md}\""],
+            &["--sandbox=read-only", "--config=model_instructions_file={file:instructions.md}"],
         ),
         (
-            json!({"systemPrompt": {"type": "preset", "preset": "x", "append": "a\"\n\u{7f}"}}),
-            &["--sandbox=read-only", "--config=developer_instructions=\"a\\\"\\n\\u007f\""],
-        ),
-        (
-            json!({"mcpServers": {"b": {"type": "http", "url": "u\"]", "headers": {"h h": "v"}}}}),
+            json!({"mcpServers": {"b": {"type": "http", "url": "u\"]\u{7f}", "headers": {"h h": "secret"}}}}),
             &[
                 "--sandbox=read-only",
-                "--config=mcp_servers.b={\"http_headers\" = {\"h h\" = \"v\"}, \"url\" = \"u\\\"]\"}",
+                "--config=mcp_servers.b={\"env_http_headers\" = {\"h h\" = \"AGENTWIRE_MCP_SECRET_0\"}, \"url\" = \"u\\\"]\\u007f\"}",
+            ],
+        ),
+        (
+            json!({"mcpServers": {"a-1": {"command": "c", "args": ["secret"], "env": {"K": "secret"}}}}),
+            &[
+                "--sandbox=read-only",
+                "--config=mcp_servers.a-1={\"command\" = \"/bin/sh\", \"args\" = [{quoted:mcp-a-1.sh}]}",
             ],
         ),
     ];
     for (config, expected) in table {
         let launch = launch("codex-exec", config.clone(), None).expect("a launch");
-        let args: Vec<&str> = launch.args.iter().map(String::as_str).collect();
-        assert_eq!(args, [&always, *expected, &["-"]].concat(), "{config}");
+        assert_eq!(launch.shown_args(), [&always, *expected, &["-"]].concat(), "{config}");
+        // Every user of the machine can read it.
+        assert!(!launch.shown_args().concat().contains("secret"), "{config}");
         assert_eq!(launch.stdin, Stdin::Text("-hi".to_owned()));
     }
     let resumed = launch("codex-exec", json!({}), Some(THREAD)).expect("a launch");
-    assert_eq!(resumed.args[3..], ["--sandbox=read-only", "resume", THREAD, "-"]);
+    assert_eq!(resumed.shown_args()[3..], ["--sandbox=read-only", "resume", THREAD, "-"]);
     let error = launch("codex-exec", json!({}), Some("--last")).expect_err("no id");
     assert_eq!(error.code, ErrorCode::InvalidMessage);
     let schema = json!({"outputFormat": {"type": "json_schema", "schema": {"type": "object"}}});
@@ -367,7 +372,7 @@ fn a_fork_is_a_copy_of_the_thread_and_not_the_thread() {
     let launch = dialect_of("codex-exec").launch(&start).expect("a launch");
     let images = ["--image={file:image-1.png}", "--image={file:image-2.jpg}"];
     let fork = ["fork", THREAD, "-"];
-    assert_eq!(launch.args[3..], [&["--sandbox=read-only"], &images[..], &fork].concat());
+    assert_eq!(launch.shown_args()[3..], [&["--sandbox=read-only"], &images[..], &fork].concat());
     assert_eq!(launch.files["image-1.png"], b"\xff\xff\xff");
     assert_eq!(launch.files["image-2.jpg"], b"f");
 }
@@ -480,7 +485,7 @@ fn model_and_mode_stand_in_the_next_turn() {
     driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("a prompt");
     let params = driven.stdin()[0]["params"].clone();
     assert_eq!(params["model"], "m");
-    assert_eq!(params["approvalPolicy"], "on-request");
+    assert_eq!(params["approvalPolicy"], "untrusted");
     assert_eq!(params["sandboxPolicy"]["type"], "workspaceWrite");
     assert_eq!(params["sandboxPolicy"]["writableRoots"], json!(["/x"]));
     let refused = [
@@ -609,7 +614,7 @@ fn a_thread_plans_as_long_as_the_session_does() {
     let started = driven.stdin()[2]["params"].clone();
     assert_eq!(
         (&started["approvalPolicy"], &started["sandbox"]),
-        (&json!("on-request"), &json!("read-only"))
+        (&json!("untrusted"), &json!("read-only"))
     );
     assert_eq!(driven.events().last().expect("one")["info"]["mode"], "plan");
     assert_eq!(next(&mut driven)["collaborationMode"], wanted("plan", "own", "high"));
@@ -776,29 +781,18 @@ fn answers_become_results() {
     let deny = json!({"behavior": "deny", "message": "no"});
     let cancel = json!({"behavior": "deny", "interrupt": true});
     let amendment = json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["touch"]}});
+    // What holds from now on is the gateway's to remember: Codex is told "once".
     let content = |action: &str, content: Value, meta: Value| json!({"action": action, "content": content, "_meta": meta});
     let table = [
         (&command, allow.clone(), json!({"decision": "accept"}), false),
-        (&command, session.clone(), json!({"decision": "acceptForSession"}), false),
+        (&command, session.clone(), json!({"decision": "accept"}), false),
         (&command, deny.clone(), json!({"decision": "decline"}), false),
         (&command, cancel.clone(), json!({"decision": "cancel"}), false),
-        (
-            &command,
-            json!({"behavior": "allow", "updatedPermissions": ["touch"]}),
-            json!({"decision": amendment}),
-            false,
-        ),
-        (
-            &command,
-            json!({"behavior": "allow", "updatedPermissions": [amendment]}),
-            json!({"decision": amendment}),
-            false,
-        ),
         (&command, json!({"hookOutput": {"decision": "x"}}), json!({"decision": "x"}), false),
         (&file, allow.clone(), json!({"decision": "accept"}), false),
         (&file, cancel.clone(), json!({"decision": "cancel"}), false),
         (&legacy, allow.clone(), json!({"decision": "approved"}), false),
-        (&legacy, session.clone(), json!({"decision": "approved_for_session"}), false),
+        (&legacy, session.clone(), json!({"decision": "approved"}), false),
         (&legacy, deny.clone(), json!({"decision": "denied"}), false),
         (&legacy, cancel.clone(), json!({"decision": "abort"}), false),
         (
@@ -810,12 +804,13 @@ fn answers_become_results() {
         (
             &grant,
             session.clone(),
-            json!({"permissions": {"network": {"enabled": true}}, "scope": "session"}),
+            json!({"permissions": {"network": {"enabled": true}}, "scope": "turn"}),
             false,
         ),
         (&grant, cancel.clone(), json!({"permissions": {}, "scope": "turn"}), true),
         (&mcp, allow.clone(), content("accept", Value::Null, Value::Null), false),
-        (&mcp, session, content("accept", Value::Null, json!({"persist": "session"})), false),
+        (&mcp, session.clone(), content("accept", Value::Null, Value::Null), false),
+        (&file, session, json!({"decision": "accept"}), false),
         (&mcp, deny.clone(), content("decline", Value::Null, Value::Null), false),
         (&mcp, cancel, content("cancel", Value::Null, Value::Null), true),
         (
@@ -880,6 +875,19 @@ fn answers_become_results() {
             json!({"behavior": "allow", "updatedPermissions": [{"x": 1}]}),
             "updatedPermissions",
         ),
+        (
+            &command,
+            json!({"behavior": "allow", "updatedPermissions": [amendment]}),
+            "remember: session",
+        ),
+        (
+            &command,
+            json!({"behavior": "allow", "updatedPermissions": ["touch"]}),
+            "updatedPermissions",
+        ),
+        (&file, json!({"behavior": "allow", "updatedPermissions": []}), "updatedPermissions"),
+        (&grant, json!({"behavior": "allow", "updatedPermissions": []}), "updatedPermissions"),
+        (&mcp, json!({"behavior": "allow", "updatedPermissions": []}), "updatedPermissions"),
         (&legacy, json!({"behavior": "allow", "updatedPermissions": []}), "updatedPermissions"),
         (&mcp, json!({"behavior": "allow", "updatedInput": {}}), "updatedInput"),
         (&ask, json!({"behavior": "allow"}), "answers"),
@@ -935,36 +943,187 @@ fn ask_it(driven: &mut Driven, method: &str, params: &Value) -> String {
     "u1:0".to_owned()
 }
 
+/// The gateway's policy decides in every mode, with all that is known of the change.
 #[test]
-fn file_changes_in_the_workspace_run_unasked_in_auto_edit() {
-    let change = |path: &str| {
-        let changes = json!([{"path": path, "kind": {"type": "add"}, "diff": "x"}]);
-        json!({"type": "fileChange", "id": "c", "changes": changes, "status": "inProgress"})
+fn no_file_change_is_accepted_here() {
+    let changes = json!([
+        {"path": "/p/a.txt", "kind": {"type": "update", "move_path": "/p/b.txt"}, "diff": "x"},
+        {"path": "/p/.git/config", "kind": {"type": "delete"}, "diff": "x"},
+    ]);
+    let item = json!({"type": "fileChange", "id": "c", "changes": changes, "status": "inProgress"});
+    for mode in ["ask", "askDangerous", "autoEdit", "autoAll"] {
+        for (item_id, more, input) in [
+            ("c", json!({"reason": null, "grantRoot": null}), json!({"changes": changes})),
+            (
+                "c",
+                json!({"reason": "outside", "grantRoot": "/", "later": [1]}),
+                json!({"changes": changes, "reason": "outside", "grantRoot": "/", "later": [1]}),
+            ),
+            ("unknown", json!({}), Value::Null),
+        ] {
+            let config = json!({"approvalMode": mode, "workingDirectory": "/p"});
+            let mut driven = Driven::working(config);
+            let params = json!({"threadId": THREAD, "turnId": "u1", "item": item});
+            driven.says(&json!({"method": "item/started", "params": params}));
+            driven.events();
+            let mut params = more;
+            params["itemId"] = json!(item_id);
+            params["threadId"] = json!(THREAD);
+            params["turnId"] = json!("u1");
+            let method = "item/fileChange/requestApproval";
+            driven.says(&json!({"id": 0, "method": method, "params": params}));
+            let events = driven.events();
+            assert_eq!(events.len(), 1, "{mode}");
+            assert_eq!((&events[0]["kind"], &events[0]["input"]), (&json!("permission"), &input));
+            assert!(driven.stdin().is_empty(), "{mode}");
+        }
+    }
+}
+
+/// What may widen a call is part of what is shown, digested and judged, whether it is known or not.
+#[test]
+fn all_that_a_request_asks_for_is_its_input() {
+    let ids = json!({"itemId": "c", "startedAtMs": 1, "approvalId": "x", "environmentId": "local",
+        "availableDecisions": ["accept", {"acceptWithExecpolicyAmendment": {}}, "acceptForSession", "cancel"]});
+    let wide = json!({"kind": "command", "command": "ls", "cwd": "/p", "reason": "why",
+        "additionalPermissions": {"fileSystem": {"write": ["/"]}},
+        "networkApprovalContext": {"host": "h", "protocol": "https"},
+        "proposedExecpolicyAmendment": ["ls"], "future\"field": {"a": [1.50]}});
+    let raised = |extra: &Value| {
+        let mut driven = Driven::working(json!({}));
+        let mut params = ids.clone();
+        params.as_object_mut().expect("one").extend(extra.as_object().expect("one").clone());
+        params["threadId"] = json!(THREAD);
+        params["turnId"] = json!("u1");
+        let method = "item/commandExecution/requestApproval";
+        driven.says(&json!({"id": 0, "method": method, "params": params}));
+        driven.events().remove(0)
     };
-    let table = [
-        ("autoEdit", "/p/a.txt", true),
-        ("autoEdit", "/p/../etc/passwd", false),
-        ("autoEdit", "/pq/a.txt", false),
-        ("ask", "/p/a.txt", false),
+    let all = raised(&wide);
+    assert_eq!(all["input"], wide);
+    let offered: Vec<_> = all["options"].as_array().expect("a list").iter().collect();
+    let offered: Vec<_> = offered.iter().map(|option| option["id"].as_str()).collect();
+    assert_eq!(offered, [Some("accept"), Some("acceptForSession"), Some("cancel")]);
+    assert_eq!(all.get("suggestions"), None, "nothing that Codex would keep is offered");
+    for name in wide.as_object().expect("one").keys() {
+        let mut fewer = wide.clone();
+        fewer.as_object_mut().expect("one").remove(name);
+        assert_ne!(raised(&fewer)["inputDigest"], all["inputDigest"], "{name}");
+    }
+    let elsewhere = raised(&json!({"command": "ls", "environmentId": "cloud"}));
+    assert_eq!(elsewhere["input"], json!({"command": "ls", "environmentId": "cloud"}));
+    let permissions = json!({"permissions": {"fileSystem": {"write": ["/"]}}, "later": true});
+    let mut driven = Driven::working(json!({}));
+    let mut params = permissions.clone();
+    params["itemId"] = json!("c");
+    driven.says(&json!({"id": 0, "method": "item/permissions/requestApproval", "params": params}));
+    assert_eq!(driven.events().remove(0)["input"], permissions);
+}
+
+/// What Codex does unasked is switched off, or the rule is refused by its name.
+#[test]
+fn a_rule_holds_or_is_refused() {
+    let servers = json!({"tiny": {"command": "c"}, "a__b": {"command": "c"}});
+    let off = json!({"command": "false", "enabled": false});
+    let agents = json!({"features.multi_agent": false, "features.multi_agent_v2": false});
+    let held = [
+        ("Bash", json!({}), false),
+        ("Bash(rm:*)", json!({}), false),
+        ("Edit(secrets/**)", json!({}), false),
+        ("file_change", json!({}), false),
+        ("WebSearch", json!({"web_search": "disabled"}), true),
+        ("WebFetch(domain:example.org)", json!({"web_search": "disabled"}), true),
+        ("web_search", json!({"web_search": "disabled"}), true),
+        ("Read(.env)", json!({"features.view_image": false}), true),
+        ("image_view", json!({"features.view_image": false}), true),
+        ("Task", agents, true),
+        ("TodoWrite", json!({"tools.update_plan.enabled": false}), true),
+        ("mcp__theirs", json!({"mcp_servers.theirs": off}), true),
+        ("mcp__theirs__*", json!({"mcp_servers.theirs": off}), true),
+        ("SlashCommand", json!({}), true),
     ];
-    for (mode, path, accepted) in table {
-        let mut driven = Driven::working(json!({"approvalMode": mode, "workingDirectory": "/p"}));
-        let params = json!({"threadId": THREAD, "turnId": "u1", "item": change(path)});
-        driven.says(&json!({"method": "item/started", "params": params}));
-        driven.events();
-        let params = json!({"threadId": THREAD, "turnId": "u1", "itemId": "c"});
-        driven
-            .says(&json!({"id": 0, "method": "item/fileChange/requestApproval", "params": params}));
-        let events = driven.events();
-        assert_eq!(events[0]["input"]["changes"][0]["path"], path);
-        assert_eq!(events.len(), 1 + usize::from(accepted), "{mode} {path}");
-        assert_eq!(!driven.stdin().is_empty(), accepted);
-        if accepted {
-            assert_eq!(
-                (&events[1]["outcome"], &events[1]["by"]),
-                (&json!("allowed"), &json!("policy"))
+    for (rule, expected, by_exec) in held {
+        let config = json!({"blockedTools": [rule]});
+        let told = thread_start(config.clone()).get("config").cloned().unwrap_or(json!({}));
+        assert_eq!(told, expected, "{rule}");
+        let exec = launch("codex-exec", config, None);
+        assert_eq!(exec.is_ok(), by_exec, "{rule}");
+        let Ok(exec) = exec else {
+            assert!(exec.expect_err("a refusal").message.contains(rule), "{rule}");
+            continue;
+        };
+        for key in expected.as_object().expect("one").keys() {
+            let arg = format!("--config={key}=");
+            assert!(exec.shown_args().iter().any(|word| word.starts_with(&arg)), "{rule}");
+        }
+    }
+    let of = |rule: &str, server: &str| {
+        let config = json!({"blockedTools": [rule], "mcpServers": servers});
+        let told = thread_start(config.clone())["config"][format!("mcp_servers.{server}")].clone();
+        assert_eq!(told["default_tools_approval_mode"], "prompt");
+        let exec = launch("codex-exec", config, None).expect("a launch").shown_args();
+        let begin = format!("--config=mcp_servers.{server}=");
+        let word = exec.into_iter().find(|word| word.starts_with(&begin)).expect("the server");
+        (told, word)
+    };
+    let (told, word) = of("mcp__tiny", "tiny");
+    assert_eq!(told["enabled"], false);
+    assert!(word.ends_with("], \"enabled\" = false}"), "{word}");
+    // Codex asks for each call, and the policy denies it; exec does not have the tool.
+    for (rule, server, tool) in [("mcp__tiny__x__y", "tiny", "x__y"), ("mcp__a__b__c", "a__b", "c")]
+    {
+        let (told, word) = of(rule, server);
+        assert_eq!((told.get("enabled"), told.get("disabled_tools")), (None, None), "{rule}");
+        assert!(word.ends_with(&format!("], \"disabled_tools\" = [\"{tool}\"]}}")), "{word}");
+    }
+    for rule in [
+        "mcp__theirs__tool",
+        "mcp__codex_apps",
+        "ReadMcpResourceTool",
+        "apply_patch",
+        "exec_command",
+    ] {
+        for name in ["codex", "codex-exec"] {
+            let config = json!({"blockedTools": ["WebSearch", rule]});
+            let error = launch(name, config, None).expect_err(rule);
+            assert_eq!(error.code, ErrorCode::Unsupported);
+            assert!(
+                error.message.contains(&format!("the rule {rule} in blockedTools: ")),
+                "{error}"
             );
         }
+    }
+}
+
+/// `codex exec` is told by files and variables what every user could read on its command line.
+#[test]
+fn secrets_of_exec_stand_in_private_files() {
+    let odd = "it's $HOME `x` {file:schema.json}\n\"";
+    let servers = json!({
+        "run": {"command": "npx", "args": [odd], "env": {"KEY_1": odd}},
+        "web": {"type": "http", "url": "https://h/mcp", "headers": {"Authorization": "Bearer s"}},
+    });
+    let config = json!({"mcpServers": servers, "systemPrompt": "a secret plan"});
+    let launch_of = |config: Value| launch("codex-exec", config, None);
+    let started = launch_of(config).expect("a launch");
+    let quoted = "'it'\\''s $HOME `x` {file:schema.json}\n\"'";
+    let script = String::from_utf8(started.files["mcp-run.sh"].clone()).expect("text");
+    assert_eq!(script, format!("export KEY_1={quoted}\nexec 'npx' {quoted}\n"));
+    assert_eq!(started.files["instructions.md"], b"a secret plan");
+    assert_eq!(started.env["AGENTWIRE_MCP_SECRET_0"], "Bearer s");
+    let all = started.shown_args().concat();
+    assert!(!all.contains("secret plan") && !all.contains("Bearer") && !all.contains("it's"));
+    let append = json!({"type": "preset", "preset": "x", "append": "a secret"});
+    for (config, named) in [
+        (json!({"systemPrompt": append}), "systemPrompt with append"),
+        (json!({"mcpServers": {"w": {"type": "http", "url": "https://h/?key=s"}}}), "server w"),
+        (json!({"mcpServers": {"w": {"type": "http", "url": "https://u:s@h/"}}}), "server w"),
+        (json!({"mcpServers": {"w": {"command": "c", "env": {"A-B": "s"}}}}), "`A-B`"),
+    ] {
+        let error = launch_of(config).expect_err(named);
+        assert_eq!(error.code, ErrorCode::Unsupported);
+        assert!(error.message.contains(named), "{error}");
+        assert!(error.message.contains("app-server") || named == "`A-B`", "{error}");
     }
 }
 

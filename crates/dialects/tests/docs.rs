@@ -105,7 +105,8 @@ fn check(dialect: &dyn AgentDialect, section: &str, name: &str) -> usize {
                     prompt: Some(&Prompt::text("hi")),
                 };
                 let launch = dialect.launch(&start).expect(name);
-                let argv: Vec<String> = [launch.program].into_iter().chain(launch.args).collect();
+                let argv: Vec<String> =
+                    [launch.program.clone()].into_iter().chain(launch.shown_args()).collect();
                 assert_eq!(argv.join("\n"), text.trim_end(), "{name}");
             }
             _ => {

@@ -189,7 +189,7 @@ fn launch(config: Value, resume: Option<&str>, id: Option<&str>) -> Result<Strin
     let launch = Gemini.launch(&start).map_err(|error| error.message)?;
     assert_eq!(launch.stdin, Stdin::Text("--help".to_owned()));
     assert_eq!(launch.env["GEMINI_CLI_NO_RELAUNCH"], "1");
-    let flags = launch.args.join(" ");
+    let flags = launch.shown_args().join(" ");
     let fixed = "--output-format=stream-json --skip-trust ";
     Ok(flags.strip_prefix(fixed).expect("the fixed flags").to_owned())
 }
@@ -213,7 +213,7 @@ fn images_are_files_that_the_prompt_names() {
     let launch = Gemini.launch(&start).expect("a launch");
     assert_eq!(launch.stdin, Stdin::Text("What is it?".to_owned()));
     let named = "--prompt=@{escaped:image-1.png} @{escaped:image-2.webp}";
-    assert_eq!(launch.args[3..], ["--include-directories={file:}", named]);
+    assert_eq!(launch.shown_args()[3..], ["--include-directories={file:}", named]);
     let files: Vec<_> = launch.files.into_iter().collect();
     let expected = [("image-1.png", vec![0xff]), ("image-2.webp", Vec::new())];
     assert_eq!(files, expected.map(|(name, bytes)| (name.to_owned(), bytes)));

@@ -6,8 +6,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use agentwire_dialects::agent::{Launch, Stdin};
-use agentwire_protocol::SessionConfig;
+use agentwire_dialects::agent::{Launch, Part, Start, Stdin};
+use agentwire_protocol::command::Image;
+use agentwire_protocol::{Prompt, SessionConfig};
 use agentwire_sessions::process::{LaunchFiles, ResolveError, StdinPlan, prepare, resolve};
 
 fn program(path: &Path, mode: u32) -> PathBuf {
@@ -127,13 +128,20 @@ fn files_are_private_and_removed_with_the_process() {
     let config =
         SessionConfig { working_directory: Some("/tmp".to_owned()), ..SessionConfig::default() };
     let mut launch = Launch::new("agent", &config);
-    launch.words(&["--plain", "{file:unknown}"]).option("--config", "{file:a.json}");
-    launch.option("--both", "{file:a.json},{file:b}");
+    let file = |name: &str| Part::File(name.to_owned());
+    let text = |text: &str| Part::Text(text.to_owned());
+    // What a user says is not filled in, whatever it looks like.
+    let odd = "{file:a.json} {escaped:b} {file:} {quoted:b}";
+    launch.words(&["--plain", "{file:a.json}"]).option("--model", odd);
+    launch.option_of("--config", [file("a.json")]);
+    launch.option_of("--both", [file("a.json"), text(",{file:b},"), file("b")]);
     launch.stdin = Stdin::Empty;
-    launch.option("--all", "{file:}").option("--said", "@{escaped:b}");
+    launch.option_of("--all", [Part::Directory]);
+    launch.option_of("--said", [text("@"), Part::EscapedFile("b".to_owned())]);
+    launch.option_of("--list", [text("["), Part::QuotedFile("b".to_owned()), text("]")]);
     launch.file("a.json", "{}").file("b", *b"\xff");
     // Nobody need have made it.
-    let runtime = place.path().join("da ta/run");
+    let runtime = place.path().join("da \"ta/run");
     let (spawn, files) = prepare(&launch, "/bin/agent".into(), &runtime).unwrap();
 
     let directory = fs::read_dir(&runtime).unwrap().next().unwrap().unwrap().path();
@@ -143,11 +151,13 @@ fn files_are_private_and_removed_with_the_process() {
     assert_eq!((fs::read(&a).unwrap(), fs::read(&b).unwrap()), (b"{}".to_vec(), vec![0xff]));
     let args = [
         "--plain".to_owned(),
-        "{file:unknown}".to_owned(),
+        "{file:a.json}".to_owned(),
+        format!("--model={odd}"),
         format!("--config={}", a.display()),
-        format!("--both={},{}", a.display(), b.display()),
+        format!("--both={},{{file:b}},{}", a.display(), b.display()),
         format!("--all={}", directory.display()),
-        format!("--said=@{}", b.display().to_string().replace(' ', "\\ ")),
+        format!("--said=@{}", b.display().to_string().replace(' ', "\\ ").replace('"', "\\\"")),
+        format!("--list=[{}]", serde_json::json!(b.display().to_string())),
     ];
     assert_eq!(spawn.args, args.map(OsString::from));
     assert_eq!((spawn.directory, spawn.stdin), ("/tmp".into(), StdinPlan::Null));
@@ -191,10 +201,51 @@ fn a_list_of_directories_has_no_comma_in_it() {
     let place = tempfile::tempdir().unwrap();
     let runtime = place.path().join("a,b");
     let mut launch = Launch::new("agent", &SessionConfig::default());
-    launch.file("a", "").option("--file", "{file:a}");
+    launch.file("a", "").option_of("--file", [Part::File("a".to_owned())]);
     assert!(prepare(&launch, "/bin/agent".into(), &runtime).is_ok());
-    launch.option("--all", "{file:}");
+    launch.option_of("--all", [Part::Directory]);
     let error = prepare(&launch, "/bin/agent".into(), &runtime).unwrap_err();
     assert!(error.to_string().contains("comma"), "{error}");
     assert_eq!(fs::read_dir(&runtime).unwrap().count(), 0);
+}
+
+/// A value of a user's that looks like one of our files reaches the program as it is.
+#[test]
+fn what_a_user_says_is_not_filled_in() {
+    let odd = "{file:mcp.json} {escaped:mcp.json} {file:} {quoted:mcp-a.sh} {file:image-1.png}";
+    let config = serde_json::json!({
+        "model": odd,
+        "systemPrompt": odd,
+        "additionalDirectories": [odd],
+        "env": { "ODD": odd },
+        "mcpServers": { "a": { "command": odd, "args": [odd], "env": { "B": odd } } },
+    });
+    let mut config: SessionConfig = serde_json::from_value(config).unwrap();
+    for name in ["claude", "codex", "codex-exec", "gemini"] {
+        // Each takes what it can.
+        config.system_prompt = config.system_prompt.filter(|_| name != "gemini");
+        config.mcp_servers = config.mcp_servers.filter(|_| name != "gemini");
+        config.native_args = (name == "claude").then(|| vec![format!("--odd={odd}")]);
+        let image = Image { media_type: "image/png".to_owned(), data: "////".to_owned() };
+        let prompt = Prompt { images: vec![image], ..Prompt::text(odd) };
+        let start = Start {
+            config: &config,
+            resume: None,
+            fork: false,
+            native_session_id: None,
+            prompt: Some(&prompt),
+        };
+        let dialect = agentwire_dialects::agent(name).unwrap();
+        let launch = dialect.launch(&start).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let (spawn, _files) = prepare(&launch, "/bin/agent".into(), place.path()).unwrap();
+        let odd_args = spawn.args.iter().filter(|arg| arg.to_string_lossy().contains("{file:"));
+        assert!(odd_args.clone().all(|arg| arg.to_string_lossy().contains(odd)), "{name}");
+        assert_eq!(odd_args.count() > 0, name != "codex", "{name}");
+        assert!(spawn.env.contains(&("ODD".into(), odd.into())), "{name}");
+        // Our own files are filled in all the same.
+        let ours = place.path().to_str().unwrap();
+        let named = spawn.args.iter().any(|arg| arg.to_string_lossy().contains(ours));
+        assert_eq!(named, name != "codex", "{name}");
+    }
 }

@@ -6,6 +6,7 @@ mod deciding;
 mod endings;
 mod failures;
 mod fronts;
+mod holds;
 mod odd;
 mod pages;
 mod programs;
@@ -50,9 +51,12 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "question" => requests::question,
     "nobody to ask" => requests::nobody,
     "rules in every mode" => deciding::blocked,
+    "blocked shell" => holds::blocked_shell,
+    "blocked edit" => holds::blocked_edit,
     "protected files" => deciding::protected,
     "always is exact" => deciding::always,
     "sandbox missing" => deciding::sandbox,
+    "secrets, command line" => holds::command_line,
     "interrupt, text" => endings::mid_text,
     "interrupt, tool" => endings::mid_tool,
     "interrupt, asking" => endings::asking,

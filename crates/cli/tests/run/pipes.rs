@@ -21,6 +21,22 @@ fn agents_cannot_send_escapes_even_through_a_pipe() {
     assert_eq!(text(&output.stdout), "a\\x1b[31mb\\u{202e}c\n");
 }
 
+/// What configures agentwire itself, with credentials in it, is not for what it runs.
+#[test]
+fn an_agent_does_not_see_what_is_agentwires_own() {
+    let home = Home::new();
+    let args = ["run", "-a", "demo", "--approval", "autoAll", "--format", "jsonl", "/bash env"];
+    let mut command = home.agentwire(&args);
+    let own = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_RESOURCE_ATTRIBUTES", "AGENTWIRE_TOKEN"];
+    for name in own.iter().chain(&["NOTIFY_SOCKET"]) {
+        command.env(name, "aw-own-secret");
+    }
+    let output = command.env("AW_INHERITED", "aw-other").output().expect("the program runs");
+    let told = text(&output.stdout);
+    assert!(told.contains("AW_INHERITED=aw-other"), "{told}");
+    assert!(!told.contains("aw-own-secret"), "{told}");
+}
+
 #[test]
 fn jsonl_is_every_event_once() {
     let home = Home::new();

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::agent::NAME;
 use super::{guard, modes};
-use crate::agent::{Launch, Start, refuse};
+use crate::agent::{Arg, Launch, Part, Start, refuse};
 
 /// Arguments that would make Claude approve calls by itself. `agentwire` has options for what they
 /// are meant for.
@@ -96,7 +96,7 @@ pub(super) fn launch(agent: AgentType, start: &Start<'_>) -> Result<Launch, Gate
     if !servers.is_empty() {
         // A file, not argv: servers have secrets in `env` and `headers`.
         launch.file("mcp.json", json!({ "mcpServers": servers }).to_string());
-        launch.option("--mcp-config", "{file:mcp.json}");
+        launch.option_of("--mcp-config", [Part::File("mcp.json".to_owned())]);
     }
     if config.enable_file_checkpointing == Some(true) {
         let name = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
@@ -107,10 +107,10 @@ pub(super) fn launch(agent: AgentType, start: &Start<'_>) -> Result<Launch, Gate
         match inline(arg) {
             Some((flag, json)) => {
                 let name = format!("native-{at}.json");
-                launch.option(flag, format!("{{file:{name}}}"));
+                launch.option_of(flag, [Part::File(name.clone())]);
                 launch.file(name, json);
             }
-            None => launch.args.push(arg.clone()),
+            None => launch.args.push(Arg::from(arg.as_str())),
         }
     }
     Ok(launch)

@@ -200,7 +200,6 @@ wire! {
         reason: Text<'d> = "reason",
         grant_root: Text<'d> = "grantRoot",
         available_decisions: Value<'d> = "availableDecisions",
-        proposed_amendment: Json<'d> = "proposedExecpolicyAmendment",
         permissions: Json<'d> = "permissions",
         server_name: Cow<'d, str> = "serverName",
         message: Text<'d> = "message",
@@ -215,7 +214,6 @@ wire! {
     /// `_meta` of an elicitation that asks for an MCP call
     struct ApprovalMeta {
         kind: Cow<'d, str> = "codex_approval_kind",
-        persist: Vec<Cow<'d, str>> = "persist",
         tool_description: Text<'d> = "tool_description",
         tool_params: Json<'d> = "tool_params",
     }

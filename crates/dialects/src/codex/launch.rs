@@ -1,13 +1,11 @@
 //! How Codex is started: arguments of the two programs, and the first words to the app server.
 
-use std::collections::BTreeMap;
-
-use agentwire_protocol::session::{McpServer, SystemPrompt};
+use agentwire_protocol::session::SystemPrompt;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 use serde_json::{Map, Value, json};
 
-use super::{Driver, policy};
-use crate::agent::{Launch, Start, Stdin, has_native_options, own_prompt, refuse};
+use super::{Driver, mcp, policy, rules};
+use crate::agent::{Launch, Part, Start, Stdin, has_native_options, own_prompt, refuse};
 use crate::images;
 
 /// `codex app-server`. All that a session runs with is said on stdin, where no other process of the
@@ -25,12 +23,12 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     check(Driver::Exec, config)?;
     let mut launch = Launch::new("codex", config);
     launch.words(&["exec", "--json", "--skip-git-repo-check"]);
-    let mode = policy::of(Driver::Exec, config)?;
+    let sandbox = policy::of(Driver::Exec, config)?;
     // The flag alone lets MCP tools run that are not read-only.
-    if mode.approval == "never" && mode.sandbox == policy::Sandbox::FullAccess {
+    if sandbox == policy::Sandbox::FullAccess && policy::runs_all(config) {
         launch.words(&["--dangerously-bypass-approvals-and-sandbox"]);
     } else {
-        launch.option("--sandbox", mode.sandbox.word());
+        launch.option("--sandbox", sandbox.word());
     }
     if let Some(model) = &config.model {
         launch.option("--model", model);
@@ -40,27 +38,29 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     }
     if let Some(format) = &config.output_format {
         launch.file("schema.json", format.schema.get());
-        launch.option("--output-schema", "{file:schema.json}");
+        launch.option_of("--output-schema", [Part::File("schema.json".to_owned())]);
     }
+    // Every user of the machine can read a command line: prompts and secrets go by other ways.
     match own_prompt(config) {
         None => {}
         Some(SystemPrompt::Text(text)) => {
             launch.file("instructions.md", text.as_str());
-            let value = "model_instructions_file=\"{file:instructions.md}\"";
-            launch.option("--config", value);
+            // A path is no TOML, and what is none is taken as it is.
+            let key = Part::Text("model_instructions_file=".to_owned());
+            launch.option_of("--config", [key, Part::File("instructions.md".to_owned())]);
         }
         Some(SystemPrompt::Preset(preset)) => {
-            if let Some(append) = &preset.append {
-                let value = toml(&Value::from(append.as_str()));
-                launch.option("--config", format!("developer_instructions={value}"));
-            }
+            let what = "systemPrompt with append, which would stand on its command line; use the \
+                        driver app-server, or give the whole prompt as a text";
+            refuse(Driver::Exec.name(), &[(what, preset.append.is_some())])?;
         }
     }
-    for (key, value) in mcp_servers(Driver::Exec, config)? {
+    for (key, value) in rules::enforce(Driver::Exec, config)? {
         launch.option("--config", format!("{key}={}", toml(&value)));
     }
+    mcp::exec(config, &mut launch)?;
     for name in images::add(start.prompt, &mut launch)? {
-        launch.option("--image", format!("{{file:{name}}}"));
+        launch.option_of("--image", [Part::File(name)]);
     }
     if let Some(thread) = start.resume {
         // Anything but an id is taken as a name, and a name that is not found opens a new thread.
@@ -79,7 +79,7 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
 /// What `thread/start`, `thread/resume` and `thread/fork` are told.
 pub(super) fn thread_params(config: &SessionConfig) -> Result<Map<String, Value>, GatewayError> {
     check(Driver::AppServer, config)?;
-    let mode = policy::of(Driver::AppServer, config)?;
+    let sandbox = policy::of(Driver::AppServer, config)?;
     let mut params = Map::new();
     let mut put = |name: &str, value: Value| drop(params.insert(name.to_owned(), value));
     if let Some(directory) = &config.working_directory {
@@ -88,8 +88,10 @@ pub(super) fn thread_params(config: &SessionConfig) -> Result<Map<String, Value>
     if let Some(model) = &config.model {
         put("model", json!(model));
     }
-    put("approvalPolicy", json!(mode.approval));
-    put("sandbox", json!(mode.sandbox.word()));
+    put("approvalPolicy", json!(policy::APPROVAL));
+    // Its own reviewer, a model, would answer in our place.
+    put("approvalsReviewer", json!("user"));
+    put("sandbox", json!(sandbox.word()));
     match own_prompt(config) {
         None => {}
         Some(SystemPrompt::Text(text)) => put("baseInstructions", json!(text)),
@@ -99,7 +101,8 @@ pub(super) fn thread_params(config: &SessionConfig) -> Result<Map<String, Value>
             }
         }
     }
-    let mut overrides = mcp_servers(Driver::AppServer, config)?;
+    let mut overrides = mcp::app_server(config)?;
+    overrides.extend(rules::enforce(Driver::AppServer, config)?);
     if let Some(roots) = &config.additional_directories {
         overrides.insert("sandbox_workspace_write.writable_roots".to_owned(), json!(roots));
     }
@@ -139,41 +142,8 @@ fn check(driver: Driver, config: &SessionConfig) -> Result<(), GatewayError> {
     )
 }
 
-/// MCP servers by the dotted keys of the program's configuration.
-fn mcp_servers(
-    driver: Driver,
-    config: &SessionConfig,
-) -> Result<BTreeMap<String, Value>, GatewayError> {
-    let servers = config.mcp_servers.iter().flatten();
-    servers.map(|(name, server)| mcp_server(driver, name, server)).collect()
-}
-
-fn mcp_server(
-    driver: Driver,
-    name: &str,
-    server: &McpServer,
-) -> Result<(String, Value), GatewayError> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if name.is_empty() || !name.bytes().all(plain) {
-        let what = format!("an MCP server of the name `{name}`");
-        return Err(GatewayError::unsupported(driver.name(), &what));
-    }
-    let value = match (server.kind.as_deref(), &server.command, &server.url) {
-        (None | Some("stdio"), Some(command), _) => {
-            json!({ "command": command, "args": server.args, "env": server.env })
-        }
-        (Some("http"), _, Some(url)) => json!({ "url": url, "http_headers": server.headers }),
-        (kind, _, _) => {
-            let kind = kind.unwrap_or("stdio");
-            let what = format!("the MCP server {name} of type {kind} as given");
-            return Err(GatewayError::unsupported(driver.name(), &what));
-        }
-    };
-    Ok((format!("mcp_servers.{name}"), value))
-}
-
 /// A value as TOML takes it: JSON strings are TOML strings but for one character.
-fn toml(value: &Value) -> String {
+pub(super) fn toml(value: &Value) -> String {
     let string = |text: &str| json!(text).to_string().replace('\u{7F}', "\\u007f");
     match value {
         Value::Array(items) => {

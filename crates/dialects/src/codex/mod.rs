@@ -13,8 +13,10 @@ mod agent;
 mod app_wire;
 mod exec_wire;
 mod launch;
+mod mcp;
 mod policy;
 mod program;
+mod rules;
 
 pub use program::PROGRAM;
 

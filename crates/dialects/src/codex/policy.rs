@@ -1,20 +1,13 @@
-//! When Codex asks and what its commands may touch, by the unified modes.
+//! What Codex's commands may touch, by the unified modes. Whether a call may run is never Codex's to
+//! decide: it always runs with the policy that asks most, and the gateway's policy answers.
 
 use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value, json};
 
 use super::Driver;
 
-/// What a mode comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mode {
-    /// The approval policy of the app server; exec never asks.
-    pub(super) approval: &'static str,
-    /// The sandbox, where the session names none.
-    pub(super) sandbox: Sandbox,
-    /// File changes within the workspace are accepted for the user.
-    pub(super) accept_edits: bool,
-}
+/// The approval policy of the app server, in every mode. Exec never asks.
+pub(super) const APPROVAL: &str = "untrusted";
 
 /// What commands may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,49 +43,48 @@ impl Sandbox {
     }
 }
 
-/// Reads a mode; the agent's own name wins. Exec cannot ask, so that what would have to ask before
-/// everything may only read there.
+/// The sandbox of a mode; Codex's own name of one wins. Exec cannot ask: a mode that would have to
+/// ask before everything may only read there.
 pub(super) fn mode(
     driver: Driver,
     approval: Option<ApprovalMode>,
     permission: Option<&str>,
-) -> Result<Mode, GatewayError> {
-    let ask = Mode {
-        approval: "untrusted",
-        sandbox: match driver {
-            Driver::AppServer => Sandbox::WorkspaceWrite,
-            Driver::Exec => Sandbox::ReadOnly,
-        },
-        accept_edits: false,
-    };
-    let write = Mode { sandbox: Sandbox::WorkspaceWrite, ..ask };
-    let dangerous = Mode { approval: "on-request", ..write };
-    let edits = Mode { accept_edits: true, ..write };
-    let never = Mode { approval: "never", ..write };
-    // Nothing is to change: what would, asks.
-    let plan = Mode { sandbox: Sandbox::ReadOnly, ..dangerous };
-    let all = Mode { approval: "never", sandbox: Sandbox::FullAccess, ..ask };
-    match (permission, approval.unwrap_or_default()) {
-        (Some("default" | "untrusted"), _) | (None, ApprovalMode::Ask) => Ok(ask),
-        (Some("on-request"), _) | (None, ApprovalMode::AskDangerous) => Ok(dangerous),
-        (Some("acceptEdits"), _) | (None, ApprovalMode::AutoEdit) => Ok(edits),
-        (Some("bypassPermissions"), _) | (None, ApprovalMode::AutoAll) => Ok(all),
-        (Some("never"), _) => Ok(never),
-        (Some("plan"), _) if driver == Driver::AppServer => Ok(plan),
-        (Some(other), _) => {
-            Err(GatewayError::unsupported(driver.name(), &format!("permissionMode {other}")))
+) -> Result<Sandbox, GatewayError> {
+    let approval = match permission {
+        None => approval.unwrap_or_default(),
+        Some("default" | "untrusted") => ApprovalMode::Ask,
+        Some("acceptEdits") => ApprovalMode::AutoEdit,
+        Some("bypassPermissions") => ApprovalMode::AutoAll,
+        Some("on-request" | "never") => return Ok(Sandbox::WorkspaceWrite),
+        Some("plan") if driver == Driver::AppServer => return Ok(Sandbox::ReadOnly),
+        Some(other) => {
+            let what = format!("permissionMode {other}");
+            return Err(GatewayError::unsupported(driver.name(), &what));
         }
-    }
+    };
+    Ok(match (approval, driver) {
+        (ApprovalMode::Ask, Driver::Exec) => Sandbox::ReadOnly,
+        (ApprovalMode::Ask, Driver::AppServer)
+        | (ApprovalMode::AskDangerous | ApprovalMode::AutoEdit, _) => Sandbox::WorkspaceWrite,
+        (ApprovalMode::AutoAll, _) => Sandbox::FullAccess,
+    })
 }
 
-/// The mode that a session is asked to run in.
-pub(super) fn of(driver: Driver, config: &SessionConfig) -> Result<Mode, GatewayError> {
-    let mode = mode(driver, config.approval_mode, config.permission_mode.as_deref())?;
-    let sandbox = match config.sandbox_mode.unwrap_or_default() {
-        SandboxMode::None => mode.sandbox,
+/// The sandbox that a session is asked to run in.
+pub(super) fn of(driver: Driver, config: &SessionConfig) -> Result<Sandbox, GatewayError> {
+    let by_mode = mode(driver, config.approval_mode, config.permission_mode.as_deref())?;
+    Ok(match config.sandbox_mode.unwrap_or_default() {
+        SandboxMode::None => by_mode,
         SandboxMode::ReadOnly => Sandbox::ReadOnly,
         SandboxMode::WorkspaceWrite => Sandbox::WorkspaceWrite,
         SandboxMode::FullAccess => Sandbox::FullAccess,
-    };
-    Ok(Mode { sandbox, ..mode })
+    })
+}
+
+/// Whether everything runs unasked.
+pub(super) fn runs_all(config: &SessionConfig) -> bool {
+    match config.permission_mode.as_deref() {
+        Some(own) => matches!(own, "bypassPermissions" | "never"),
+        None => config.approval_mode == Some(ApprovalMode::AutoAll),
+    }
 }

@@ -2,7 +2,7 @@
 
 use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode};
 
-use crate::agent::{Launch, Start, Stdin, has_native_options, own_prompt, refuse};
+use crate::agent::{Launch, Part, Start, Stdin, has_native_options, own_prompt, refuse};
 use crate::images;
 
 const NAME: &str = "gemini with stream-json";
@@ -60,9 +60,12 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     // A prompt may name files of the workspace; this one stands behind what comes on stdin.
     let images = images::add(start.prompt, &mut launch)?;
     if !images.is_empty() {
-        launch.option("--include-directories", "{file:}");
-        let names: Vec<String> = images.iter().map(|name| format!("@{{escaped:{name}}}")).collect();
-        launch.option("--prompt", names.join(" "));
+        launch.option_of("--include-directories", [Part::Directory]);
+        let named = images.into_iter().enumerate().flat_map(|(at, name)| {
+            let sign = if at == 0 { "@" } else { " @" };
+            [Part::Text(sign.to_owned()), Part::EscapedFile(name)]
+        });
+        launch.option_of("--prompt", named);
     }
     Ok(launch)
 }

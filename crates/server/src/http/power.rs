@@ -211,6 +211,7 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         env,
         native_args,
         native_options,
+        driver,
         // These name, limit or describe the work.
         agent_type: _,
         project_id: _,
@@ -218,7 +219,6 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         model: _,
         blocked_tools: _,
         max_turns: _,
-        driver: _,
         system_prompt: _,
         max_budget_usd: _,
         max_budget_tokens: _,
@@ -240,6 +240,12 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         ("approvalMode", approval_mode.is_some_and(|mode| mode != ApprovalMode::Ask)),
         ("permissionMode", permission_mode.as_ref().is_some_and(|mode| !is_safe(mode))),
         ("sandboxMode", sandbox_mode.as_ref().is_some_and(is_wide)),
+        // `codex exec` never asks: in a sandbox that it can write in, it changes files unasked.
+        (
+            "sandboxMode",
+            driver.as_deref() == Some("exec")
+                && sandbox_mode.is_some_and(|mode| mode != SandboxMode::ReadOnly),
+        ),
         ("sandbox", sandbox.is_some()),
         ("allowedTools", has(allowed_tools)),
         ("additionalDirectories", has(additional_directories)),
@@ -277,6 +283,20 @@ mod tests {
         assert!(start(&who(Scope::Admin), &new).is_ok());
         new.config = SessionConfig { model: Some("m".to_owned()), ..SessionConfig::default() };
         assert!(start(&who(Scope::Drive), &new).is_ok());
+    }
+
+    #[test]
+    fn an_agent_that_never_asks_may_only_read() {
+        let may = |scope, driver: &str, sandbox| {
+            let driver = Some(driver.to_owned());
+            let config =
+                SessionConfig { driver, sandbox_mode: Some(sandbox), ..SessionConfig::default() };
+            super::config(&who(scope), &config).is_ok()
+        };
+        assert!(may(Scope::Drive, "exec", SandboxMode::ReadOnly));
+        assert!(!may(Scope::Drive, "exec", SandboxMode::WorkspaceWrite));
+        assert!(may(Scope::Admin, "exec", SandboxMode::WorkspaceWrite));
+        assert!(may(Scope::Drive, "app-server", SandboxMode::WorkspaceWrite));
     }
 
     #[test]

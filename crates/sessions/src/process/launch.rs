@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use agentwire_dialects::agent::{Launch, Stdin};
+use agentwire_dialects::agent::{Arg, Launch, Part, Stdin};
 
 use super::{Spawn, SpawnError, StdinPlan};
 use crate::private::{PrivateDirectory, remove_stale};
@@ -15,14 +15,11 @@ use crate::private::{PrivateDirectory, remove_stale};
 /// What the names of their directories begin with.
 const PREFIX: &str = "launch-";
 
-/// What stands for the directory in an argument.
-const ALL: &str = "{file:}";
-
 /// The files of one process, in a private directory. Dropping it removes them: keep it until the
 /// process has ended.
 #[derive(Debug, Default)]
 pub struct LaunchFiles {
-    _directory: Option<PrivateDirectory>,
+    directory: Option<PrivateDirectory>,
 }
 
 impl LaunchFiles {
@@ -31,30 +28,16 @@ impl LaunchFiles {
         remove_stale(runtime_dir, PREFIX);
     }
 
-    /// Writes the files and puts their paths in the arguments that name them.
-    fn write(
-        files: &BTreeMap<String, Vec<u8>>,
-        args: &mut [String],
-        runtime_dir: &Path,
-    ) -> Result<Self, SpawnError> {
+    /// Writes the files; their paths are then known.
+    fn write(files: &BTreeMap<String, Vec<u8>>, runtime_dir: &Path) -> Result<Self, SpawnError> {
         if files.is_empty() {
             return Ok(Self::default());
         }
-        let failed = |file: &Path| {
-            let file = file.to_owned();
-            move |error| SpawnError::File { file, error }
-        };
-        let unfit =
-            |path: &Path, why| failed(path)(io::Error::new(io::ErrorKind::InvalidInput, why));
         let base = std::path::absolute(runtime_dir).map_err(failed(runtime_dir))?;
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&base).map_err(failed(&base))?;
         // From here on a failure removes what was written.
         let directory = PrivateDirectory::new(&base, PREFIX).map_err(failed(&base))?;
-        let text = |path: &Path| match path.to_str() {
-            Some(text) => Ok(text.to_owned()),
-            None => Err(unfit(path, "its path is not UTF-8")),
-        };
         for (name, contents) in files {
             if Path::new(name).file_name() != Some(name.as_ref()) {
                 return Err(unfit(Path::new(name), "not a plain name"));
@@ -63,27 +46,51 @@ impl LaunchFiles {
             let mut options = OpenOptions::new();
             let file = options.write(true).create_new(true).mode(0o600).open(&path);
             file.and_then(|mut file| file.write_all(contents)).map_err(failed(&path))?;
-            let path = text(&path)?;
-            put(args, &format!("{{file:{name}}}"), &path);
-            put(args, &format!("{{escaped:{name}}}"), &escaped(&path));
         }
-        let all = text(directory.path())?;
-        if args.iter().any(|arg| arg.contains(ALL)) && all.contains(',') {
-            return Err(unfit(
-                directory.path(),
-                "its path has a comma; choose another data directory",
-            ));
+        Ok(Self { directory: Some(directory) })
+    }
+
+    /// An argument with the paths in their places. Text stays as it is, whatever it looks like.
+    fn join(&self, arg: &Arg) -> Result<OsString, SpawnError> {
+        let mut joined = String::new();
+        for part in &arg.0 {
+            match part {
+                Part::Text(text) => joined.push_str(text),
+                Part::File(name) => joined.push_str(&self.path(Some(name))?),
+                Part::EscapedFile(name) => joined.push_str(&escaped(&self.path(Some(name))?)),
+                Part::QuotedFile(name) => joined.push_str(&quoted(&self.path(Some(name))?)),
+                Part::Directory => {
+                    let all = self.path(None)?;
+                    if all.contains(',') {
+                        let why = "its path has a comma; choose another data directory";
+                        return Err(unfit(Path::new(&all), why));
+                    }
+                    joined.push_str(&all);
+                }
+            }
         }
-        put(args, ALL, &all);
-        Ok(Self { _directory: Some(directory) })
+        Ok(joined.into())
+    }
+
+    /// The path of a file, or of their directory.
+    fn path(&self, name: Option<&String>) -> Result<String, SpawnError> {
+        let Some(directory) = &self.directory else {
+            let name = name.map(String::as_str).unwrap_or_default();
+            return Err(unfit(Path::new(name), "no such file was written"));
+        };
+        let path = name.map_or(directory.path().to_owned(), |name| directory.path().join(name));
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| unfit(&path, "its path is not UTF-8"))
     }
 }
 
-/// Puts a text in the place of its mark.
-fn put(args: &mut [String], mark: &str, text: &str) {
-    for arg in args.iter_mut().filter(|arg| arg.contains(mark)) {
-        *arg = arg.replace(mark, text);
-    }
+fn failed(file: &Path) -> impl FnOnce(io::Error) -> SpawnError {
+    let file = file.to_owned();
+    move |error| SpawnError::File { file, error }
+}
+
+fn unfit(path: &Path, why: &'static str) -> SpawnError {
+    failed(path)(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
 /// A path with a backslash before whatever could have a meaning.
@@ -97,14 +104,19 @@ fn escaped(path: &str) -> String {
     text
 }
 
+/// A path as a string of JSON, which is one of TOML too: that wants one more character escaped.
+fn quoted(path: &str) -> String {
+    serde_json::Value::from(path).to_string().replace('\u{7F}', "\\u007f")
+}
+
 /// The process that a launch wants. The text that its stdin gets, if any, is the caller's to write.
 pub fn prepare(
     launch: &Launch,
     program: PathBuf,
     runtime_dir: &Path,
 ) -> Result<(Spawn, LaunchFiles), SpawnError> {
-    let mut args = launch.args.clone();
-    let files = LaunchFiles::write(&launch.files, &mut args, runtime_dir)?;
+    let files = LaunchFiles::write(&launch.files, runtime_dir)?;
+    let args = launch.args.iter().map(|arg| files.join(arg)).collect::<Result<_, _>>()?;
     let directory = match &launch.working_directory {
         Some(directory) => std::path::absolute(directory),
         None => std::env::current_dir(),
@@ -123,9 +135,16 @@ pub fn prepare(
         Stdin::Open | Stdin::Text(_) => StdinPlan::Pipe,
         Stdin::Empty => StdinPlan::Null,
     };
-    let args = args.into_iter().map(OsString::from).collect();
     Ok((Spawn { program, args, env, directory, stdin }, files))
 }
+
+/// What the names of variables begin with that configure agentwire itself: its own, and those of its
+/// traces, which may hold the key of a collector. An agent gets its own by `env`.
+const OWN_PREFIXES: [&[u8]; 2] = [b"AGENTWIRE_", b"OTEL_"];
+
+/// Variables that are not for what we run: systemd's socket is agentwire's. Claude Code sets CLAUDECODE
+/// for what it runs and refuses to run inside itself; its Python SDK removes it too.
+const NOT_INHERITED: [&str; 2] = ["NOTIFY_SOCKET", "CLAUDECODE"];
 
 /// The environment of an agent: ours, without what is agentwire's own or says that an agent runs
 /// us, and with `extra`.
@@ -139,10 +158,9 @@ fn choose(
 ) -> Vec<(OsString, OsString)> {
     inherited
         .filter(|(name, _)| {
-            // Claude Code sets CLAUDECODE for what it runs and refuses to run inside itself; its
-            // Python SDK removes it too.
-            !name.as_encoded_bytes().starts_with(b"AGENTWIRE_")
-                && name != "CLAUDECODE"
+            let bytes = name.as_encoded_bytes();
+            !OWN_PREFIXES.iter().any(|own| bytes.starts_with(own))
+                && !NOT_INHERITED.iter().any(|own| name == own)
                 && !name.to_str().is_some_and(|name| extra.contains_key(name))
         })
         .chain(extra.iter().map(|(name, value)| (name.into(), value.into())))
@@ -164,6 +182,11 @@ mod tests {
             ("AGENTWIRE_".into(), "secret".into()),
             ("AGENTWIRES".into(), "not ours".into()),
             ("CLAUDECODE".into(), "1".into()),
+            ("OTEL_EXPORTER_OTLP_HEADERS".into(), "key=secret".into()),
+            ("OTEL_EXPORTER_OTLP_TRACES_HEADERS".into(), "key=secret".into()),
+            ("OTEL_SERVICE_NAME".into(), "agentwire".into()),
+            ("NOTIFY_SOCKET".into(), "/run/systemd/notify".into()),
+            ("OTELS".into(), "not ours".into()),
             ("CLAUDE_CODE_ENTRYPOINT".into(), "sdk-py".into()),
             (odd.clone(), odd.clone()),
             ("LANG".into(), "C".into()),
@@ -172,6 +195,7 @@ mod tests {
         let expected: Vec<(OsString, OsString)> = vec![
             ("PATH".into(), "/bin".into()),
             ("AGENTWIRES".into(), "not ours".into()),
+            ("OTELS".into(), "not ours".into()),
             ("CLAUDE_CODE_ENTRYPOINT".into(), "sdk-py".into()),
             (odd.clone(), odd),
             ("LANG".into(), "de".into()),

@@ -1,5 +1,6 @@
 //! The agent's process: how it is started, and its three pipes.
 
+mod own_rules;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_dialects::agent::{AgentDialect, Exit, Launch, Start, Stdin};
+use agentwire_dialects::agent::{AgentDialect, Arg, Exit, Launch, Start, Stdin};
 use agentwire_dialects::program::Source;
 use agentwire_protocol::session::{McpServer, OnLimit};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Prompt, SessionConfig};
@@ -97,9 +98,12 @@ impl Plan {
         if let Some(program) = &self.command.program {
             launch.program = program.clone();
         }
-        launch.args.splice(0..0, self.command.args.iter().cloned());
+        launch.args.splice(0..0, self.command.args.iter().map(|arg| Arg::from(arg.as_str())));
         for (name, value) in &self.command.env {
             launch.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        if self.agent == AgentType::Codex {
+            own_rules::check(&config, &launch)?;
         }
         Ok(launch)
     }

@@ -14,7 +14,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::event::ToolKind;
-use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SessionConfig};
+use agentwire_protocol::{
+    AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig,
+};
 
 use call::{Call, Touches};
 use paths::{Places, Resolve};
@@ -29,6 +31,8 @@ pub use paths::on_disk;
 pub struct Policy {
     agent: AgentType,
     mode: ApprovalMode,
+    /// The sandbox that an allowed call can leave, and must not leave unasked.
+    sandbox: Option<SandboxMode>,
     places: Places,
     blocked: Vec<Rule>,
     allowed: Vec<Rule>,
@@ -101,8 +105,14 @@ impl Policy {
         let blocked = read("blockedTools", &config.blocked_tools)?;
         let allowed = read("allowedTools", &config.allowed_tools)?;
         let mode = mode_of(agent, config);
+        // Codex applies a change that is allowed, and runs an allowed command again, outside its sandbox.
+        let is_left = |mode: &SandboxMode| match mode {
+            SandboxMode::ReadOnly | SandboxMode::WorkspaceWrite => agent == AgentType::Codex,
+            SandboxMode::None | SandboxMode::FullAccess => false,
+        };
+        let sandbox = config.sandbox_mode.filter(is_left);
         let (denied_here, allowed_here) = (Vec::new(), Vec::new());
-        Ok(Self { agent, mode, places, blocked, allowed, denied_here, allowed_here })
+        Ok(Self { agent, mode, sandbox, places, blocked, allowed, denied_here, allowed_here })
     }
 
     /// Changes to a mode of the agent's own.
@@ -193,6 +203,20 @@ impl Policy {
         };
         match (self.mode, call.class) {
             (ApprovalMode::Ask, _) => Verdict::Ask,
+            (_, Class::Edit) if self.sandbox == Some(SandboxMode::ReadOnly) => Verdict::Ask,
+            (ApprovalMode::AutoAll, class) if self.sandbox.is_some() => match class {
+                Class::Edit => here("mode autoAll: an edit in the session's directories"),
+                Class::Shell => here("mode autoAll, in a sandbox: a command that only reads"),
+                Class::Delete | Class::Move | Class::Unknown => Verdict::Ask,
+                Class::Read
+                | Class::Search
+                | Class::Network
+                | Class::Think
+                | Class::Agent
+                | Class::Question
+                | Class::Mcp
+                | Class::Mode => Verdict::Allow("mode autoAll: everything runs".into()),
+            },
             (ApprovalMode::AutoAll, _) => Verdict::Allow("mode autoAll: everything runs".into()),
             (ApprovalMode::AutoEdit, Class::Edit) => {
                 here("mode autoEdit: an edit in the session's directories")
@@ -260,12 +284,16 @@ pub fn mode_of(agent: AgentType, config: &SessionConfig) -> ApprovalMode {
 
 /// What the agent's own name of a mode means here. A mode that approves calls is the gateway's: the
 /// agent asks. In any other the agent's own restrictions hold, and what it asks about is for the user.
+/// Codex's `never` trusts its sandbox, which what is allowed here leaves.
 fn own_mode(agent: AgentType, mode: &str) -> ApprovalMode {
     match (agent, mode) {
         (AgentType::Claude | AgentType::Demo | AgentType::Codex, "acceptEdits") => {
             ApprovalMode::AutoEdit
         }
-        (AgentType::Claude | AgentType::Demo, "bypassPermissions") => ApprovalMode::AutoAll,
+        (AgentType::Claude | AgentType::Demo | AgentType::Codex, "bypassPermissions") => {
+            ApprovalMode::AutoAll
+        }
+        (AgentType::Codex, "on-request" | "never") => ApprovalMode::AskDangerous,
         _ => ApprovalMode::Ask,
     }
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use agentwire_protocol::event::ToolKind;
-use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode, Json, SessionConfig};
+use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode, Json, SandboxMode, SessionConfig};
 use agentwire_sessions::session::policy::{Asked, Policy, REMEMBERED_LIMIT, Verdict};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     HOME, MODES, Question, WORK, config, is_allowed, no_links, policy, shell_questions, word,
@@ -127,6 +127,9 @@ fn codex_changes_are_read_whole() {
         json!([]),
         json!([update("/srv/project/a"), update("/etc/passwd")]),
         json!([update("/srv/project/a"), moved]),
+        json!([{ "path": "/srv/project/a", "kind": { "type": "update", "move_path": "/srv/project/b" } }]),
+        json!([update("/srv/project/.git/config")]),
+        json!([update("/srv/project/.env.local")]),
         json!([update("/srv/project/a"), deleted]),
         json!([{ "path": "/srv/project/a" }]),
         json!([{ "path": "/srv/project/a", "kind": { "type": "chmod" } }]),
@@ -141,6 +144,101 @@ fn codex_changes_are_read_whole() {
     let secret = change(json!([update("/srv/project/a"), update("/srv/project/secrets/x")]));
     assert_eq!(word(&secret.ask(&denied)), "deny");
     assert_eq!(word(&change(json!([{ "path": 1 }])).ask(&denied)), "ask");
+    // What stands beside the changes asks for more, or warns.
+    for (name, value, verdict) in [
+        ("reason", json!("outside"), "ask"),
+        ("grantRoot", json!("/srv/project"), "ask"),
+        ("later", json!(false), "ask"),
+        ("reason", Value::Null, "allow"),
+    ] {
+        let mut input = json!({ "changes": [update("/srv/project/a")] });
+        input[name] = value;
+        let question = Question::new("file_change", Some(ToolKind::Edit), &input);
+        assert_eq!(word(&question.ask(&edits)), verdict, "{input}");
+    }
+    // However little is known of a change, a rule against all of them denies it.
+    let denied = policy(AgentType::Codex, ApprovalMode::AutoAll, &[], &["Edit"]);
+    let deleted = json!({ "path": "/srv/project/a", "kind": { "type": "delete" } });
+    for kind in [None, Some(ToolKind::Edit)] {
+        for input in [json!({}), json!({ "changes": [{}] }), json!({ "changes": [deleted] })] {
+            let question = Question::new("file_change", kind, &input);
+            assert_eq!(word(&question.ask(&denied)), "deny", "{input}");
+        }
+    }
+}
+
+/// Codex asks in each of its modes; what it is answered is the gateway's mode.
+#[test]
+fn a_mode_of_codex_is_one_of_ours() {
+    let modes = [
+        ("default", ApprovalMode::Ask),
+        ("untrusted", ApprovalMode::Ask),
+        ("plan", ApprovalMode::Ask),
+        ("on-request", ApprovalMode::AskDangerous),
+        ("never", ApprovalMode::AskDangerous),
+        ("acceptEdits", ApprovalMode::AutoEdit),
+        ("bypassPermissions", ApprovalMode::AutoAll),
+    ];
+    for (own, mode) in modes {
+        let config =
+            SessionConfig { permission_mode: Some(own.to_owned()), ..SessionConfig::default() };
+        let mut policy = Policy::new(AgentType::Codex, &config, None).expect("a policy");
+        assert_eq!(policy.mode(), mode, "{own}");
+        policy.set_mode(ApprovalMode::Ask);
+        policy.set_own_mode(own);
+        assert_eq!(policy.mode(), mode, "{own}");
+    }
+}
+
+/// Codex applies what is allowed outside its sandbox, so that a sandbox the session names is not left
+/// unasked in any mode.
+#[test]
+fn a_mode_lets_codex_leave_no_sandbox() {
+    let change = |path: &str, kind: &str| {
+        let input = json!({ "changes": [{ "path": path, "kind": { "type": kind } }] });
+        Question::new("file_change", Some(ToolKind::Edit), &input)
+    };
+    let command = |command: &str| {
+        let input = json!({ "command": command, "cwd": WORK });
+        Question::new("command_execution", Some(ToolKind::Execute), &input)
+    };
+    let mut mcp = Question::new("say", Some(ToolKind::Mcp), &json!({}));
+    mcp.server = Some("tiny".to_owned());
+    let permissions = Question::new("request_permissions", None, &json!({ "permissions": {} }));
+    let table = [
+        (change("/srv/project/a", "add"), "ask", "allow"),
+        (change("/srv/project/.git/config", "add"), "ask", "ask"),
+        (change("/etc/a", "add"), "ask", "ask"),
+        (change("/srv/project/a", "delete"), "ask", "ask"),
+        (command("ls"), "allow", "allow"),
+        (command("touch a"), "ask", "ask"),
+        (mcp, "allow", "allow"),
+        (permissions, "ask", "ask"),
+    ];
+    for sandbox_mode in
+        [SandboxMode::ReadOnly, SandboxMode::WorkspaceWrite, SandboxMode::FullAccess]
+    {
+        let config = SessionConfig {
+            sandbox_mode: Some(sandbox_mode),
+            ..config(ApprovalMode::AutoAll, &[], &[])
+        };
+        let policy = Policy::new(AgentType::Codex, &config, None).expect("a policy");
+        for (question, read_only, workspace) in &table {
+            let expected = match sandbox_mode {
+                SandboxMode::ReadOnly => *read_only,
+                SandboxMode::WorkspaceWrite => *workspace,
+                SandboxMode::FullAccess | SandboxMode::None => "allow",
+            };
+            let input = question.input.as_ref().map(Json::get);
+            assert_eq!(word(&question.ask(&policy)), expected, "{sandbox_mode:?} {input:?}");
+        }
+    }
+    let config = SessionConfig {
+        sandbox_mode: Some(SandboxMode::ReadOnly),
+        ..config(ApprovalMode::AutoEdit, &[], &[])
+    };
+    let policy = Policy::new(AgentType::Codex, &config, None).expect("a policy");
+    assert_eq!(change("/srv/project/a", "add").ask(&policy), Verdict::Ask);
 }
 
 #[test]
@@ -165,6 +263,17 @@ fn a_command_that_is_more_than_its_text_asks() {
             AgentType::Codex,
             "command_execution",
             json!({ "command": "git status", "networkApprovalContext": { "host": "x" } }),
+        ),
+        (
+            AgentType::Codex,
+            "command_execution",
+            json!({ "command": "git status", "additionalPermissions": { "fileSystem": {} } }),
+        ),
+        (AgentType::Codex, "command_execution", json!({ "command": "git status", "reason": "x" })),
+        (
+            AgentType::Claude,
+            "Bash",
+            json!({ "command": "git status", "proposedExecpolicyAmendment": ["git"] }),
         ),
         (
             AgentType::Gemini,
@@ -193,6 +302,11 @@ fn a_command_that_is_more_than_its_text_asks() {
     assert_eq!(titled.ask(&policy(AgentType::Acp)), Verdict::Ask);
     let denied = super::policy(AgentType::Acp, ApprovalMode::AutoAll, &[], &["Bash(git status)"]);
     assert_eq!(word(&titled.ask(&denied)), "deny");
+    // A rule that Codex would keep is not given to it.
+    let proposed = json!({ "kind": "command", "command": "/bin/bash -lc 'git status'", "cwd": WORK,
+        "commandActions": [], "proposedExecpolicyAmendment": ["git", "status"] });
+    let proposed = Question::new("command_execution", execute, &proposed);
+    assert!(is_allowed(&proposed.ask(&policy(AgentType::Codex))));
     // In a subdirectory a rule holds, but the list of commands that read does not.
     let below = json!({ "command": "git status", "cwd": "/srv/project/sub" });
     let below = Question::new("command_execution", execute, &below);

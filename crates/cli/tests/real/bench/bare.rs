@@ -194,7 +194,7 @@ impl Process {
     fn start(bench: &Bench, launch: &Launch) -> Self {
         assert!(launch.files.is_empty(), "files are not given here");
         let mut command = dressed(&bench.program, bench.directory.path(), bench.variables());
-        command.args(&launch.args).envs(&launch.env);
+        command.args(launch.shown_args()).envs(&launch.env);
         command.current_dir(launch.working_directory.as_deref().map_or(Path::new("/"), Path::new));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program starts");

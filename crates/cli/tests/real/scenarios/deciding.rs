@@ -83,6 +83,9 @@ pub(crate) fn protected(place: &mut Place) {
     assert!(work.join("plain.txt").exists(), "{}", talk.digest());
     assert!(!work.join(".vscode/tasks.json").exists(), "{}", talk.digest());
     assert!(work.join("kept.txt").exists(), "{}", talk.digest());
+    if place.agent.kind == "codex" {
+        super::holds::patches(place);
+    }
 }
 
 /// "Always" is the call that was shown, and no other.
@@ -105,6 +108,9 @@ pub(crate) fn always(place: &mut Place) {
         talk.completed();
     }
     assert!(!other.exists() && work.join("kept.txt").exists(), "{}", talk.digest());
+    if place.agent.kind == "codex" {
+        super::holds::same_command(place);
+    }
 }
 
 /// Where the sandbox is missing, nothing runs without it.

@@ -11,7 +11,6 @@ use serde_json::{Map, json};
 
 use super::super::app_wire::{Initialized, Opened, Turn};
 use super::super::{launch, policy};
-use super::planning::PLAN;
 use super::replies::{Shape, refusal};
 use super::{Driver, Translator};
 use crate::agent::tell_cancelled;
@@ -196,10 +195,10 @@ impl Translator {
         }
         // What the mode does not change stays as the user's own settings have it.
         if std::mem::take(&mut self.wire.new_mode)
-            && let Ok(mode) = policy::of(Driver::AppServer, &self.config)
+            && let Ok(sandbox) = policy::of(Driver::AppServer, &self.config)
         {
-            put("approvalPolicy", json!(mode.approval));
-            put("sandboxPolicy", mode.sandbox.policy(&self.config));
+            put("approvalPolicy", json!(policy::APPROVAL));
+            put("sandboxPolicy", sandbox.policy(&self.config));
         }
         if let Some(mode) = self.planning.change(self.plans(), self.model()) {
             put("collaborationMode", mode);
@@ -384,7 +383,8 @@ impl Translator {
             self.first_model = model.map(Text::to_string);
         }
         self.planning.told(opened.effort, opened.collaboration);
-        let mode = if self.plans() { Some(Text::from(PLAN)) } else { opened.approval_policy };
+        let own = self.mode().map(str::to_owned);
+        let mode = own.map(Text::from).or(opened.approval_policy);
         let info = AgentInfo {
             native_session_id: thread.id.map(Text::new),
             agent_version: thread.cli_version,

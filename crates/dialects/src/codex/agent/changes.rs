@@ -61,23 +61,6 @@ pub(super) fn read<T>(kept: &str, then: impl FnOnce(Value<'_>) -> T) -> Option<T
     scanner.scan(kept).ok().map(|document| then(document.root()))
 }
 
-/// Whether every path of these changes lies in that directory.
-pub(super) fn within(kept: &str, directory: &str) -> bool {
-    let inside = |path: &str| {
-        let below = path.strip_prefix(directory.trim_end_matches('/'));
-        below.is_some_and(|rest| rest.starts_with('/') && !rest.split('/').any(|part| part == ".."))
-    };
-    let all = read(kept, |changes| {
-        changes.items().all(|change| {
-            let change: app_wire::Change<'_> = change.to().unwrap_or_default();
-            let moved = change.kind.and_then(|kind| kind.move_path);
-            change.path.is_some_and(|path| inside(&path.decode()))
-                && moved.is_none_or(|path| inside(&path.decode()))
-        })
-    });
-    all.unwrap_or(false)
-}
-
 fn file<'a>(file_path: Text<'a>, id: &'a str) -> FileChanged<'a> {
     FileChanged {
         file_path,

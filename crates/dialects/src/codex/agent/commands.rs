@@ -1,9 +1,7 @@
 //! Commands to the app server.
 
 use agentwire_protocol::command::Delivery;
-use agentwire_protocol::{
-    ApprovalMode, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt,
-};
+use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt};
 use serde_json::{Map, Value, json};
 
 use super::calls::{Pending, input};
@@ -182,14 +180,6 @@ impl Translator {
             params.insert("threadId".to_owned(), json!(thread));
         }
         Ok(Value::Object(params))
-    }
-
-    /// Whether file changes are accepted for the user.
-    pub(super) fn accepts_edits(&self) -> bool {
-        match self.config.permission_mode.as_deref() {
-            Some(mode) => mode == "acceptEdits",
-            None => self.config.approval_mode == Some(ApprovalMode::AutoEdit),
-        }
     }
 }
 

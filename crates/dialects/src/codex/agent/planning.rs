@@ -1,11 +1,12 @@
 //! Plan mode, in which Codex asks questions: what the thread is in, and how a turn changes it.
 
-use agentwire_protocol::Text;
 use agentwire_protocol::event::{Status, StatusChanged};
+use agentwire_protocol::{ApprovalMode, Text};
 use serde_json::{Value, json};
 
 use super::super::app_wire::{Collaboration, Notice, Settings};
 use super::Translator;
+use crate::agent::mode_name;
 use crate::tape::Out;
 
 /// The mode's name, to us and to Codex.
@@ -49,6 +50,12 @@ impl Translator {
         self.config.permission_mode.as_deref() == Some(PLAN)
     }
 
+    /// The mode's name, where it is not to ask about everything: Codex itself always asks.
+    pub(super) fn mode(&self) -> Option<&str> {
+        let mode = self.config.approval_mode.filter(|mode| *mode != ApprovalMode::Ask);
+        self.config.permission_mode.as_deref().or(mode.map(mode_name))
+    }
+
     /// The model of the next turn.
     pub(super) fn model(&self) -> Option<&str> {
         self.config.model.as_deref().or(self.first_model.as_deref())
@@ -60,9 +67,10 @@ impl Translator {
         let settings: Settings<'_> = value.to().unwrap_or_default();
         let agent = &self.shown(notice.thread_id.as_deref(), out);
         let mode = settings.collaboration.as_ref().and_then(|mode| mode.mode.as_deref());
+        let own = || self.mode().filter(|own| *own != PLAN).map(str::to_owned);
         let mode = match mode == Some(PLAN) {
             true => Some(Text::from(PLAN)),
-            false => settings.approval_policy,
+            false => own().map(Text::from).or(settings.approval_policy),
         };
         let change = StatusChanged::new(Status::Mode).message(mode);
         out.emit_as(agent, change.details(value.json()));

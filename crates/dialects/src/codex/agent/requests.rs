@@ -1,5 +1,7 @@
 //! Requests of the app server: what it asks, and how its own words settle it.
 
+use std::borrow::Cow;
+
 use agentwire_protocol::event::{
     Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome,
     RequestRaised, RequestSettled, SettledBy, input_digest,
@@ -8,10 +10,22 @@ use agentwire_protocol::{Json, Text};
 
 use super::super::app_wire::{ApprovalMeta, Ask, Choice, Notice, Question as Asking};
 use super::tools::McpCall;
-use super::{Translator, changes, pick};
+use super::{Translator, pick};
 use crate::json::Value;
 use crate::ledger::OpenRequest;
 use crate::tape::{Agent, Out};
+
+/// Fields of a request that say whose it is, or are shown as its options.
+const BESIDE: &[&str] = &[
+    "threadId",
+    "conversationId",
+    "turnId",
+    "itemId",
+    "callId",
+    "approvalId",
+    "startedAtMs",
+    "availableDecisions",
+];
 
 /// What is remembered of an open request.
 #[derive(Debug)]
@@ -32,10 +46,10 @@ pub(super) enum What {
     Approval,
     /// The same in the words of older versions.
     Legacy,
-    /// Permissions for the turn or the session: those asked for, exactly.
+    /// Permissions for the turn: those asked for, exactly.
     Permissions(String),
-    /// A call of an MCP tool; whether it can be allowed for the session.
-    McpCall { session: bool },
+    /// A call of an MCP tool.
+    McpCall,
     /// A form or an address of an MCP server.
     Elicitation,
     /// Questions: the id and the words of each.
@@ -68,22 +82,9 @@ impl Translator {
         raised.request_id = Text::from(request_id.as_str());
         raised.tool_use_id = tool.as_deref().map(Text::from);
         raised.input_digest = input_digest(raised.input.as_ref());
-        let edit = method == "item/fileChange/requestApproval" && ask.grant_root.is_none();
-        // Hooks are asked before; then the gateway's rules accept it.
-        let hooked =
-            self.config.hooks.as_ref().is_some_and(|hooks| hooks.contains_key("PreToolUse"));
-        let accepted = edit && !hooked && !out.is_recording() && self.accepts(tool.as_deref());
-        let asked = Asked { id: wire_id.clone(), what, tool: tool.clone(), resolved: false };
-        if !self.ledger.open_request(&request_id, agent, asked) {
-            return;
-        }
-        out.emit_as(agent, raised);
-        if accepted {
-            self.ledger.close_request(&request_id);
-            out.write(format!(r#"{{"id":{wire_id},"result":{{"decision":"accept"}}}}"#));
-            let reason = "file changes in the workspace run unasked";
-            let settled = settled(&request_id, RequestOutcome::Allowed, SettledBy::Policy);
-            out.emit_as(agent, RequestSettled { reason: Some(Text::from(reason)), ..settled });
+        let asked = Asked { id: wire_id, what, tool: tool.clone(), resolved: false };
+        if self.ledger.open_request(&request_id, agent, asked) {
+            out.emit_as(agent, raised);
         }
     }
 
@@ -95,7 +96,7 @@ impl Translator {
         params: Option<Value<'d>>,
         tool: Option<String>,
     ) -> (RequestRaised<'d>, What, Option<String>) {
-        let input = |names: &[&str]| params.and_then(|params| pick(params, names));
+        let whole = |changes: Option<&String>| params.and_then(|params| input(params, changes));
         let base = RequestRaised {
             name: Some(Text::from(method)),
             message: ask.reason.clone().or(ask.message.clone()),
@@ -104,10 +105,9 @@ impl Translator {
         };
         match method {
             "item/commandExecution/requestApproval" => {
-                let names = ["kind", "command", "cwd", "commandActions", "networkApprovalContext"];
                 let raised = RequestRaised {
                     tool_name: Some(Text::from("command_execution")),
-                    input: input(&names),
+                    input: whole(None),
                     title: ask.command.and_then(Value::to),
                     options: ask
                         .available_decisions
@@ -115,7 +115,6 @@ impl Translator {
                         .flat_map(Value::items)
                         .filter_map(option)
                         .collect(),
-                    suggestions: suggestions(ask),
                     ..base
                 };
                 (raised, What::Approval, tool)
@@ -125,8 +124,7 @@ impl Translator {
                 let changes = open.and_then(|tool| tool.memo.changes.as_ref());
                 let raised = RequestRaised {
                     tool_name: Some(Text::from("file_change")),
-                    input: changes
-                        .map(|changes| Json::checked(format!("{{\"changes\":{changes}}}"))),
+                    input: whole(changes),
                     ..base
                 };
                 (raised, What::Approval, tool)
@@ -134,7 +132,7 @@ impl Translator {
             "execCommandApproval" => {
                 let raised = RequestRaised {
                     tool_name: Some(Text::from("command_execution")),
-                    input: input(&["command", "cwd", "parsedCmd"]),
+                    input: whole(None),
                     ..base
                 };
                 (raised, What::Legacy, tool)
@@ -142,7 +140,7 @@ impl Translator {
             "applyPatchApproval" => {
                 let raised = RequestRaised {
                     tool_name: Some(Text::from("file_change")),
-                    input: input(&["fileChanges"]),
+                    input: whole(None),
                     ..base
                 };
                 (raised, What::Legacy, tool)
@@ -150,14 +148,16 @@ impl Translator {
             "item/permissions/requestApproval" => {
                 let raised = RequestRaised {
                     tool_name: Some(Text::from("request_permissions")),
-                    input: input(&["permissions", "cwd"]),
+                    input: whole(None),
                     ..base
                 };
                 let wanted = ask.permissions.as_ref().map_or("{}", Json::get).to_owned();
                 (raised, What::Permissions(wanted), tool)
             }
             "mcpServer/elicitation/request" => {
-                self.elicitation(agent, ask, base, input(&["mode", "url", "elicitationId"]))
+                let names = ["mode", "url", "elicitationId"];
+                let input = params.and_then(|params| pick(params, &names));
+                self.elicitation(agent, ask, base, input)
             }
             "item/tool/requestUserInput" => {
                 let questions = ask.questions.into_iter().flat_map(Value::items);
@@ -170,7 +170,7 @@ impl Translator {
                 let raised = RequestRaised {
                     kind: RequestKind::Question,
                     questions: questions.into_iter().filter_map(question).collect(),
-                    input: input(&["questions"]),
+                    input: params.and_then(|params| pick(params, &["questions"])),
                     ..base
                 };
                 (raised, what, tool)
@@ -215,15 +215,16 @@ impl Translator {
             let calls = self.ledger.tools().filter(|call| agent.id == *call.agent);
             let open = calls.filter_map(|call| Some((&call.id, call.memo.mcp.as_ref()?)));
             let open: Vec<_> = open.filter(|(_, called)| fits(called)).collect();
+            // Which call it is may not be certain; of which server, it is.
+            let full = |tool: &str| Some(format!("mcp__{server}__{tool}"));
             let (tool, tool_name) = match open.as_slice() {
-                [] => (None, None),
+                [] => (None, full(words.split('"').nth(1).unwrap_or_default())),
                 [(id, called)] => (Some((*id).clone()), Some(called.tool.clone())),
                 [(_, first), rest @ ..] => {
                     let same = rest.iter().all(|(_, called)| called.tool == first.tool);
-                    (None, same.then(|| first.tool.clone()))
+                    (None, full(if same { &first.tool } else { "" }))
                 }
             };
-            let session = meta.persist.iter().flatten().any(|word| word == "session");
             let raised = RequestRaised {
                 tool_name: tool_name.map(Text::from),
                 input: meta.tool_params,
@@ -231,7 +232,7 @@ impl Translator {
                 name,
                 ..base
             };
-            return (raised, What::McpCall { session }, tool);
+            return (raised, What::McpCall, tool);
         }
         let schema = ask.requested_schema;
         let fields = schema.and_then(|schema| schema.get("properties"));
@@ -245,14 +246,6 @@ impl Translator {
             ..base
         };
         (raised, What::Elicitation, None)
-    }
-
-    /// Whether the user has file changes accepted for him, and this one stays in the workspace.
-    fn accepts(&mut self, tool: Option<&str>) -> bool {
-        let Some(directory) = self.config.working_directory.clone() else { return false };
-        let open = tool.and_then(|tool| self.ledger.tool(tool));
-        let changes = open.and_then(|tool| tool.memo.changes.clone());
-        self.accepts_edits() && changes.is_some_and(|changes| changes::within(&changes, &directory))
     }
 
     /// The server says that a request is over. In a live session one that is still open was answered
@@ -339,35 +332,35 @@ fn settled(id: &str, outcome: RequestOutcome, by: SettledBy) -> RequestSettled<'
     }
 }
 
-/// A decision that the server offers: a word, or the only key of an object.
+/// All that a request asks for: every field that says something and is not known to be harmless. One
+/// that is not known may widen the call, so it is shown, digested and judged. `changes` are those of
+/// the item, which the request only names.
+fn input(params: Value<'_>, changes: Option<&String>) -> Option<Json<'static>> {
+    let says = |(name, value): &(Cow<'_, str>, Value<'_>)| {
+        let is_here = name == "environmentId" && value.string().as_deref() == Some("local");
+        !BESIDE.contains(&&**name) && value.json().get() != "null" && !is_here
+    };
+    let field = |(name, value): (Cow<'_, str>, Value<'_>)| {
+        format!("{}:{}", serde_json::Value::from(&*name), value.json().get())
+    };
+    let own = changes.map(|changes| format!("\"changes\":{changes}"));
+    let fields: Vec<String> =
+        own.into_iter().chain(params.fields().filter(says).map(field)).collect();
+    (!fields.is_empty()).then(|| Json::checked(format!("{{{}}}", fields.join(","))))
+}
+
+/// A decision that the server offers: a word, or the only key of an object. One that would change
+/// Codex's own rules is not offered: the gateway keeps what is allowed from now on.
 fn option(decision: Value<'_>) -> Option<RequestOption<'_>> {
     let id = decision.string().or_else(|| decision.fields().next().map(|(name, _)| name))?;
     let kind = match &*id {
         "accept" => RequestOptionKind::AllowOnce,
-        "acceptForSession" | "acceptWithExecpolicyAmendment" | "applyNetworkPolicyAmendment" => {
-            RequestOptionKind::AllowAlways
-        }
+        "acceptForSession" => RequestOptionKind::AllowAlways,
         "decline" | "cancel" => RequestOptionKind::RejectOnce,
+        "acceptWithExecpolicyAmendment" | "applyNetworkPolicyAmendment" => return None,
         _ => RequestOptionKind::Unknown,
     };
     Some(RequestOption { label: Text::new(id.clone()), id: Text::new(id), kind })
-}
-
-/// The rules that an answer could add: the decisions that are more than a word.
-fn suggestions(ask: &Ask<'_>) -> Option<Json<'static>> {
-    let offered = ask.available_decisions.into_iter().flat_map(Value::items);
-    let mut rules: Vec<String> = offered
-        .filter(|decision| decision.is_object())
-        .map(|decision| decision.json().get().to_owned())
-        .collect();
-    if let Some(amendment) = ask.proposed_amendment.as_ref().filter(|_| rules.is_empty()) {
-        let rule = format!(
-            r#"{{"acceptWithExecpolicyAmendment":{{"execpolicy_amendment":{}}}}}"#,
-            amendment.get()
-        );
-        rules.push(rule);
-    }
-    (!rules.is_empty()).then(|| Json::checked(format!("[{}]", rules.join(","))))
 }
 
 fn question(question: Asking<'_>) -> Option<Question<'_>> {
@@ -388,7 +381,7 @@ fn choice(option: Value<'_>) -> Option<QuestionOption<'_>> {
 }
 
 /// One field of a form as a question.
-fn field<'d>((name, schema): (std::borrow::Cow<'d, str>, Value<'d>)) -> Question<'d> {
+fn field<'d>((name, schema): (Cow<'d, str>, Value<'d>)) -> Question<'d> {
     let words = schema.read("description").or_else(|| schema.read("title"));
     let labels = schema.get("enum").into_iter().flat_map(Value::items);
     Question {

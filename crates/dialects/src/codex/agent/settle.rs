@@ -71,7 +71,7 @@ fn reply(what: &What, answer: &Answer) -> Result<Reply, GatewayError> {
         What::Approval => json!({ "decision": decision(answer)? }),
         What::Legacy => json!({ "decision": legacy(answer)? }),
         What::Permissions(wanted) => return permissions(wanted, answer),
-        What::McpCall { session } => mcp_call(*session, answer)?,
+        What::McpCall => mcp_call(answer)?,
         What::Elicitation => elicitation(answer)?,
         What::Questions(questions) => json!({ "answers": answers(questions, answer)? }),
         What::Tool => match answer {
@@ -93,40 +93,16 @@ fn reply(what: &What, answer: &Answer) -> Result<Reply, GatewayError> {
     Ok(Reply::Result(result.to_string()))
 }
 
-fn decision(answer: &Answer) -> Result<Value, GatewayError> {
+/// Codex is told "once", whatever holds from now on: the gateway has its own rule for that, and it is
+/// what was shown. Nothing that Codex would keep is ever sent.
+fn decision(answer: &Answer) -> Result<&'static str, GatewayError> {
     match answer {
         Answer::Allow { updated_input: Some(_), .. } => Err(updated_input()),
-        Answer::Allow { updated_permissions: Some(rules), .. } => amendment(rules),
-        Answer::Allow { always: true, .. } => Ok(json!("acceptForSession")),
-        Answer::Allow { .. } => Ok(json!("accept")),
-        Answer::Deny { interrupt: true, .. } => Ok(json!("cancel")),
-        Answer::Deny { .. } => Ok(json!("decline")),
+        Answer::Allow { updated_permissions: Some(_), .. } => Err(updated_permissions()),
+        Answer::Allow { .. } => Ok("accept"),
+        Answer::Deny { interrupt: true, .. } => Ok("cancel"),
+        Answer::Deny { .. } => Ok("decline"),
         Answer::Answers(_) | Answer::HookOutput(_) => Err(needs("behavior")),
-    }
-}
-
-/// One of the request's suggestions, alone or in a list, or the words of a command's beginning.
-fn amendment(rules: &Json<'_>) -> Result<Value, GatewayError> {
-    let refused = || {
-        let what = "updatedPermissions but one of the request's suggestions";
-        GatewayError::unsupported("codex", what)
-    };
-    let rules: Value = rules.read().map_err(|_| refused())?;
-    let rule = match rules {
-        Value::Array(words) if !words.is_empty() && words.iter().all(Value::is_string) => {
-            json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": words } })
-        }
-        Value::Array(mut rules) if rules.len() == 1 => rules.pop().unwrap_or_default(),
-        rule => rule,
-    };
-    let known = ["acceptWithExecpolicyAmendment", "applyNetworkPolicyAmendment"];
-    match &rule {
-        Value::Object(fields)
-            if fields.len() == 1 && fields.keys().all(|key| known.contains(&key.as_str())) =>
-        {
-            Ok(rule)
-        }
-        _ => Err(refused()),
     }
 }
 
@@ -134,7 +110,6 @@ fn legacy(answer: &Answer) -> Result<&'static str, GatewayError> {
     match answer {
         Answer::Allow { updated_input: Some(_), .. } => Err(updated_input()),
         Answer::Allow { updated_permissions: Some(_), .. } => Err(updated_permissions()),
-        Answer::Allow { always: true, .. } => Ok("approved_for_session"),
         Answer::Allow { .. } => Ok("approved"),
         Answer::Deny { interrupt: true, .. } => Ok("abort"),
         Answer::Deny { .. } => Ok("denied"),
@@ -142,32 +117,28 @@ fn legacy(answer: &Answer) -> Result<&'static str, GatewayError> {
     }
 }
 
-/// Grants exactly what was asked for, or nothing.
+/// Grants exactly what was asked for and for this turn, or nothing.
 fn permissions(wanted: &str, answer: &Answer) -> Result<Reply, GatewayError> {
-    let (granted, scope) = match answer {
+    let granted = match answer {
         Answer::Allow { updated_input: Some(_), .. } => return Err(updated_input()),
         Answer::Allow { updated_permissions: Some(_), .. } => return Err(updated_permissions()),
-        Answer::Allow { always: true, .. } => (wanted, "session"),
-        Answer::Allow { .. } => (wanted, "turn"),
-        Answer::Deny { .. } => ("{}", "turn"),
+        Answer::Allow { .. } => wanted,
+        Answer::Deny { .. } => "{}",
         Answer::Answers(_) | Answer::HookOutput(_) => return Err(needs("behavior")),
     };
-    Ok(Reply::Result(format!(r#"{{"permissions":{granted},"scope":"{scope}"}}"#)))
+    Ok(Reply::Result(format!(r#"{{"permissions":{granted},"scope":"turn"}}"#)))
 }
 
-fn mcp_call(session: bool, answer: &Answer) -> Result<Value, GatewayError> {
-    let (action, meta) = match answer {
+fn mcp_call(answer: &Answer) -> Result<Value, GatewayError> {
+    let action = match answer {
         Answer::Allow { updated_input: Some(_), .. } => return Err(updated_input()),
         Answer::Allow { updated_permissions: Some(_), .. } => return Err(updated_permissions()),
-        Answer::Allow { always: true, .. } if session => {
-            ("accept", json!({ "persist": "session" }))
-        }
-        Answer::Allow { .. } => ("accept", Value::Null),
-        Answer::Deny { interrupt: true, .. } => ("cancel", Value::Null),
-        Answer::Deny { .. } => ("decline", Value::Null),
+        Answer::Allow { .. } => "accept",
+        Answer::Deny { interrupt: true, .. } => "cancel",
+        Answer::Deny { .. } => "decline",
         Answer::Answers(_) | Answer::HookOutput(_) => return Err(needs("behavior")),
     };
-    Ok(json!({ "action": action, "content": null, "_meta": meta }))
+    Ok(json!({ "action": action, "content": null, "_meta": null }))
 }
 
 fn elicitation(answer: &Answer) -> Result<Value, GatewayError> {
@@ -223,7 +194,9 @@ fn updated_input() -> GatewayError {
 }
 
 fn updated_permissions() -> GatewayError {
-    GatewayError::unsupported("codex", "updatedPermissions for this request")
+    let what = "updatedPermissions, which it would keep; answer with `remember: session`, and the \
+                gateway allows the same again";
+    GatewayError::unsupported("codex", what)
 }
 
 fn needs(what: &str) -> GatewayError {

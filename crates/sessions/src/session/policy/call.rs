@@ -162,7 +162,7 @@ fn touched(agent: AgentType, class: Class, shows: Shows, fields: &Fields) -> (Cl
             };
             file(here(field).filter(|_| text(pattern).is_some_and(stays)))
         }
-        Shows::Changes(field) => return changes(class, fields.get(field)),
+        Shows::Changes(field) => return changes(class, field, fields),
         Shows::Guess if is_acp_call(agent, fields) => shown_files(fields),
         Shows::Guess => file(only_path(fields)),
         Shows::Address(field) => {
@@ -174,16 +174,20 @@ fn touched(agent: AgentType, class: Class, shows: Shows, fields: &Fields) -> (Cl
     (class, files.map_or(Touches::Unclear, Touches::Files))
 }
 
-/// Codex lists what it changes. One that deletes is a deletion, whatever else it does.
-fn changes(class: Class, changes: Option<&Value>) -> (Class, Touches) {
+/// Codex lists what it changes. One that deletes is a deletion, and one that moves is a move, whatever
+/// else it does. A field beside the list asks for more, or warns.
+fn changes(class: Class, field: &str, fields: &Fields) -> (Class, Touches) {
     let mut class = class;
     let mut files = Vec::new();
-    for change in changes.and_then(Value::as_array).into_iter().flatten() {
+    if fields.iter().any(|(name, value)| name != field && !value.is_null()) {
+        return (class, Touches::Unclear);
+    }
+    for change in fields.get(field).and_then(Value::as_array).into_iter().flatten() {
         let path = change.get("path").and_then(Value::as_str);
         let kind = change.get("kind").and_then(|kind| kind.get("type")).and_then(Value::as_str);
         let moved = change.get("kind").and_then(|kind| kind.get("move_path"));
         let (Some(path), Some(kind @ ("add" | "update" | "delete"))) = (path, kind) else {
-            return (Class::Unknown, Touches::Unclear);
+            return (class, Touches::Unclear);
         };
         if kind == "delete" {
             class = Class::Delete;
@@ -191,8 +195,13 @@ fn changes(class: Class, changes: Option<&Value>) -> (Class, Touches) {
         files.push(path.to_owned());
         match moved {
             None | Some(Value::Null) => {}
-            Some(Value::String(moved)) => files.push(moved.clone()),
-            Some(_) => return (Class::Unknown, Touches::Unclear),
+            Some(Value::String(moved)) => {
+                if class != Class::Delete {
+                    class = Class::Move;
+                }
+                files.push(moved.clone());
+            }
+            Some(_) => return (class, Touches::Unclear),
         }
     }
     (class, if files.is_empty() { Touches::Unclear } else { Touches::Files(files) })
@@ -227,6 +236,8 @@ fn command(agent: AgentType, field: &str, fields: &Fields) -> Option<ShellComman
             (name, _) if name == field || BESIDE_COMMAND.contains(&name) => {}
             (_, Value::Null) | ("dangerouslyDisableSandbox", Value::Bool(false)) => {}
             ("kind", Value::String(kind)) if kind == "command" => {}
+            // A rule that Codex would keep; it is never told to.
+            ("proposedExecpolicyAmendment", _) if agent == AgentType::Codex => {}
             (name, Value::String(path)) if DIRECTORY.contains(&name) && directory.is_none() => {
                 directory = Some(path.clone());
             }

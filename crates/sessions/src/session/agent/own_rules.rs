@@ -1,0 +1,86 @@
+//! Rules of Codex's own: commands that they allow it runs unasked, so that no rule of a session could
+//! deny them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use agentwire_dialects::agent::Launch;
+use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+
+/// Names by which a rule blocks commands of Codex's.
+const SHELL: [&str; 4] = ["Bash", "Monitor", "PowerShell", "command_execution"];
+
+/// Refuses a session with a rule that blocks commands where Codex has rules that may allow them.
+pub(super) fn check(config: &SessionConfig, launch: &Launch) -> Result<(), GatewayError> {
+    let is_shell =
+        |rule: &&String| rule.split('(').next().is_some_and(|name| SHELL.contains(&name));
+    let Some(rule) = config.blocked_tools.iter().flatten().find(is_shell) else { return Ok(()) };
+    let Some(file) = places(launch).iter().find_map(|place| allowing(&place.join("rules"))) else {
+        return Ok(());
+    };
+    let message = format!(
+        "codex cannot take the rule {rule} in blockedTools: {} allows commands that it then runs \
+         unasked; remove what it allows, or move the file away",
+        file.display()
+    );
+    Err(GatewayError::new(ErrorCode::Unsupported, message))
+}
+
+/// Where Codex reads rules: its home, and the project's directories.
+fn places(launch: &Launch) -> Vec<PathBuf> {
+    let variable = |name: &str| {
+        let own = launch.env.get(name).map(PathBuf::from);
+        own.or_else(|| std::env::var_os(name).map(PathBuf::from))
+    };
+    let home = variable("CODEX_HOME").or_else(|| Some(variable("HOME")?.join(".codex")));
+    let working = launch.working_directory.as_deref().map(Path::new);
+    let project = working.into_iter().flat_map(Path::ancestors).map(|at| at.join(".codex"));
+    home.into_iter().chain(project).collect()
+}
+
+/// A file of rules there that allows something, or may.
+fn allowing(directory: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
+    let mut files = entries.filter(|path| path.extension().is_some_and(|end| end == "rules"));
+    files.find(|path| fs::read_to_string(path).map_or(true, |text| text.contains("allow")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+    fn a_rule_that_codex_would_pass_over_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let work = tempfile::tempdir().unwrap();
+        let below = work.path().join("a/b");
+        fs::create_dir_all(&below).unwrap();
+        let check = |rules: &[&str]| {
+            let rules = rules.iter().map(|rule| (*rule).to_owned()).collect();
+            let config = SessionConfig {
+                working_directory: Some(below.to_str().unwrap().to_owned()),
+                blocked_tools: Some(rules),
+                ..SessionConfig::default()
+            };
+            let mut launch = Launch::new("codex", &config);
+            let own = home.path().to_str().unwrap().to_owned();
+            launch.env.insert("CODEX_HOME".to_owned(), own);
+            super::check(&config, &launch)
+        };
+        assert_eq!(check(&["Bash"]), Ok(()));
+        for place in [home.path().to_owned(), work.path().join(".codex")] {
+            let file = place.join("rules/default.rules");
+            fs::create_dir_all(place.join("rules")).unwrap();
+            fs::write(&file, "prefix_rule(pattern=[\"rm\"], decision=\"forbidden\")").unwrap();
+            assert_eq!(check(&["Bash"]), Ok(()), "it only denies");
+            fs::write(&file, "prefix_rule(pattern=[\"touch\"], decision=\"allow\")").unwrap();
+            assert_eq!(check(&["Edit", "WebSearch"]), Ok(()));
+            let error = check(&["Edit", "Bash(rm:*)"]).unwrap_err();
+            assert_eq!(error.code, ErrorCode::Unsupported);
+            let named = |what: &str| error.message.contains(what);
+            assert!(named("Bash(rm:*)") && named(file.to_str().unwrap()), "{error}");
+            fs::remove_file(file).unwrap();
+        }
+    }
+}
