@@ -8,6 +8,7 @@ mod fronts;
 mod odd;
 mod pages;
 mod programs;
+mod projects;
 mod requests;
 mod sessions;
 mod tools;
@@ -66,6 +67,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "whole output" => odd::output,
     "web search" => odd::two_ids,
     "trusted project" => odd::trusted,
+    "project settings left out" => projects::distrusted,
+    "project settings trusted" => projects::trusted,
     "launcher" => odd::launcher,
     "endless text" => odd::repeats,
     "exit codes" => odd::exit_codes,

@@ -7,6 +7,7 @@ use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, Json, SandboxMod
 use serde_json::json;
 
 use super::agent::NAME;
+use super::project;
 use crate::agent::{Launch, Start, refuse};
 
 pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
@@ -105,8 +106,11 @@ fn choices(config: &SessionConfig, launch: &mut Launch) {
         }
     }
     // Here an empty list says something: read none.
-    if let Some(sources) = &config.setting_sources {
+    if let Some(sources) = project::sources(config) {
         launch.option("--setting-sources", sources.join(","));
+    }
+    if config.trust == Some(false) {
+        launch.words(&["--strict-mcp-config"]);
     }
     for directory in config.additional_directories.iter().flatten() {
         launch.option("--add-dir", directory);

@@ -6,7 +6,7 @@ use agentwire_protocol::session::{McpServer, SystemPrompt};
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 use serde_json::{Map, Value, json};
 
-use super::{Driver, policy};
+use super::{Driver, policy, project};
 use crate::agent::{Launch, Start, Stdin, has_native_options, own_prompt, refuse};
 use crate::images;
 
@@ -16,6 +16,7 @@ pub(super) fn app_server(start: &Start<'_>) -> Result<Launch, GatewayError> {
     thread_params(start.config)?;
     let mut launch = Launch::new("codex", start.config);
     launch.words(&["app-server"]);
+    trust(start.config, &mut launch);
     Ok(launch)
 }
 
@@ -32,6 +33,7 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     } else {
         launch.option("--sandbox", mode.sandbox.word());
     }
+    trust(config, &mut launch);
     if let Some(model) = &config.model {
         launch.option("--model", model);
     }
@@ -74,6 +76,13 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     let text = start.prompt.map(|prompt| prompt.text.clone());
     launch.stdin = Stdin::Text(text.unwrap_or_default());
     Ok(launch)
+}
+
+/// Says whether the project's own settings are read, where that is known.
+fn trust(config: &SessionConfig, launch: &mut Launch) {
+    if let Some(projects) = project::trust(config) {
+        launch.option("--config", format!("projects={}", toml(&projects)));
+    }
 }
 
 /// What `thread/start`, `thread/resume` and `thread/fork` are told.

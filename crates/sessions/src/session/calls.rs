@@ -94,7 +94,8 @@ impl Actor {
                 | Effect::CloseStdin
                 | Effect::Signal(_)
                 | Effect::Relay(..)
-                | Effect::Start => None,
+                | Effect::Start
+                | Effect::Open => None,
             })
             .collect();
         let over: Vec<u64> = self
