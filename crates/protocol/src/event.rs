@@ -19,7 +19,10 @@ use serde::{Deserialize, Serialize, Serializer};
 pub use agent::{AgentFinished, AgentOutcome, AgentSpawned};
 pub use content::{PlanEntry, PlanStatus, PlanUpdated, TextChunk, ThinkingChunk};
 pub use file::{FileChangeType, FileChanged};
-pub use request::{Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome, RequestRaised, RequestSettled, SettledBy, input_digest, TRUST_DIRECTORY, UNANSWERED};
+pub use request::{
+    Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome,
+    RequestRaised, RequestSettled, SettledBy, TRUST_DIRECTORY, UNANSWERED, input_digest,
+};
 pub use session::{AgentInfo, SessionEndReason, SessionEnded, SessionStarted};
 pub use status::{ErrorEvent, Other, Status, StatusChanged, UsageReported};
 pub use tool::{ToolCompleted, ToolFailed, ToolFailure, ToolKind, ToolProgress, ToolStarted};

@@ -148,7 +148,10 @@ async fn a_project_is_trusted_once_as_it_is() {
     let (session, mut reader) = project.start(AgentType::Claude, "/say {turns}", |_| {}).await;
     let request = raised(&mut reader).await;
     assert_eq!(request.kind, RequestKind::Permission);
-    assert_eq!(request.tool_name.as_ref().map(ToString::to_string).as_deref(), Some("TrustDirectory"));
+    assert_eq!(
+        request.tool_name.as_ref().map(ToString::to_string).as_deref(),
+        Some("TrustDirectory")
+    );
     let input: serde_json::Value = request.input.as_ref().expect("an input").read().expect("JSON");
     assert_eq!(input["directory"], *project.directory().to_string_lossy());
     assert_eq!(input["files"][0]["path"], ".claude/settings.json");
@@ -193,8 +196,7 @@ async fn a_project_is_trusted_once_as_it_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_denial_and_silence_start_the_agent_without_project_settings() {
     let gateway = gateway(|settings| {
-        settings.timing =
-            Timing { request: Some(Duration::from_millis(300)), ..Timing::default() };
+        settings.timing = Timing { request: Some(Duration::from_millis(300)), ..Timing::default() };
     })
     .await;
     let project = Project { gateway: &gateway };
@@ -359,8 +361,7 @@ async fn an_interrupt_and_a_stop_reach_a_session_that_waits() {
 async fn an_agent_that_cannot_do_without_project_settings_does_not_start() {
     let gateway = gateway(|_| {}).await;
     let project = Project { gateway: &gateway };
-    let headless =
-        |config: &mut SessionConfig| config.driver = Some("stream-json".to_owned());
+    let headless = |config: &mut SessionConfig| config.driver = Some("stream-json".to_owned());
     project.put(".env", "GEMINI_API_KEY=x");
     let (session, mut reader) = project.start(AgentType::Gemini, "hi", headless).await;
     let request = raised(&mut reader).await;

@@ -68,6 +68,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "web search" => odd::two_ids,
     "trusted project" => odd::trusted,
     "project settings left out" => projects::distrusted,
+    "project settings above" => projects::above,
     "project settings trusted" => projects::trusted,
     "launcher" => odd::launcher,
     "endless text" => odd::repeats,

@@ -6,18 +6,23 @@ use crate::project::Above::{Everywhere, Repository};
 use crate::project::{Form, ProjectFile};
 
 /// Read with the setting source `project`.
-pub(crate) const PROJECT: [ProjectFile; 9] = [
+pub(crate) const PROJECT: [ProjectFile; 10] = [
     ProjectFile::file(".claude/settings.json", Form::Json, Repository),
     ProjectFile::file(".claude/launch.json", Form::Json, Repository),
     ProjectFile::file(".claude/scheduled_tasks.json", Form::Opaque, Repository),
     ProjectFile::tree(".claude/agents", &[".md"], Form::Markdown, Repository),
     ProjectFile::tree(".claude/commands", &[".md"], Form::Markdown, Repository),
     ProjectFile::tree(".claude/skills", &[".md"], Form::Markdown, Repository),
+    // A skill may be a plugin, with hooks and servers of its own.
+    ProjectFile::tree(".claude/skills", &PLUGIN, Form::Json, Repository),
     ProjectFile::tree(".claude/workflows", &[""], Form::Opaque, Repository),
     ProjectFile::tree(".claude/hooks", &[""], Form::Script, Repository),
     // With its own switch, but only with this source.
     ProjectFile::file(".mcp.json", Form::Json, Everywhere),
 ];
+
+/// The files that make a directory a plugin, or are in one.
+const PLUGIN: [&str; 4] = ["plugin.json", "hooks.json", ".mcp.json", ".lsp.json"];
 
 /// Read with the setting source `local`.
 pub(crate) const LOCAL: ProjectFile =

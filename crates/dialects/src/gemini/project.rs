@@ -7,7 +7,7 @@ use crate::project::{Form, ProjectFile};
 /// The variable that says whether the workspace is trusted. It wins over the program's own list.
 const TRUST: &str = "GEMINI_CLI_TRUST_WORKSPACE";
 
-/// Read where the workspace is trusted. Of `.env` some variables are read otherwise too.
+/// Read where the workspace is trusted. Of `.env` the variables of its login are read otherwise too.
 pub(crate) const FILES: [ProjectFile; 10] = [
     ProjectFile::file(".gemini/settings.json", Form::Json, Nowhere),
     ProjectFile::file(".gemini/.env", Form::Variables, Everywhere),
@@ -23,11 +23,11 @@ pub(crate) const FILES: [ProjectFile; 10] = [
 
 /// Says whether the workspace is trusted. The program's own question is never asked: the gateway has.
 pub(crate) fn trust(trust: Option<bool>, launch: &mut Launch) {
-    match trust {
-        Some(true) | None => launch.words(&["--skip-trust"]),
-        Some(false) => {
-            launch.env.insert(TRUST.to_owned(), "false".to_owned());
-            launch.words(&["--ignore-env"])
-        }
-    };
+    if trust != Some(false) {
+        launch.words(&["--skip-trust"]);
+    }
+    // The flag alone comes too late for the settings, which are read before it (0.61.0).
+    if let Some(trust) = trust {
+        launch.env.insert(TRUST.to_owned(), trust.to_string());
+    }
 }

@@ -238,7 +238,10 @@ fn variables(text: &str) -> String {
 fn words(command: &str) -> impl Iterator<Item = String> {
     let is_cut = |letter: char| letter.is_whitespace() || "`;|&()<>=,".contains(letter);
     let is_quote = |letter| matches!(letter, '"' | '\'');
-    command.split(is_cut).map(move |word| word.replace(is_quote, "")).filter(|word| !word.is_empty())
+    command
+        .split(is_cut)
+        .map(move |word| word.replace(is_quote, ""))
+        .filter(|word| !word.is_empty())
 }
 
 /// The texts between two marks.

@@ -60,11 +60,7 @@ fn toml_is_read_as_well() {
                 [mcp_servers.x]\ncommand = 'serve'\nargs = ['-v']\n";
     assert_eq!(
         runs(Form::Toml, text),
-        [
-            "mcp_servers.x: serve -v",
-            "notify: sh -c date",
-            "sandbox_mode: \"danger-full-access\"",
-        ]
+        ["mcp_servers.x: serve -v", "notify: sh -c date", "sandbox_mode: \"danger-full-access\"",]
     );
 }
 

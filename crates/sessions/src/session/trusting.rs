@@ -176,8 +176,7 @@ impl Actor {
     async fn is_remembered(&mut self, state: Option<Snapshot>) -> bool {
         let Some(state) = state else { return false };
         let (ledger, agent, directory) = self.ledger();
-        let asked =
-            tokio::task::spawn_blocking(move || ledger.trusts(agent, &directory, &state));
+        let asked = tokio::task::spawn_blocking(move || ledger.trusts(agent, &directory, &state));
         tokio::time::timeout(LOOK, asked).await.is_ok_and(|trusts| trusts.unwrap_or(false))
     }
 

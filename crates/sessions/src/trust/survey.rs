@@ -168,7 +168,10 @@ impl<'s> Search<'s> {
             let path = entry.path();
             if fs::metadata(&path).is_ok_and(|found| found.is_dir()) {
                 self.tree(at, &path, file, endings, depth);
-            } else if endings.iter().any(|end| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes())) {
+            } else if endings
+                .iter()
+                .any(|end| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes()))
+            {
                 self.take(at, &path, file);
             }
         }
@@ -237,7 +240,8 @@ impl<'s> Search<'s> {
             Ok((digest, text)) => {
                 if text.is_none() {
                     let size = metadata.len();
-                    found.note = Some(format!("is not shown: it has {size} bytes, or is not UTF-8"));
+                    found.note =
+                        Some(format!("is not shown: it has {size} bytes, or is not UTF-8"));
                 }
                 found.digest = Some(digest);
                 Some((found, text))

@@ -36,7 +36,8 @@ fn paths(found: &Survey) -> Vec<&str> {
     found.files.iter().map(|file| file.path.as_str()).collect()
 }
 
-const HOOK: &str = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"sh tools/go.sh"}]}]}}"#;
+const HOOK: &str =
+    r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"sh tools/go.sh"}]}]}}"#;
 
 #[test]
 fn each_agent_has_its_own_files() {
@@ -48,7 +49,12 @@ fn each_agent_has_its_own_files() {
         (AgentType::Claude, ".claude/skills/s/SKILL.md", "!`date`", "date"),
         (AgentType::Codex, ".codex/config.toml", "notify = ['n']", "n"),
         (AgentType::Codex, ".codex/rules/default.rules", "allow", ""),
-        (AgentType::Gemini, ".gemini/settings.json", r#"{"mcpServers":{"a":{"command":"c"}}}"#, "c"),
+        (
+            AgentType::Gemini,
+            ".gemini/settings.json",
+            r#"{"mcpServers":{"a":{"command":"c"}}}"#,
+            "c",
+        ),
         (AgentType::Gemini, ".env", "A=1", "sets A"),
         (AgentType::Gemini, ".gemini/commands/a.toml", "prompt='!{date}'", "date"),
         (AgentType::Acp, ".codex/config.toml", "notify = ['n']", "n"),
@@ -230,6 +236,10 @@ fn what_a_start_says_of_trust() {
         (Some(false), Some(&["project"][..]), TrustPolicy::Always, Wish::Distrust),
         (Some(true), None, TrustPolicy::Never, Wish::Trust),
     ] {
-        assert_eq!(Wish::of(&with(trust, sources), policy), wish, "{trust:?} {sources:?} {policy:?}");
+        assert_eq!(
+            Wish::of(&with(trust, sources), policy),
+            wish,
+            "{trust:?} {sources:?} {policy:?}"
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -90,9 +91,10 @@ const GEMINI: &[Plant] = &[
 fn plants(place: &Place) -> Vec<(&'static Plant, bool)> {
     let (plants, unheeded): (_, &[&str]) = match (place.agent.kind, place.agent.driver) {
         ("claude", _) => (CLAUDE, &[]),
+        // It reads that from the user's settings alone.
         ("codex", _) => (CODEX, &["notify"]),
-        ("gemini", _) => (GEMINI, &["hook"]),
-        (_, _) => (CLAUDE, &["hook", "key", "local"]),
+        ("gemini", _) => (GEMINI, &[]),
+        (_, _) => (CLAUDE, &[]),
     };
     plants.iter().map(|plant| (plant, !unheeded.contains(&plant.name))).collect()
 }
@@ -104,6 +106,17 @@ fn planted(place: &Place, plant: &Plant) -> (PathBuf, PathBuf) {
     fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
     fs::write(path, (plant.text)(&format!("touch {}", trace.display()))).expect("a file");
     (work, trace)
+}
+
+/// The same file above the directory that is worked in, in the same repository or in one around it.
+fn planted_above(place: &Place, plant: &Plant, is_nested: bool) -> (PathBuf, PathBuf) {
+    let (work, trace) = planted(place, plant);
+    let inner = work.join("inner");
+    fs::create_dir(&inner).expect("a directory");
+    if is_nested {
+        let _ = Command::new("git").args(["init", "-q"]).current_dir(&inner).status();
+    }
+    (inner, trace)
 }
 
 fn asked(talk: &mut Talk<'_>, plant: &Plant, trace: &Path) -> String {
@@ -118,7 +131,7 @@ fn asked(talk: &mut Talk<'_>, plant: &Plant, trace: &Path) -> String {
 /// Nothing of it runs before it is trusted; without trust nothing runs at all.
 pub(crate) fn distrusted(place: &mut Place) {
     // These cannot start without project settings, so they do not.
-    let starts = place.agent.kind != "acp" && place.agent.driver != "stream-json";
+    let starts = place.agent.kind != "acp" && place.agent.name != "gemini -p";
     for (plant, _) in plants(place) {
         let (work, trace) = planted(place, plant);
         let mut talk = place.session(&work, "[[say done]]", json!({}));
@@ -138,6 +151,30 @@ pub(crate) fn distrusted(place: &mut Place) {
         let errors = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(4), "{errors}");
         assert!(!trace.exists(), "{}: it ran though nobody was asked", plant.name);
+    }
+}
+
+/// Wherever the program looks for its files: what nobody was asked about does not run.
+pub(crate) fn above(place: &mut Place) {
+    for (plant, is_nested) in
+        plants(place).iter().flat_map(|(plant, _)| [(plant, false), (plant, true)])
+    {
+        let (work, trace) = planted_above(place, plant, is_nested);
+        let mut talk = place.session(&work, "[[say done]]", json!({}));
+        let first = talk.until("question or end", |event| {
+            let kind = event["type"].as_str().unwrap_or_default();
+            matches!(kind, "requestRaised" | "turnCompleted" | "turnFailed")
+        });
+        if first["type"] == "requestRaised" {
+            let id = first["requestId"].as_str().expect("an id");
+            talk.settle(id, &json!({ "behavior": "deny", "message": "no" }));
+            talk.until("end", |event| {
+                let kind = event["type"].as_str().unwrap_or_default();
+                matches!(kind, "turnCompleted" | "turnFailed" | "sessionEnded")
+            });
+        }
+        let (name, digest) = (plant.name, talk.digest());
+        assert!(!trace.exists(), "{name}, nested {is_nested}: it ran unasked: {digest}");
     }
 }
 
