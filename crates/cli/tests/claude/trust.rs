@@ -41,6 +41,8 @@ fn a_client_that_can_answer_is_asked() {
     for (behavior, is_trusted) in [("deny", false), ("allow", true)] {
         let place = place();
         let mut client = client(&place, &["--permission-prompt-tool", "stdio"]);
+        // As the SDKs do: the answer to this comes once the agent runs.
+        client.say(br#"{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}"#);
         client.prompt("/say hello");
         let asked = client.until("control_request");
         assert_eq!(asked["request"]["subtype"], "can_use_tool", "{asked}");
@@ -57,6 +59,9 @@ fn a_client_that_can_answer_is_asked() {
             json!({ "subtype": "success", "request_id": asked["request_id"], "response": answer });
         let line = json!({ "type": "control_response", "response": response });
         client.say(line.to_string().as_bytes());
+        let started = client.until("control_response");
+        assert_eq!(started["response"]["request_id"], "i", "{started}");
+        assert_eq!(started["response"]["subtype"], "success", "{started}");
         let result = client.until("result");
         assert_eq!(result["result"], "hello", "{result}");
         assert_eq!(client.rest().1, Some(0));

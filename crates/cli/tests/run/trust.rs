@@ -47,6 +47,16 @@ fn without_a_terminal_the_project_is_not_trusted_and_that_is_said() {
         assert_eq!(code(output.status), Some(0), "{}", text(&output.stderr));
         assert!(is_trusted(&home));
     }
+    // Revoked, it is asked about again.
+    let trusted = text(&home.run(&["trust", "ls"]).stdout);
+    let directory = home.work().canonicalize().expect("a directory");
+    assert!(trusted.contains(&*directory.to_string_lossy()), "{trusted}");
+    for expected in [Some(0), Some(2)] {
+        assert_eq!(code(home.run(&["trust", "revoke", "."]).status), expected);
+    }
+    assert_eq!(text(&home.run(&["trust", "ls"]).stdout), "");
+    let output = claude(&home, &[]).output().expect("it runs");
+    assert_eq!(code(output.status), Some(4), "{}", text(&output.stderr));
     let mut command = claude(&home, &[]);
     let output = command.env("AGENTWIRE_TRUST", "never").output().expect("it runs");
     assert_eq!(code(output.status), Some(0), "{}", text(&output.stderr));

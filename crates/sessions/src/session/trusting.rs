@@ -115,10 +115,11 @@ impl Actor {
     async fn follow(&mut self, verdict: Verdict) -> Result<(), GatewayError> {
         match verdict {
             // Where there is nothing to leave out, an agent that cannot leave it out can start.
-            Verdict::Nothing if !self.plan.dialect.starts_without_project() => {
-                self.config.trust = None;
+            Verdict::Nothing => {
+                let is_left_out = self.trusting.wish == Wish::Distrust
+                    && self.plan.dialect.starts_without_project();
+                self.config.trust = is_left_out.then_some(false);
             }
-            Verdict::Nothing => self.config.trust = self.config.trust.filter(|trust| !trust),
             Verdict::Trusted => self.config.trust = Some(true),
             Verdict::Distrusted(reason) => self.distrust(reason)?,
             Verdict::Ask(found) => {
