@@ -42,7 +42,9 @@ fn a_client_that_can_answer_is_asked() {
         let place = place();
         let mut client = client(&place, &["--permission-prompt-tool", "stdio"]);
         // As the SDKs do: the answer to this comes once the agent runs.
-        client.say(br#"{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}"#);
+        client.say(
+            br#"{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}"#,
+        );
         client.prompt("/say hello");
         let asked = client.until("control_request");
         assert_eq!(asked["request"]["subtype"], "can_use_tool", "{asked}");

@@ -65,7 +65,13 @@ impl Actor {
             if ends_turn {
                 self.take_back();
             }
-            brakes.into_iter().for_each(|effect| self.act(effect));
+            for effect in brakes {
+                match effect {
+                    // Nothing starts before its beginning can be written.
+                    Effect::Open => self.core.effects.push(effect),
+                    effect => self.act(effect),
+                }
+            }
         }
     }
 

@@ -29,6 +29,12 @@ const FILES: usize = 512;
 /// How many entries of directories are looked at.
 const ENTRIES: usize = 20_000;
 
+/// How many bytes are shown of all files.
+const SHOWN_TOTAL: usize = 256 << 10;
+
+/// How many words of commands are looked up.
+const WORDS: usize = 4096;
+
 /// How deep directories are searched.
 const DEPTH: usize = 32;
 
@@ -126,6 +132,8 @@ struct Search<'s> {
     words: BTreeSet<(PathBuf, String)>,
     entries: usize,
     bytes: u64,
+    /// How much is shown so far.
+    shown: usize,
     left_out: Option<&'static str>,
 }
 
@@ -138,6 +146,7 @@ impl<'s> Search<'s> {
             words: BTreeSet::new(),
             entries: 0,
             bytes: 0,
+            shown: 0,
             left_out: None,
         }
     }
@@ -192,8 +201,18 @@ impl<'s> Search<'s> {
             (_, true) => Weight::Enough,
             (_, false) => return,
         };
-        self.words.extend(reading.words.into_iter().map(|word| (at.to_owned(), word)));
-        found.runs = reading.runs;
+        let room = (WORDS + 1).saturating_sub(self.words.len());
+        let words = reading.words.into_iter().take(room);
+        self.words.extend(words.map(|word| (at.to_owned(), word)));
+        if self.words.len() > WORDS {
+            self.words.pop_last();
+            self.left_out = Some("there are too many commands");
+        }
+        self.shown += reading.runs.iter().map(String::len).sum::<usize>();
+        found.runs = match self.shown <= SHOWN_TOTAL {
+            true => reading.runs,
+            false => vec!["is not shown, there is too much; read the file".to_owned()],
+        };
         self.keep(path, found, weight);
     }
 
@@ -207,13 +226,8 @@ impl<'s> Search<'s> {
 
     /// A file with its digest, and its text if that can be shown. Nothing, if there is no such file.
     fn open(&mut self, path: &Path) -> Option<(Found, Option<String>)> {
-        let mut found = Found {
-            path: self.shown(path),
-            digest: None,
-            runs: Vec::new(),
-            link: None,
-            note: None,
-        };
+        let mut found =
+            Found { path: self.near(path), digest: None, runs: Vec::new(), link: None, note: None };
         // A link that leads nowhere is no file to the agent either.
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
@@ -320,7 +334,7 @@ impl<'s> Search<'s> {
         Survey { files, left_out: self.left_out }
     }
 
-    fn shown(&self, path: &Path) -> String {
+    fn near(&self, path: &Path) -> String {
         let near = path.strip_prefix(self.root).unwrap_or(path);
         near.display().to_string()
     }

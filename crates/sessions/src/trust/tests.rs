@@ -186,6 +186,32 @@ fn too_many_files_are_not_passed_over_in_silence() {
 }
 
 #[test]
+fn what_is_shown_is_bounded() {
+    let (_directory, root) = project();
+    let fields: Vec<String> =
+        (0..99).map(|at| format!("\"k{at}\":\"{}\"", "x".repeat(1900))).collect();
+    for at in 0..5 {
+        put(
+            &root,
+            &format!(".gemini/extensions/{at}/e.json"),
+            &format!("{{{}}}", fields.join(",")),
+        );
+    }
+    let found = look(AgentType::Gemini, &root);
+    let shown: usize = found.files.iter().flat_map(|file| &file.runs).map(String::len).sum();
+    assert!(shown < 300 << 10, "{shown}");
+    assert_eq!(found.files[4].runs, ["is not shown, there is too much; read the file"]);
+    assert!(found.snapshot().is_some(), "all have a digest");
+    let words: Vec<String> = (0..5000).map(|at| format!("w{at}")).collect();
+    put(
+        &root,
+        ".gemini/settings.json",
+        &format!("{{\"tools\":{{\"callCommand\":\"{}\"}}}}", words.join(" ")),
+    );
+    assert_eq!(look(AgentType::Gemini, &root).left_out, Some("there are too many commands"));
+}
+
+#[test]
 fn what_is_trusted_is_kept_for_an_agent_and_a_directory() {
     let place = tempfile::tempdir().unwrap();
     let ledger = Ledger::new(place.path());

@@ -108,13 +108,25 @@ fn planted(place: &Place, plant: &Plant) -> (PathBuf, PathBuf) {
     (work, trace)
 }
 
-/// The same file above the directory that is worked in, in the same repository or in one around it.
-fn planted_above(place: &Place, plant: &Plant, is_nested: bool) -> (PathBuf, PathBuf) {
+/// How the directory that is worked in and the one above it, where the file is, belong together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Around {
+    Same,
+    Nested,
+    NoRepository,
+}
+
+/// The same file above the directory that is worked in.
+fn planted_above(place: &Place, plant: &Plant, around: Around) -> (PathBuf, PathBuf) {
     let (work, trace) = planted(place, plant);
     let inner = work.join("inner");
     fs::create_dir(&inner).expect("a directory");
-    if is_nested {
-        let _ = Command::new("git").args(["init", "-q"]).current_dir(&inner).status();
+    match around {
+        Around::Same => {}
+        Around::Nested => {
+            let _ = Command::new("git").args(["init", "-q"]).current_dir(&inner).status();
+        }
+        Around::NoRepository => fs::remove_dir_all(work.join(".git")).expect("a repository"),
     }
     (inner, trace)
 }
@@ -156,10 +168,11 @@ pub(crate) fn distrusted(place: &mut Place) {
 
 /// Wherever the program looks for its files: what nobody was asked about does not run.
 pub(crate) fn above(place: &mut Place) {
-    for (plant, is_nested) in
-        plants(place).iter().flat_map(|(plant, _)| [(plant, false), (plant, true)])
+    let all = [Around::Same, Around::Nested, Around::NoRepository];
+    for (plant, around) in
+        plants(place).iter().flat_map(|(plant, _)| all.map(|around| (plant, around)))
     {
-        let (work, trace) = planted_above(place, plant, is_nested);
+        let (work, trace) = planted_above(place, plant, around);
         let mut talk = place.session(&work, "[[say done]]", json!({}));
         let first = talk.until("question or end", |event| {
             let kind = event["type"].as_str().unwrap_or_default();
@@ -174,7 +187,7 @@ pub(crate) fn above(place: &mut Place) {
             });
         }
         let (name, digest) = (plant.name, talk.digest());
-        assert!(!trace.exists(), "{name}, nested {is_nested}: it ran unasked: {digest}");
+        assert!(!trace.exists(), "{name}, {around:?}: it ran unasked: {digest}");
     }
 }
 
