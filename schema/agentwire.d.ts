@@ -1800,6 +1800,11 @@ export interface components {
             settingSources?: string[];
             /** @description What the agent is told before the first prompt. */
             systemPrompt?: components["schemas"]["SystemPrompt"];
+            /**
+             * @description Whether the project's own files may make the agent run something: `true` trusts them as they
+             *     are, `false` starts the agent without them. If left out, somebody is asked.
+             */
+            trust?: boolean;
             /** @description Where the agent works. */
             workingDirectory?: string;
         };
@@ -1891,6 +1896,11 @@ export interface components {
             settingSources?: string[] | null;
             /** @description What the agent is told before the first prompt. */
             systemPrompt?: components["schemas"]["SystemPromptInput"] | null;
+            /**
+             * @description Whether the project's own files may make the agent run something: `true` trusts them as they
+             *     are, `false` starts the agent without them. If left out, somebody is asked.
+             */
+            trust?: boolean | null;
             /** @description Where the agent works. */
             workingDirectory?: string | null;
         };

@@ -21,7 +21,7 @@ pub(crate) use self::models::ModelServer;
 use self::models::model_server_help;
 use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
 pub(crate) use self::run::{Attach, Format, Logs, Run};
-pub(crate) use self::server::{Auth, Serve, Token, TokenVerb};
+pub(crate) use self::server::{Auth, Serve, Token, TokenVerb, Trust, TrustVerb};
 use self::server::{SERVE_HELP, TOKEN_HELP};
 use self::verbs::{
     AGENTS_HELP, DOCTOR_HELP, EXPORT_HELP, LS_HELP, PRUNE_HELP, SHOW_HELP, WAIT_HELP,
@@ -194,6 +194,8 @@ pub(crate) enum Verb {
     /// Show, make and revoke the tokens that clients come with
     #[command(after_long_help = TOKEN_HELP)]
     Token(Token),
+    /// List and revoke the directories whose own files may make agents run something
+    Trust(Trust),
     /// Be the `claude` program for those who drive it, with any agent behind
     ///
     /// Takes claude's own flags (`agentwire claude --help` lists them) and speaks its stream-json, so

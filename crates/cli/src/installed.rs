@@ -129,7 +129,8 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: &Contain) -> I
                 contain,
                 program: path,
                 command: &command,
-                directory: &here,
+                // Not here: the settings of a project could make the program run something.
+                directory: Path::new("/"),
                 until: Instant::now() + PATIENCE,
             };
             questions.ask_all(known).await

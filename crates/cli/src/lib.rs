@@ -71,6 +71,7 @@ pub fn main() -> ExitCode {
         Verb::Doctor(args) => done(commands::doctor::run(global, &args)),
         Verb::Serve(args) => done(commands::serve::run(global, &args)),
         Verb::Token(args) => done(commands::token::run(global, &args)),
+        Verb::Trust(args) => done(commands::trust::run(global, &args)),
         Verb::Claude(args) => commands::claude::run(global, args.args.into_iter()),
         Verb::Unified => done(commands::front::unified(global)),
         Verb::Rpc => done(commands::front::rpc(global)),

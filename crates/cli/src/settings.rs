@@ -19,7 +19,7 @@ use agentwire_sessions::settings::{AgentCommand, SessionDefaults, Timing};
 
 use self::file::File;
 pub(crate) use self::server::Server;
-use self::value::{PositiveSeconds, Program, Seconds, StoreName};
+use self::value::{PositiveSeconds, Program, Seconds, StoreName, TrustName};
 use crate::args::Global;
 
 /// Every agent, in the order in which one is chosen.
@@ -112,6 +112,7 @@ fn resolve(
             .join("agentwire"),
     };
     let store = variable("AGENTWIRE_STORE", environment, StoreName::new)?.or(file.store.kind);
+    let trust = variable("AGENTWIRE_TRUST", environment, TrustName::new)?.or(file.policy.trust);
     let request = variable("AGENTWIRE_REQUEST_TIMEOUT", environment, |text| {
         text.parse()
             .map_err(|_| format!("`{text}` is not a number of seconds"))
@@ -145,6 +146,7 @@ fn resolve(
             approval: file.policy.approval,
             allow: file.policy.allow,
             block: file.policy.block,
+            trust: trust.map(|TrustName(policy)| policy).unwrap_or_default(),
         },
     };
     let agent = variable("AGENTWIRE_AGENT", environment, agent)?.or(file.agent);

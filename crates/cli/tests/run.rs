@@ -14,3 +14,5 @@ mod reading;
 mod signals;
 #[path = "run/terminal.rs"]
 mod terminal;
+#[path = "run/trust.rs"]
+mod trust;

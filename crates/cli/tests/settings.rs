@@ -104,6 +104,8 @@ fn the_schema_and_the_program_agree() {
         ("policy.approval = 'autoAll'", true),
         ("policy.approval = 'yolo'", false),
         ("policy.allow = 'Read'", false),
+        ("policy.trust = 'never'", true),
+        ("policy.trust = true", false),
         ("store.kind = 'memory'", true),
         ("store.kind = 'postgres://host/db'", false),
         ("prices.m = { input = 1, output = 2 }", true),
@@ -247,6 +249,7 @@ fn a_wrong_variable_is_named() {
         ("AGENTWIRE_STORE", "postgres://me:secret@host/db", "no PostgreSQL store"),
         ("AGENTWIRE_REQUEST_TIMEOUT", "soon", "not a number of seconds"),
         ("AGENTWIRE_REQUEST_TIMEOUT", "-1", "not a number of seconds"),
+        ("AGENTWIRE_TRUST", "yes", "expected `ask`, `always` or `never`"),
         ("AGENTWIRE_LOG", "loud", "possible values"),
     ] {
         let (code, _, error) = run(agentwire(&home(), &["ls"]).env(name, value));

@@ -10,6 +10,7 @@ use agentwire_protocol::{
 };
 
 use crate::json::Value;
+use crate::project::ProjectFile;
 use crate::tape::Out;
 
 /// One wire of one agent: how to start it, and how to understand it.
@@ -35,6 +36,17 @@ pub trait AgentDialect: Sync {
     /// What a line on stderr tells, where the agent tells that nowhere else.
     fn overhear<'l>(&self, _line: &'l str) -> Option<ErrorEvent<'l>> {
         None
+    }
+
+    /// The files of a project that make the agent run something when it is started so. A launch with
+    /// `trust: false` must not read them.
+    fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
+        Vec::new()
+    }
+
+    /// Whether the agent can start without reading the project's files.
+    fn starts_without_project(&self) -> bool {
+        true
     }
 
     /// A translator for one session.

@@ -20,6 +20,7 @@ pub mod jsonrpc;
 mod ledger;
 pub mod mcp;
 pub mod program;
+pub mod project;
 mod recent;
 mod said;
 pub mod tape;

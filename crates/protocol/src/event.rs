@@ -21,7 +21,7 @@ pub use content::{PlanEntry, PlanStatus, PlanUpdated, TextChunk, ThinkingChunk};
 pub use file::{FileChangeType, FileChanged};
 pub use request::{
     Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome,
-    RequestRaised, RequestSettled, SettledBy, UNANSWERED, input_digest,
+    RequestRaised, RequestSettled, SettledBy, TRUST_DIRECTORY, UNANSWERED, input_digest,
 };
 pub use session::{AgentInfo, SessionEndReason, SessionEnded, SessionStarted};
 pub use status::{ErrorEvent, Other, Status, StatusChanged, UsageReported};

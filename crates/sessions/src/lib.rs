@@ -15,6 +15,7 @@ pub mod session;
 pub mod settings;
 pub mod store;
 mod sweep;
+pub mod trust;
 
 pub use agentwire_protocol::NewSession;
 pub use hub::Hub;

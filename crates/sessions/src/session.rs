@@ -18,6 +18,7 @@ pub mod policy;
 mod requests;
 mod stderr;
 mod taken;
+mod trusting;
 mod widening;
 
 use std::sync::Arc;

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use agentwire_protocol::{AgentType, ApprovalMode, Price, SessionConfig};
 
+use crate::trust::TrustPolicy;
+
 /// What the engine is told.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -67,6 +69,8 @@ pub struct SessionDefaults {
     pub allow: Option<Vec<String>>,
     /// Tools that never run, whatever the session says.
     pub block: Vec<String>,
+    /// Whether a project's own files may make an agent run something, where nobody has said.
+    pub trust: TrustPolicy,
 }
 
 impl SessionDefaults {

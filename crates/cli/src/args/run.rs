@@ -52,6 +52,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "RULE")]
     pub(crate) block: Vec<String>,
 
+    /// Trust the project's own files that make the agent run something, as they are now
+    #[arg(long)]
+    pub(crate) trust: bool,
+
     /// What the agent is told before the first prompt, in place of its own
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
@@ -215,6 +219,7 @@ Examples:
   agentwire run --allow Read --allow 'Bash(git status)' 'What changed?'
   agentwire run --format jsonl 'Say hi' | jq -r .type
   agentwire run --resume 1a2b 'Now add a test'
+  agentwire run --trust 'Run the checks'          uses the project's hooks and MCP servers
   agentwire run -- '-x is not a flag here'
 
 At a permission: y allows, a allows its like in this session, n denies, d denies and says why,

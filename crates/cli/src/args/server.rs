@@ -86,6 +86,28 @@ pub(crate) enum TokenVerb {
     },
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trust {
+    #[command(subcommand)]
+    pub(crate) verb: TrustVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustVerb {
+    /// List the directories that are trusted, and for which agent
+    Ls {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget that a directory is trusted, for every agent
+    Revoke {
+        /// The directory
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeArg {
     /// Read sessions and events

@@ -23,4 +23,5 @@ pub(crate) mod show;
 pub(crate) mod stop;
 pub(crate) mod token;
 pub(crate) mod translate;
+pub(crate) mod trust;
 pub(crate) mod wait;

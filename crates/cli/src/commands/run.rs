@@ -78,6 +78,7 @@ fn config(args: &Run, can_ask: bool) -> SessionConfig {
         sandbox_mode: args.sandbox.map(Into::into),
         allowed_tools: rules(&args.allow),
         blocked_tools: rules(&args.block),
+        trust: args.trust.then_some(true),
         max_turns: args.max_turns,
         driver: args.driver.clone(),
         system_prompt: args.system.clone().map(SystemPrompt::Text),

@@ -92,7 +92,7 @@ impl Drive {
         if self.denied {
             print::note(
                 "agentwire: a request was denied because nobody was there to ask; run it on a \
-                 terminal, or allow it with --approval or --allow",
+                 terminal, or allow it with --approval, --allow or --trust",
             );
             return Err(Failure::Exit(4));
         }

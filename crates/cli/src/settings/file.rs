@@ -11,7 +11,9 @@ use schemars::transform::Transform as _;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
-use super::value::{Address, Directory, Dollars, PositiveSeconds, Program, Seconds, StoreName};
+use super::value::{
+    Address, Directory, Dollars, PositiveSeconds, Program, Seconds, StoreName, TrustName,
+};
 use crate::args::{LogFormat, LogLevel};
 
 /// The settings of agentwire. Everything may be left out; the environment and flags win.
@@ -112,6 +114,9 @@ pub(super) struct Policy {
     pub(super) allow: Option<Vec<String>>,
     /// Tools that never run, whatever the session says.
     pub(super) block: Vec<String>,
+    /// Whether a project's own files may make an agent run something: `ask` (the default), `always` or
+    /// `never`.
+    pub(super) trust: Option<TrustName>,
 }
 
 /// What keeps the logs.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agentwire_protocol::{ApprovalMode, SessionConfig};
 use agentwire_sessions::settings::StoreKind;
+use agentwire_sessions::trust::TrustPolicy;
 
 use super::*;
 
@@ -64,6 +65,7 @@ fn the_file_is_taken_whole() {
         approval = "autoEdit"
         allow = ["Read"]
         block = ["Bash"]
+        trust = "never"
         [store]
         kind = "memory"
         [prices.m]
@@ -105,6 +107,7 @@ fn the_file_is_taken_whole() {
             approval: Some(ApprovalMode::AutoEdit),
             allow: Some(vec!["Read".to_owned()]),
             block: vec!["Bash".to_owned()],
+            trust: TrustPolicy::Never,
         }
     );
 }
@@ -145,6 +148,7 @@ fn a_session_wins_over_the_defaults_but_lifts_no_block() {
         approval: Some(ApprovalMode::AutoAll),
         allow: words(&["Read"]),
         block: vec!["Bash".to_owned()],
+        trust: TrustPolicy::Ask,
     };
     let mut silent = SessionConfig::default();
     defaults.apply(&mut silent);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agentwire_sessions::settings::StoreKind;
+use agentwire_sessions::trust::TrustPolicy;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
@@ -152,6 +153,27 @@ impl<'de> Deserialize<'de> for StoreName {
     }
 }
 
+/// What becomes of a project's own files that nobody trusts yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TrustName(pub(super) TrustPolicy);
+
+impl TrustName {
+    pub(super) fn new(name: &str) -> Result<Self, String> {
+        match name {
+            "ask" => Ok(Self(TrustPolicy::Ask)),
+            "always" => Ok(Self(TrustPolicy::Always)),
+            "never" => Ok(Self(TrustPolicy::Never)),
+            other => Err(format!("unknown trust `{other}`, expected `ask`, `always` or `never`")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TrustName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
 /// Whole or not; where it is neither, the error has words for people.
 fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     struct Number;
@@ -214,4 +236,5 @@ schemas! {
     },
     Directory: {"type": "string", "pattern": "^(/|~/)"},
     StoreName: {"enum": ["sqlite", "memory"]},
+    TrustName: {"enum": ["ask", "always", "never"]},
 }

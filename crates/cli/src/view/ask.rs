@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::command::Remember;
-use agentwire_protocol::event::{Question, RequestKind, RequestOptionKind, RequestRaised};
+use agentwire_protocol::event::{
+    Question, RequestKind, RequestOptionKind, RequestRaised, TRUST_DIRECTORY,
+};
 use agentwire_protocol::{Json, Settlement};
 
 use super::input;
@@ -103,10 +105,12 @@ impl Ask {
         let text =
             |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
         if request.questions.is_empty() {
-            let name = text(&request.tool_name).or(text(&request.title)).or(text(&request.name));
+            let name = text(&request.tool_name).filter(|_| !self.is_trust());
+            let name = name.or(text(&request.title)).or(text(&request.name));
             let name = name.unwrap_or_else(|| "The agent".to_owned());
             let of = self.agent.as_ref().map(|agent| format!("  ({agent})")).unwrap_or_default();
-            let asks = if request.tool_name.is_some() { " asks for permission" } else { "" };
+            let is_tool = request.tool_name.is_some() && !self.is_trust();
+            let asks = if is_tool { " asks for permission" } else { "" };
             page.line(&[
                 (Ink::Yellow, "? "),
                 (Ink::Bold, &name),
@@ -243,7 +247,14 @@ impl Ask {
     }
 
     fn may_remember(&self) -> bool {
-        self.request.tool_name.is_some() && self.offers(RequestOptionKind::AllowAlways)
+        self.request.tool_name.is_some()
+            && !self.is_trust()
+            && self.offers(RequestOptionKind::AllowAlways)
+    }
+
+    /// The gateway asks whether a project is trusted. The answer is kept anyway.
+    fn is_trust(&self) -> bool {
+        self.request.tool_name.as_ref().is_some_and(|name| *name == *TRUST_DIRECTORY)
     }
 
     fn go(&mut self, stage: Stage) -> Step {

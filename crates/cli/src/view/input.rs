@@ -27,6 +27,7 @@ pub(crate) fn show(page: &mut Page, input: &Json<'_>, directory: Option<&str>) {
         }
     }
     changes(page, &mut fields, directory);
+    project_files(page, &mut fields);
     for (name, value) in fields {
         let text = match value {
             Value::String(text) => text,
@@ -72,6 +73,34 @@ fn changes(page: &mut Page, fields: &mut Map<String, Value>, directory: Option<&
             }
             diff::show(page, &diff, LINES);
         }
+    }
+}
+
+/// Shows files with what each would run, and takes them out.
+fn project_files(page: &mut Page, fields: &mut Map<String, Value>) {
+    let is_file = |file: &Value| file.get("path").is_some() && file.get("runs").is_some();
+    let files = fields.get("files").and_then(Value::as_array);
+    if !files.is_some_and(|files| files.iter().all(is_file)) {
+        return;
+    }
+    for file in fields.remove("files").iter().filter_map(Value::as_array).flatten() {
+        let text = |name| file.get(name).and_then(Value::as_str);
+        page.line(&[(Ink::Bold, text("path").unwrap_or_default())]);
+        page.indent += 2;
+        if let Some(link) = text("link") {
+            page.line(&[(Ink::Dim, "is a link to "), (Ink::Plain, link)]);
+        }
+        for run in file.get("runs").and_then(Value::as_array).into_iter().flatten() {
+            lines(page, Ink::Plain, run.as_str().unwrap_or_default());
+        }
+        if let Some(note) = text("note") {
+            page.line(&[(Ink::Yellow, note)]);
+        }
+        let digest = text("digest").and_then(|digest| digest.get(..16));
+        if let Some(digest) = digest {
+            page.line(&[(Ink::Dim, "sha256 "), (Ink::Dim, digest), (Ink::Dim, "…")]);
+        }
+        page.indent -= 2;
     }
 }
 

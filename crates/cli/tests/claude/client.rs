@@ -42,7 +42,13 @@ impl Place {
     }
 
     pub(crate) fn client(&self, more: &[&str]) -> Client {
-        Client(Program::start(&mut self.command(&[&STREAM, more].concat())))
+        self.client_with(more, &[])
+    }
+
+    /// With these variables.
+    pub(crate) fn client_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Client {
+        let mut command = self.command(&[&STREAM, more].concat());
+        Client(Program::start(command.envs(variables.iter().copied())))
     }
 }
 

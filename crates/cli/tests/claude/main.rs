@@ -13,3 +13,4 @@ mod endings;
 mod examples;
 #[path = "../shared/program.rs"]
 mod program;
+mod trust;

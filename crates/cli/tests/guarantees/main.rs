@@ -12,6 +12,7 @@ mod origin;
 mod requests;
 mod restart;
 mod sessions;
+mod trust;
 
 /// How many rounds: a few in the normal run, many when it is to be long.
 pub(crate) fn rounds(quick: usize, long: usize) -> usize {

@@ -10,6 +10,7 @@ mod holds;
 mod odd;
 mod pages;
 mod programs;
+mod projects;
 mod requests;
 mod sessions;
 mod tools;
@@ -75,6 +76,9 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "whole output" => odd::output,
     "web search" => odd::two_ids,
     "trusted project" => odd::trusted,
+    "project settings left out" => projects::distrusted,
+    "project settings above" => projects::above,
+    "project settings trusted" => projects::trusted,
     "launcher" => odd::launcher,
     "endless text" => odd::repeats,
     "exit codes" => odd::exit_codes,

@@ -47,6 +47,14 @@ impl Home {
         command
     }
 
+    /// A program of that name on its path.
+    pub(crate) fn program(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.root.path().join("bin").join(name);
+        fs::write(&path, script).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+    }
+
     /// Runs the program to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.agentwire(args).output().expect("the program runs")

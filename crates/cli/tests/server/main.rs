@@ -21,3 +21,4 @@ mod sockets;
 #[path = "../shared/specified.rs"]
 mod specified;
 mod traces;
+mod trust;

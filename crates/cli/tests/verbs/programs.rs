@@ -52,6 +52,16 @@ fn check(place: &Place, name: &str) -> Value {
     named(checks.get("checks").expect("a list"), name).clone()
 }
 
+/// The settings of a project could make a program run something: it is not asked where we are.
+#[test]
+fn programs_are_asked_outside_of_the_working_directory() {
+    let place = Place::new();
+    let file = place.path("where");
+    claude(&place, "2.1.325", &format!("pwd >> {}; echo '{{}}'", file.display()));
+    told(&place, "claude");
+    assert_eq!(fs::read_to_string(file).expect("a file"), "/\n");
+}
+
 #[test]
 fn claude_tells_whether_it_is_signed_in() {
     let place = Place::new();

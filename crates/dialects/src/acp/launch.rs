@@ -39,7 +39,8 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
         return Ok(Launch::new("acp", config));
     }
     let mut launch = Launch::new("gemini", config);
-    launch.words(&["--acp", "--skip-trust"]);
+    launch.words(&["--acp"]);
+    gemini::project::trust(config.trust, &mut launch);
     launch.option(
         "--approval-mode",
         gemini::approval_mode(config.permission_mode.as_deref(), config.approval_mode)?,

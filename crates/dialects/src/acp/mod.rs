@@ -12,16 +12,18 @@
 mod agent;
 mod launch;
 mod program;
+mod project;
 mod wire;
 
 pub use program::PROGRAM;
 
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};
-use agentwire_protocol::{AgentType, GatewayError};
+use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
 use crate::gemini;
 use crate::json::Value;
+use crate::project::ProjectFile;
 
 /// Any agent that speaks ACP.
 pub const ACP: Acp = Acp { agent: AgentType::Acp };
@@ -84,6 +86,15 @@ impl AgentDialect for Acp {
 
     fn overhear<'l>(&self, line: &'l str) -> Option<ErrorEvent<'l>> {
         gemini::retry(line).filter(|_| self.agent == AgentType::Gemini)
+    }
+
+    fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
+        project::files(self.agent)
+    }
+
+    /// Which files an ACP agent reads, only its maker knows.
+    fn starts_without_project(&self) -> bool {
+        self.agent == AgentType::Gemini
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {

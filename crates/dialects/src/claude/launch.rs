@@ -7,7 +7,7 @@ use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json, SandboxMode, 
 use serde_json::json;
 
 use super::agent::NAME;
-use super::{guard, modes};
+use super::{guard, modes, project};
 use crate::agent::{Arg, Launch, Part, Start, refuse};
 
 /// Arguments that would make Claude approve calls by itself. `agentwire` has options for what they
@@ -135,8 +135,11 @@ fn choices(config: &SessionConfig, launch: &mut Launch) {
         }
     }
     // Here an empty list says something: read none.
-    if let Some(sources) = &config.setting_sources {
+    if let Some(sources) = project::sources(config) {
         launch.option("--setting-sources", sources.join(","));
+    }
+    if config.trust == Some(false) {
+        launch.words(&["--strict-mcp-config"]);
     }
     for directory in config.additional_directories.iter().flatten() {
         launch.option("--add-dir", directory);

@@ -15,6 +15,7 @@ mod launch;
 mod modes;
 pub(crate) mod permission;
 mod program;
+pub(crate) mod project;
 pub mod render;
 pub mod tools;
 mod wire;
@@ -24,11 +25,12 @@ pub use front::{ClaudeFront, Options as FrontOptions};
 pub use program::{DEMO_PROGRAM, PROGRAM};
 
 use agentwire_protocol::event::TurnFailed;
-use agentwire_protocol::{AgentType, GatewayError};
+use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, OwnHooks, Setup, Start};
 use crate::hooks::callbacks;
 use crate::json::Value;
+use crate::project::ProjectFile;
 
 /// Claude Code. It takes hooks of a session's start and end, and never calls them (2.1.325).
 pub const CLAUDE: Claude =
@@ -104,6 +106,16 @@ impl AgentDialect for Claude {
         // Without a key, and with one that the service does not take.
         let names = ["authentication_failed", "authentication_error"];
         failed.error_type.as_ref().is_some_and(|name| names.contains(&&*name.decode()))
+    }
+
+    fn project_files(&self, config: &SessionConfig) -> Vec<ProjectFile> {
+        // The demo agent reads no settings.
+        match self.agent {
+            AgentType::Demo => Vec::new(),
+            AgentType::Claude | AgentType::Codex | AgentType::Gemini | AgentType::Acp => {
+                project::files(config)
+            }
+        }
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {

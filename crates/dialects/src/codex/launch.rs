@@ -4,7 +4,7 @@ use agentwire_protocol::session::SystemPrompt;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 use serde_json::{Map, Value, json};
 
-use super::{Driver, mcp, policy, rules};
+use super::{Driver, mcp, policy, project, rules};
 use crate::agent::{Launch, Part, Start, Stdin, has_native_options, own_prompt, refuse};
 use crate::images;
 
@@ -14,6 +14,7 @@ pub(super) fn app_server(start: &Start<'_>) -> Result<Launch, GatewayError> {
     thread_params(start.config)?;
     let mut launch = Launch::new("codex", start.config);
     launch.words(&["app-server"]);
+    trust(start.config, &mut launch);
     Ok(launch)
 }
 
@@ -30,6 +31,7 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     } else {
         launch.option("--sandbox", sandbox.word());
     }
+    trust(config, &mut launch);
     if let Some(model) = &config.model {
         launch.option("--model", model);
     }
@@ -74,6 +76,13 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     let text = start.prompt.map(|prompt| prompt.text.clone());
     launch.stdin = Stdin::Text(text.unwrap_or_default());
     Ok(launch)
+}
+
+/// Says whether the project's own settings are read, where that is known.
+fn trust(config: &SessionConfig, launch: &mut Launch) {
+    if let Some(projects) = project::trust(config) {
+        launch.option("--config", format!("projects={}", toml(&projects)));
+    }
 }
 
 /// What `thread/start`, `thread/resume` and `thread/fork` are told.

@@ -16,15 +16,17 @@ mod launch;
 mod mcp;
 mod policy;
 mod program;
+pub(crate) mod project;
 mod rules;
 
 pub use program::PROGRAM;
 
 use agentwire_protocol::event::TurnFailed;
-use agentwire_protocol::{AgentType, GatewayError};
+use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
 use crate::json::Value;
+use crate::project::ProjectFile;
 use agent::Translator;
 
 /// Drives `codex app-server`. Its translator reads exec lines as well.
@@ -85,6 +87,10 @@ impl AgentDialect for Codex {
         wants_sign_in(failed)
     }
 
+    fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
+        project::FILES.to_vec()
+    }
+
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
         Box::new(Translator::new(Driver::AppServer, setup))
     }
@@ -121,6 +127,10 @@ impl AgentDialect for CodexExec {
 
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
         wants_sign_in(failed)
+    }
+
+    fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
+        project::FILES.to_vec()
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {

@@ -32,7 +32,8 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         ],
     )?;
     let mut launch = Launch::new("gemini", config);
-    launch.words(&["--output-format=stream-json", "--skip-trust"]);
+    launch.words(&["--output-format=stream-json"]);
+    super::project::trust(config.trust, &mut launch);
     launch.option(
         "--approval-mode",
         approval_mode(config.permission_mode.as_deref(), config.approval_mode)?,

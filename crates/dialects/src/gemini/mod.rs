@@ -10,6 +10,7 @@
 mod agent;
 mod launch;
 mod program;
+pub(crate) mod project;
 mod wire;
 
 pub use program::PROGRAM;
@@ -18,10 +19,11 @@ pub(crate) use agent::{SPAWN, api_error, tool_kind};
 pub(crate) use launch::approval_mode;
 
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};
-use agentwire_protocol::{AgentType, GatewayError, Text};
+use agentwire_protocol::{AgentType, GatewayError, SessionConfig, Text};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
 use crate::json::Value;
+use crate::project::ProjectFile;
 
 /// The dialect.
 pub struct Gemini;
@@ -71,6 +73,15 @@ impl AgentDialect for Gemini {
 
     fn overhear<'l>(&self, line: &'l str) -> Option<ErrorEvent<'l>> {
         retry(line)
+    }
+
+    fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
+        project::FILES.to_vec()
+    }
+
+    /// Without trust it ends with code 55.
+    fn starts_without_project(&self) -> bool {
+        false
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {

@@ -9,6 +9,10 @@ use crate::json::{Json, Text};
 /// How the reason begins of a request that the gateway denied because nobody answered in time.
 pub const UNANSWERED: &str = "nobody answered within";
 
+/// The tool name of the gateway's own question, before an agent starts, whether the files of a project
+/// that make it run something are trusted.
+pub const TRUST_DIRECTORY: &str = "TrustDirectory";
+
 /// The agent asks and waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -176,6 +176,10 @@ pub struct SessionConfig {
     /// Which of the agent's settings files it reads: `user`, `project`, `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setting_sources: Option<Vec<String>>,
+    /// Whether the project's own files may make the agent run something: `true` trusts them as they
+    /// are, `false` starts the agent without them. If left out, somebody is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<bool>,
     /// Features of the model's service that are not yet for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub betas: Option<Vec<String>>,
@@ -199,7 +203,7 @@ pub struct SessionConfig {
 
 impl SessionConfig {
     /// The names of its fields.
-    pub const FIELDS: [&str; 30] = [
+    pub const FIELDS: [&str; 31] = [
         "additionalDirectories",
         "agentType",
         "agents",
@@ -229,6 +233,7 @@ impl SessionConfig {
         "sandboxMode",
         "settingSources",
         "systemPrompt",
+        "trust",
         "workingDirectory",
     ];
 
@@ -267,13 +272,14 @@ impl SessionConfig {
 
     /// What is kept to resume the session: nothing that may hold secrets (variables, headers, the
     /// agent's own arguments and options), and nothing that only the client of that time can answer
-    /// (hooks, MCP servers that it hosts).
+    /// (hooks, MCP servers that it hosts), nor that the project is trusted, which it is as it was then.
     pub fn kept(&self) -> Self {
         let mut kept = Self {
             env: None,
             hooks: None,
             native_args: None,
             native_options: None,
+            trust: None,
             ..self.clone()
         };
         if let Some(servers) = &mut kept.mcp_servers {
@@ -295,6 +301,7 @@ impl SessionConfig {
             mcp_servers: self.mcp_servers.clone(),
             native_args: self.native_args.clone(),
             native_options: self.native_options.clone(),
+            trust: self.trust,
             ..Self::default()
         }
     }

@@ -212,6 +212,7 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         native_args,
         native_options,
         driver,
+        trust,
         // These name, limit or describe the work.
         agent_type: _,
         project_id: _,
@@ -252,6 +253,7 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         ("mcpServers", mcp_servers.as_ref().is_some_and(|servers| !servers.is_empty())),
         // An empty list switches the operator's own settings off.
         ("settingSources", setting_sources.is_some()),
+        ("trust", *trust == Some(true)),
         ("env", env.as_ref().is_some_and(|env| !env.is_empty())),
         ("nativeArgs", has(native_args)),
         ("nativeOptions", native_options.as_ref().is_some_and(|options| !options.is_empty())),

@@ -22,6 +22,7 @@ use crate::session::{
     Actor, Advisor, Book, Core, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal, SessionHandle,
     check_prompt, storage,
 };
+use crate::trust::Wish;
 
 /// How often a start that waits for another with its key looks whether there is room at all.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -142,6 +143,7 @@ impl Hub {
             origin,
             forked_from,
             bridge,
+            wish: Wish::of(&new.config, self.shared.settings.defaults.trust),
             keys: key.iter().map(|key| (key.clone(), id.as_str().to_owned())).collect(),
         };
         // Nobody need listen.

@@ -22,9 +22,11 @@ use super::limits::{Limits, Reached};
 use super::policy::Policy;
 use super::requests::Over;
 use super::taken::Taken;
+use super::trusting::Trusting;
 use crate::bridge::{Bridge, Heard};
 use crate::log::{EventLog, LogWriter};
 use crate::process::TreeSignal;
+use crate::trust::Wish;
 
 /// How much may gather while a commit runs; beyond it the agent waits.
 const GATHER_LIMIT: usize = 1 << 20;
@@ -48,6 +50,8 @@ pub(crate) struct Parts {
     pub(crate) bridge: Option<Bridge>,
     /// Calls that must count once with the creation.
     pub(crate) keys: Vec<(String, String)>,
+    /// What the start says of the project's own files.
+    pub(crate) wish: Wish,
 }
 
 /// Why a session did not start.
@@ -81,6 +85,8 @@ pub(crate) struct Actor {
     pub(super) next_call: u64,
     pub(super) in_flight: Option<InFlight>,
     pub(super) keys: Vec<(String, String)>,
+    /// Whether the project is trusted, and what waits for that.
+    pub(super) trusting: Trusting,
     /// Message ids of prompts that were taken.
     pub(super) taken: Taken,
     /// The one that the store was asked for last, if it has it.
@@ -144,6 +150,7 @@ impl Actor {
             next_call: 1,
             in_flight: None,
             keys: parts.keys,
+            trusting: Trusting::new(parts.wish),
             taken: Taken::default(),
             recalled: None,
             prompts: VecDeque::new(),
@@ -181,12 +188,9 @@ impl Actor {
         self.core.emit(SessionStarted { agent_type, config, info: None, forked_from });
         // Nobody hears of a session that is not durable.
         let opened = match self.first_flush().await {
-            Ok(()) => self.open().await.map_err(Refusal::Failed),
+            Ok(()) => self.enter().await.map_err(Refusal::Failed),
             Err(refusal) => Err(refusal),
         };
-        if opened.is_ok() {
-            self.core.raise_start(self.origin.resume.is_some());
-        }
         if let (Ok(()), Some(prompt)) = (&opened, prompt) {
             let recalled = self.recall(prompt.message_id.as_deref()).await;
             // Who starts a session hears of its first prompt by its events.
@@ -208,6 +212,10 @@ impl Actor {
             self.end_if_done();
             self.core.place_replies();
             self.submit();
+            if std::mem::take(&mut self.trusting.wants_open) {
+                self.go_in().await;
+                continue;
+            }
             if std::mem::take(&mut self.wants_process) {
                 self.next_process().await;
                 continue;
@@ -275,6 +283,7 @@ impl Actor {
         self.prompts.clear();
         self.wants_process = false;
         self.limit_is_moot("the session ended");
+        self.fail_waiting(TurnFailure::Died, "the session ended");
         self.end_hooks(TurnFailure::Died, "the session ended");
         self.tend_hooks();
         self.withdraw_all("the session ended");

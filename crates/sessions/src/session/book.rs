@@ -105,6 +105,8 @@ pub(super) enum Asker {
     Agent,
     /// The gateway itself, at a limit.
     Limit,
+    /// The gateway itself, before it starts an agent in a project that is not trusted yet.
+    Trust,
     /// The agent, as the peer of an MCP server that the client hosts.
     Relay,
 }

@@ -65,7 +65,13 @@ impl Actor {
             if ends_turn {
                 self.take_back();
             }
-            brakes.into_iter().for_each(|effect| self.act(effect));
+            for effect in brakes {
+                match effect {
+                    // Nothing starts before its beginning can be written.
+                    Effect::Open => self.core.effects.push(effect),
+                    effect => self.act(effect),
+                }
+            }
         }
     }
 
@@ -94,7 +100,8 @@ impl Actor {
                 | Effect::CloseStdin
                 | Effect::Signal(_)
                 | Effect::Relay(..)
-                | Effect::Start => None,
+                | Effect::Start
+                | Effect::Open => None,
             })
             .collect();
         let over: Vec<u64> = self

@@ -50,10 +50,15 @@ impl Actor {
             Command::Stop => self.stop(call),
             Command::Finish => self.finish(call),
             Command::Settle(settlement) => self.settle(call, &settlement),
-            Command::Configure(change) => self.configure(call, change),
             Command::Query { method, args } if self.bridge.is_some() && method == MCP_MESSAGE => {
                 self.server_says(call, &args)
             }
+            Command::Configure(_) | Command::Query { .. } | Command::Rewind { .. }
+                if self.trusting.is_waiting() =>
+            {
+                self.wait_for_trust(call, command)
+            }
+            Command::Configure(change) => self.configure(call, change),
             // What a mode means is the gateway's matter too.
             Command::Query { method, args } if method == "setPermissionMode" => {
                 let mode = args.first().and_then(|mode| mode.read::<String>().ok());
@@ -90,20 +95,28 @@ impl Actor {
         check_prompt(&prompt, self.plan.agent, self.plan.dialect)?;
         let id = prompt.message_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
         prompt.message_id = Some(id.clone());
-        if let Some(reached) = self
-            .limits
-            .reached(&self.core.book)
-            .filter(|_| self.core.book.record.open.turn.is_none() && !self.core.book.is_busy())
-        {
-            self.hold(call, prompt, reached)?;
+        if self.trusting.is_waiting() {
+            self.wait_for_trust(call, Command::Prompt(prompt))?;
         } else {
-            self.offer(call, prompt)?;
+            self.take_on(call, prompt)?;
         }
         // Only here: its key must be new.
         self.keys.push((self.prompt_key(&id), String::new()));
         let undurable = self.keys.len() + self.keys_in_flight();
         self.taken.insert(id, undurable);
         Ok(())
+    }
+
+    /// Gives a prompt to the agent, unless a limit is reached.
+    pub(super) fn take_on(&mut self, call: Call, prompt: Prompt) -> Result<(), GatewayError> {
+        let reached = self
+            .limits
+            .reached(&self.core.book)
+            .filter(|_| self.core.book.record.open.turn.is_none() && !self.core.book.is_busy());
+        match reached {
+            Some(reached) => self.hold(call, prompt, reached),
+            None => self.offer(call, prompt),
+        }
     }
 
     /// Gives a prompt to the agent.
@@ -178,6 +191,7 @@ impl Actor {
     /// Stops the turn. What it waits for is denied first: an agent may not heed the interrupt before.
     fn interrupt(&mut self, call: Call, cancel_queued: bool) -> Result<(), GatewayError> {
         self.interrupt_hooks("the turn was interrupted");
+        self.fail_waiting(TurnFailure::Interrupted, "the turn was interrupted");
         self.deny_all("the turn was interrupted");
         self.go_on();
         let waiting: Vec<String> = self.core.book.waiting().cloned().collect();
@@ -271,7 +285,7 @@ impl Actor {
 
     /// Nobody has anything more for the session, and it has done what it was given.
     pub(super) fn end_if_done(&mut self) {
-        let waits = !self.prompts.is_empty() || !self.held.is_empty();
+        let waits = !self.prompts.is_empty() || !self.held.is_empty() || self.trusting.has_prompt();
         let is_done = !self.core.book.is_busy() && !waits && !self.core.hooks.hold_something();
         if !self.is_alone || !is_done || self.ending.is_some() || self.is_over {
             return;
@@ -394,7 +408,7 @@ pub(crate) fn check_prompt(
     Ok(())
 }
 
-fn bytes(prompt: &Prompt) -> usize {
+pub(super) fn bytes(prompt: &Prompt) -> usize {
     prompt.text.len() + prompt.images.iter().map(|image| image.data.len()).sum::<usize>()
 }
 

@@ -78,7 +78,8 @@ impl Actor {
                 | Effect::CloseStdin
                 | Effect::Signal(_)
                 | Effect::Relay(..)
-                | Effect::Start) => others.push(effect),
+                | Effect::Start
+                | Effect::Open) => others.push(effect),
             }
         }
         (replies, others)
@@ -158,6 +159,7 @@ impl Actor {
                 }
             }
             (Effect::Start, _) => self.wants_process = true,
+            (Effect::Open, _) => self.trusting.wants_open = true,
             (Effect::Write(_) | Effect::CloseStdin | Effect::Signal(_), None) => {}
         }
     }

@@ -31,6 +31,8 @@ pub(super) enum Effect {
     Relay(u64, Json<'static>),
     /// Start the process of the next prompt.
     Start,
+    /// Start the agent, now that it is known whether the project is trusted.
+    Open,
     /// Answer a call.
     Reply(Reply),
 }

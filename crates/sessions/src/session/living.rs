@@ -45,7 +45,11 @@ impl Actor {
     pub(super) async fn next_process(&mut self) {
         while self.process.is_none() && self.ending.is_none() {
             let Some(prompt) = self.prompts.pop_front() else { return };
-            if let Err(error) = self.start_process(Some(&prompt)).await {
+            let started = match self.check_again().await {
+                Ok(()) => self.start_process(Some(&prompt)).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = started {
                 self.core.error(error.code.as_str(), error.message.clone());
                 let text = error.message;
                 let epitaph = Epitaph { text, words: None, is_cut: true, is_mute: true };

@@ -165,12 +165,18 @@ impl Actor {
                 self.limit_answered(&raised, &answer)?;
                 self.core.answer(call, Ok(Json::checked("{}")));
             }
+            Asker::Trust => {
+                self.trust_answered(&answer)?;
+                self.core.answer(call, Ok(Json::checked("{}")));
+            }
             Asker::Relay => {
                 self.settle_message(&raised, &answer)?;
                 self.core.answer(call, Ok(Json::checked("{}")));
             }
         }
         let (outcome, updated) = match &answer {
+            // What is trusted is what was shown.
+            Answer::Allow { .. } if raised.asker == Asker::Trust => (RequestOutcome::Allowed, None),
             Answer::Allow { updated_input, .. } => {
                 (RequestOutcome::Allowed, updated_input.as_ref())
             }
@@ -294,6 +300,7 @@ impl Actor {
                 self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core)
             }
             Asker::Limit => self.limit_answered(&raised, &denial),
+            Asker::Trust => self.trust_answered(&denial),
             Asker::Relay => self.message_answered(&raised, denial),
         };
         // A hook that can deny nothing is passed over.

@@ -71,6 +71,7 @@ fn wide() -> Vec<(&'static str, Value)> {
         ("mcpServers", json!({ "x": { "command": "true" } })),
         ("settingSources", json!(["user"])),
         ("settingSources", json!([])),
+        ("trust", json!(true)),
         ("env", json!({ "A": "b" })),
         ("nativeArgs", json!(["--dangerously-skip-permissions"])),
         ("nativeOptions", json!({ "x": 1 })),

@@ -1,0 +1,39 @@
+//! `agentwire trust`: the directories whose own files may make agents run something.
+
+use std::io::Write as _;
+
+use agentwire_protocol::{ErrorCode, GatewayError};
+use agentwire_sessions::trust::Ledger;
+use serde_json::json;
+
+use crate::args::{Global, Trust, TrustVerb};
+use crate::failure::Failure;
+use crate::shown::{self, Paint};
+use crate::{print, settings};
+
+pub(crate) fn run(global: &Global, args: &Trust) -> Result<(), Failure> {
+    let ledger = Ledger::new(&settings::load(global)?.engine.data_dir);
+    let mut out = print::stdout();
+    match &args.verb {
+        TrustVerb::Ls { json: true } => print::json(&json!({ "trusted": ledger.entries() }))?,
+        TrustVerb::Ls { json: false } => {
+            let paint = Paint::stdout();
+            for entry in ledger.entries() {
+                let agent = shown::pad(&shown::line(&entry.agent), 7);
+                let directory = shown::line(&entry.directory);
+                let since = shown::line(&entry.trusted_at);
+                writeln!(out, "{agent}  {}  {}", paint.bold(&directory), paint.dim(&since))?;
+            }
+        }
+        TrustVerb::Revoke { directory } => {
+            // A directory that is gone is known by its old path.
+            let path = directory.canonicalize().or_else(|_| std::path::absolute(directory))?;
+            if ledger.revoke(&path.to_string_lossy())? == 0 {
+                let path = path.display();
+                let message = format!("{path} is not trusted; `agentwire trust ls` lists what is");
+                return Err(GatewayError::new(ErrorCode::InvalidMessage, message).into());
+            }
+        }
+    }
+    Ok(())
+}

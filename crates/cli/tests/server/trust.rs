@@ -1,0 +1,121 @@
+//! The question whether a project is trusted is a request like any other, on every wire.
+
+use serde_json::{Value, json};
+
+use crate::place::{AGENTWIRE, Server};
+
+/// A server whose agent `claude` writes down how it was started, in a project with a hook.
+fn server() -> Server {
+    // The demo agent knows nothing of this flag.
+    let script = format!(
+        "#!/bin/sh\necho \"$*\" >> ../argv.log\n\
+         for word do shift; [ \"$word\" = --strict-mcp-config ] || set -- \"$@\" \"$word\"; done\n\
+         exec {AGENTWIRE} demo-agent --state-dir=../demo \"$@\"\n"
+    );
+    let server = Server::with_script(&script);
+    change(&server, "true");
+    server
+}
+
+/// The project's hook is another now, so that it is asked about again.
+fn change(server: &Server, command: &str) {
+    let hook = json!([{ "hooks": [{ "type": "command", "command": command }] }]);
+    let text = json!({ "hooks": { "SessionStart": hook } }).to_string();
+    std::fs::create_dir_all(server.work().join(".claude")).expect("a directory");
+    std::fs::write(server.work().join(".claude/settings.json"), text).expect("a file");
+}
+
+fn starts(server: &Server) -> Vec<String> {
+    let log = server.work().join("../argv.log");
+    let log = std::fs::read_to_string(log).unwrap_or_default();
+    log.lines().map(str::to_owned).collect()
+}
+
+/// Whether the agent that was started last was started with the project's settings.
+fn is_trusted(server: &Server) -> bool {
+    !starts(server).last().expect("a start").contains("--setting-sources=user")
+}
+
+fn session(server: &Server) -> String {
+    let body = json!({ "agentType": "claude", "prompt": "/say hi" });
+    server.post("/v1/sessions", &body)["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn the_inbox_has_it_and_takes_the_answer() {
+    let server = server();
+    let id = session(&server);
+    let inbox = server.get("/v1/requests?state=open");
+    let request = &inbox["requests"][0];
+    assert_eq!(request["sessionId"], id, "{inbox}");
+    assert_eq!(request["toolName"], "TrustDirectory", "{inbox}");
+    assert_eq!(request["input"]["files"][0]["runs"][0], "hooks.SessionStart: true", "{inbox}");
+    assert_eq!(server.get(&format!("/v1/sessions/{id}"))["state"], "waitingPermission");
+    assert!(starts(&server).is_empty());
+    let path =
+        format!("/v1/sessions/{id}/requests/{}", request["requestId"].as_str().expect("an id"));
+    server.post(&path, &json!({ "behavior": "allow" }));
+    server.until(&id, "turnCompleted");
+    assert!(is_trusted(&server));
+    // Remembered, also by the next server.
+    let server = server.again();
+    let id = session(&server);
+    let events = server.until(&id, "turnCompleted");
+    assert!(!events.iter().any(|event| event["type"] == "requestRaised"), "{events:?}");
+}
+
+#[test]
+fn every_wire_asks_and_answers() {
+    let server = server();
+    // The unified protocol.
+    let id = session(&server);
+    let mut unified = server.socket(&format!("/v1/sessions/{id}/ws"));
+    let asked = unified.until(|frame| frame["type"] == "requestRaised");
+    unified.say(&json!({ "id": 2, "command": "settle", "requestId": asked["requestId"],
+        "behavior": "deny" }));
+    unified.until(|frame| frame["type"] == "turnCompleted");
+    assert!(!is_trusted(&server));
+    // JSON-RPC.
+    let mut rpc = server.socket("/rpc");
+    let params = json!({ "agent": "claude", "prompt": "/say hi" });
+    rpc.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/create", "params": params }));
+    let asked = rpc.until(|frame| frame["method"] == "request")["params"].clone();
+    assert_eq!(asked["request"]["toolName"], "TrustDirectory", "{asked}");
+    let params = json!({ "sessionId": asked["sessionId"], "behavior": "allow",
+        "requestId": asked["request"]["requestId"] });
+    rpc.say(&json!({ "jsonrpc": "2.0", "id": 2, "method": "request/settle", "params": params }));
+    rpc.until(|frame| frame["params"]["message"]["type"] == "result");
+    assert!(is_trusted(&server));
+    // The verbs.
+    change(&server, "false");
+    let id = session(&server);
+    let list = server.verb(&["permit", "ls"]);
+    assert!(list.contains("TrustDirectory"), "{list}");
+    let open = server.get("/v1/requests?state=open");
+    let request = open["requests"][0]["requestId"].as_str().expect("an id").to_owned();
+    server.verb(&["permit", "deny", &request]);
+    let events = server.until(&id, "turnCompleted");
+    assert!(!is_trusted(&server));
+    let warned = |event: &Value| {
+        let message = event["message"].as_str().unwrap_or_default();
+        event["status"] == "warning" && message.contains("starts without the project's settings")
+    };
+    assert!(events.iter().any(warned), "{events:?}");
+}
+
+/// Only the operator may say that a project is trusted without a question; anybody may say that it is not.
+#[test]
+fn a_start_may_say_whether_it_is_trusted() {
+    let server = server();
+    let drive = server.verb(&["token", "create", "--scope", "drive"]);
+    let body = |trust: bool| json!({ "agentType": "claude", "prompt": "/say hi", "config": { "trust": trust } });
+    let refused = server.ask_as(&drive, "POST", "/v1/sessions", Some(&body(true)));
+    assert_eq!((refused.status, &*refused.code()), (403, "forbidden"));
+    let begun = server.ask_as(&drive, "POST", "/v1/sessions", Some(&body(false)));
+    assert_eq!(begun.status, 201, "{begun:?}");
+    server.until(begun.json()["id"].as_str().expect("an id"), "turnCompleted");
+    assert!(!is_trusted(&server));
+    let id = server.post("/v1/sessions", &body(true))["id"].as_str().expect("an id").to_owned();
+    server.until(&id, "turnCompleted");
+    assert!(is_trusted(&server));
+}

@@ -1,0 +1,30 @@
+//! The files of a project that make Codex run something, and whether it reads them.
+
+use std::path::Path;
+
+use agentwire_protocol::SessionConfig;
+use serde_json::{Map, Value, json};
+
+use crate::project::Above::Repository;
+use crate::project::{Form, ProjectFile};
+
+/// Read where the project is trusted, from the root of the repository down.
+pub(crate) const FILES: [ProjectFile; 6] = [
+    ProjectFile::file(".codex/config.toml", Form::Toml, Repository),
+    ProjectFile::file(".codex/hooks.json", Form::Json, Repository),
+    ProjectFile::tree(".codex/agents", &[".toml"], Form::Toml, Repository),
+    ProjectFile::tree(".codex/rules", &[""], Form::Opaque, Repository),
+    ProjectFile::tree(".codex/environments", &[".toml"], Form::Toml, Repository),
+    ProjectFile::tree(".codex/hooks", &[""], Form::Script, Repository),
+];
+
+/// The setting `projects` for a session of which it is known whether its project is trusted. It names
+/// every directory above, since the one nearest to a file decides on it.
+pub(super) fn trust(config: &SessionConfig) -> Option<Value> {
+    let level = if config.trust? { "trusted" } else { "untrusted" };
+    let directory = Path::new(config.working_directory.as_deref()?);
+    let above = directory.ancestors().filter_map(Path::to_str).filter(|path| !path.is_empty());
+    let projects: Map<String, Value> =
+        above.map(|path| (path.to_owned(), json!({ "trust_level": level }))).collect();
+    Some(Value::Object(projects))
+}

@@ -1,0 +1,371 @@
+//! Looks for a project's files that make an agent run something. What is found was written by anybody:
+//! reading is bounded, and never waits for a pipe or a device.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use agentwire_dialects::project::{Above, Form, ProjectFile, Reading};
+use rustix::fs::OFlags;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::{Snapshot, covers};
+
+/// How much of a file is read to show what it says.
+const SHOWN_LIMIT: u64 = 1 << 20;
+
+/// How much of a file is read for its digest.
+const DIGEST_LIMIT: u64 = 64 << 20;
+
+/// How much of all files is read for their digests.
+const TOTAL_LIMIT: u64 = 256 << 20;
+
+/// How many files of a project count.
+const FILES: usize = 512;
+
+/// How many entries of directories are looked at.
+const ENTRIES: usize = 20_000;
+
+/// How many bytes are shown of all files.
+const SHOWN_TOTAL: usize = 256 << 10;
+
+/// How many words of commands are looked up.
+const WORDS: usize = 4096;
+
+/// How deep directories are searched.
+const DEPTH: usize = 32;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Survey {
+    /// The files that count, by path.
+    pub(crate) files: Vec<Found>,
+    /// What was left out, if anything: then the rest says nothing of it.
+    pub(crate) left_out: Option<&'static str>,
+}
+
+/// Whether a file is enough to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weight {
+    /// It is.
+    Enough,
+    /// It matters beside others that may name it.
+    Beside,
+}
+
+/// A file of a project.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Found {
+    /// From the directory, if it is in it.
+    pub(crate) path: String,
+    /// SHA-256 of its content, in hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) digest: Option<String>,
+    /// What it would run or set.
+    pub(crate) runs: Vec<String>,
+    /// The file that it is a link to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) link: Option<String>,
+    /// Why it has no digest, or is not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+}
+
+impl Survey {
+    /// Whether there is nothing to trust.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.left_out.is_none()
+    }
+
+    /// The files and their digests, if all of them have one: only then can they be remembered.
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        if self.left_out.is_some() {
+            return None;
+        }
+        let digest = |file: &Found| Some((file.path.clone(), file.digest.clone()?));
+        self.files.iter().map(digest).collect()
+    }
+
+    /// Whether everything found is in that earlier state.
+    pub(crate) fn is_within(&self, state: &Snapshot) -> bool {
+        self.snapshot().is_some_and(|found| covers(state, &found))
+    }
+}
+
+/// Looks for the files in a directory, in further ones, and above the first. The user's home directory
+/// is not a project: what is in it is the user's own.
+pub(crate) fn survey(
+    files: &[ProjectFile],
+    directory: &Path,
+    further: &[PathBuf],
+    home: Option<&Path>,
+) -> Survey {
+    let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+    let mut search = Search { home, ..Search::new(directory) };
+    let repository = directory.ancestors().find(|at| at.join(".git").symlink_metadata().is_ok());
+    for file in files {
+        let top = match file.above {
+            Above::Nowhere => Some(directory),
+            Above::Repository => repository.or(Some(directory)),
+            Above::Everywhere => None,
+        };
+        for at in directory.ancestors() {
+            search.look(at, file);
+            if Some(at) == top {
+                break;
+            }
+        }
+        further.iter().for_each(|at| search.look(at, file));
+    }
+    search.done()
+}
+
+/// A search under way.
+struct Search<'s> {
+    root: &'s Path,
+    home: Option<PathBuf>,
+    found: BTreeMap<PathBuf, (Found, Weight)>,
+    /// Words of commands, with the directory of the file that has them.
+    words: BTreeSet<(PathBuf, String)>,
+    entries: usize,
+    bytes: u64,
+    /// How much is shown so far.
+    shown: usize,
+    left_out: Option<&'static str>,
+}
+
+impl<'s> Search<'s> {
+    fn new(root: &'s Path) -> Self {
+        Self {
+            root,
+            home: None,
+            found: BTreeMap::new(),
+            words: BTreeSet::new(),
+            entries: 0,
+            bytes: 0,
+            shown: 0,
+            left_out: None,
+        }
+    }
+
+    fn look(&mut self, at: &Path, file: &ProjectFile) {
+        if self.home.as_deref() == Some(at) {
+            return;
+        }
+        let path = at.join(file.path);
+        match file.endings {
+            None => self.take(at, &path, file),
+            Some(endings) => self.tree(at, &path, file, endings, DEPTH),
+        }
+    }
+
+    fn tree(&mut self, at: &Path, path: &Path, file: &ProjectFile, endings: &[&str], depth: usize) {
+        let Ok(entries) = fs::read_dir(path) else { return };
+        let Some(depth) = depth.checked_sub(1) else {
+            self.left_out = Some("directories are too deep");
+            return;
+        };
+        for entry in entries.flatten() {
+            self.entries += 1;
+            if self.entries > ENTRIES {
+                self.left_out = Some("there are too many files");
+                return;
+            }
+            let path = entry.path();
+            if fs::metadata(&path).is_ok_and(|found| found.is_dir()) {
+                self.tree(at, &path, file, endings, depth);
+            } else if endings
+                .iter()
+                .any(|end| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes()))
+            {
+                self.take(at, &path, file);
+            }
+        }
+    }
+
+    fn take(&mut self, at: &Path, path: &Path, file: &ProjectFile) {
+        if self.found.contains_key(path) {
+            return;
+        }
+        let Some((mut found, text)) = self.open(path) else { return };
+        let reading = match &text {
+            Some(text) => file.read(text),
+            // What it says is not known, so it counts.
+            None => Reading { counts: true, ..Reading::default() },
+        };
+        let weight = match (file.form, reading.counts) {
+            (Form::Script, _) => Weight::Beside,
+            (_, true) => Weight::Enough,
+            (_, false) => return,
+        };
+        let room = (WORDS + 1).saturating_sub(self.words.len());
+        let words = reading.words.into_iter().take(room);
+        self.words.extend(words.map(|word| (at.to_owned(), word)));
+        if self.words.len() > WORDS {
+            self.words.pop_last();
+            self.left_out = Some("there are too many commands");
+        }
+        self.shown += reading.runs.iter().map(String::len).sum::<usize>();
+        found.runs = match self.shown <= SHOWN_TOTAL {
+            true => reading.runs,
+            false => vec!["is not shown, there is too much; read the file".to_owned()],
+        };
+        self.keep(path, found, weight);
+    }
+
+    fn keep(&mut self, path: &Path, found: Found, weight: Weight) {
+        if self.found.len() >= FILES {
+            self.left_out = Some("there are too many files");
+            return;
+        }
+        self.found.insert(path.to_owned(), (found, weight));
+    }
+
+    /// A file with its digest, and its text if that can be shown. Nothing, if there is no such file.
+    fn open(&mut self, path: &Path) -> Option<(Found, Option<String>)> {
+        let mut found =
+            Found { path: self.near(path), digest: None, runs: Vec::new(), link: None, note: None };
+        // A link that leads nowhere is no file to the agent either.
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if is_missing(&error) => return None,
+            Err(error) => {
+                found.note = Some(format!("cannot be read: {error}"));
+                return Some((found, None));
+            }
+        };
+        if metadata.is_dir() {
+            return None;
+        }
+        if let Ok(real) = path.canonicalize()
+            && real != path
+        {
+            found.link = Some(real.display().to_string());
+        }
+        match self.read(path) {
+            // Another file may be shown by the same name.
+            Ok(_) if path.to_str().is_none() => {
+                found.note = Some("has a name that is not UTF-8".to_owned());
+                Some((found, None))
+            }
+            Ok((digest, text)) => {
+                if text.is_none() {
+                    let size = metadata.len();
+                    found.note =
+                        Some(format!("is not shown: it has {size} bytes, or is not UTF-8"));
+                }
+                found.digest = Some(digest);
+                Some((found, text))
+            }
+            Err(error) => {
+                found.note = Some(format!("cannot be read: {error}"));
+                Some((found, None))
+            }
+        }
+    }
+
+    fn read(&mut self, path: &Path) -> io::Result<(String, Option<String>)> {
+        let unfit = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
+        // Opening a pipe that nobody writes to must not wait.
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+        if !fs::metadata(path)?.is_file() {
+            return Err(unfit("it is not a regular file"));
+        }
+        let mut file: File = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(unfit("it is not a regular file"));
+        }
+        if metadata.len() > DIGEST_LIMIT {
+            return Err(unfit("it is too large"));
+        }
+        let (mut hash, mut text, mut size) = (Sha256::new(), Vec::new(), 0);
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let count = match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let part = buffer.get(..count).unwrap_or_default();
+            size += count as u64;
+            self.bytes += count as u64;
+            if size > DIGEST_LIMIT || self.bytes > TOTAL_LIMIT {
+                return Err(unfit("it is too large"));
+            }
+            hash.update(part);
+            if size <= SHOWN_LIMIT {
+                text.extend_from_slice(part);
+            }
+        }
+        let text = (size <= SHOWN_LIMIT).then(|| String::from_utf8(text).ok()).flatten();
+        Ok((hex(&hash.finalize()), text))
+    }
+
+    /// Scripts of the project that commands name are what would run: they count too.
+    fn named(&mut self) {
+        for (at, word) in std::mem::take(&mut self.words) {
+            let Some(word) = placed(&word) else { continue };
+            for base in [at.as_path(), self.root] {
+                let path = plain(&base.join(word));
+                // What lies outside, such as the system's programs, no project can change.
+                let is_inside = path.starts_with(base) && path != base;
+                if is_inside
+                    && !self.found.contains_key(&path)
+                    && let Some((found, _)) = self.open(&path)
+                {
+                    self.keep(&path, found, Weight::Beside);
+                }
+            }
+        }
+    }
+
+    fn done(mut self) -> Survey {
+        let is_enough = self.found.values().any(|(_, weight)| *weight == Weight::Enough);
+        if !is_enough && self.left_out.is_none() {
+            return Survey::default();
+        }
+        self.named();
+        let files = self.found.into_values().map(|(found, _)| found).collect();
+        Survey { files, left_out: self.left_out }
+    }
+
+    fn near(&self, path: &Path) -> String {
+        let near = path.strip_prefix(self.root).unwrap_or(path);
+        near.display().to_string()
+    }
+}
+
+/// A word of a command as a path in the project, if it can be one.
+fn placed(word: &str) -> Option<&str> {
+    const HERE: [&str; 4] =
+        ["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/", "${workspacePath}/", "$PWD/"];
+    let word = HERE.iter().find_map(|here| word.strip_prefix(here)).unwrap_or(word);
+    (!word.is_empty() && word.len() < 1024 && !word.contains(['\0', '$', '*'])).then_some(word)
+}
+
+/// A path without `.` and `..`, as it is written.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
