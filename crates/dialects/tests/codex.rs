@@ -113,7 +113,7 @@ impl Driven {
     fn stdin(&mut self) -> Vec<Value> {
         let written = self.seen.actions.drain(..).filter_map(|action| match action {
             Action::Write(line) => Some(serde_json::from_str(&line).expect("JSON")),
-            Action::CloseStdin | Action::Signal(_) => None,
+            Action::CloseStdin | Action::Signal(_) | Action::Judge(_) => None,
         });
         written.collect()
     }
