@@ -50,7 +50,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
     fn a_rule_that_codex_would_pass_over_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let work = tempfile::tempdir().unwrap();
