@@ -2,6 +2,7 @@
 
 mod asked;
 mod beginning;
+mod left;
 mod starting;
 
 use std::collections::HashMap;
@@ -299,7 +300,7 @@ impl Hub {
         let (wanted, shared) = (id.clone(), Arc::clone(&self.shared));
         let found = self.ask(move |store| {
             let record = store.session(&wanted)?;
-            record.map(|record| shared.looked_after(store, record)).transpose()
+            record.map(|record| shared.looked_after(store, record, &mut true)).transpose()
         });
         found.await?.ok_or_else(|| {
             let message = format!("there is no session {id}; `agentwire ls` lists those there are");
@@ -311,7 +312,8 @@ impl Hub {
         let shared = Arc::clone(&self.shared);
         let found = self.ask(move |store| {
             let records = store.sessions(&filter)?.into_iter();
-            let records = records.map(|record| shared.looked_after(store, record));
+            let mut may_write = true;
+            let records = records.map(|record| shared.looked_after(store, record, &mut may_write));
             let is_wanted =
                 |record: &Record| !filter.live || record.summary.state != SessionState::Ended;
             Ok(records.collect::<Result<Vec<_>, _>>()?.into_iter().filter(is_wanted).collect())
@@ -346,19 +348,6 @@ impl Shared {
         if live.get(id).is_some_and(|now| now.has(mark)) {
             live.remove(id);
         }
-    }
-
-    /// The session as it is, closed if nobody runs it any more: its process may have died while this
-    /// one runs, or its end could not be written when it came.
-    fn looked_after(&self, store: &dyn Store, record: Record) -> Result<Record, StoreError> {
-        let own = self.owner.as_ref().map(Owner::name);
-        let runs_here = self.live().contains_key(&record.summary.id);
-        if runs_here || !sweep::is_left(store, &record, own) {
-            return Ok(record);
-        }
-        let is_own = own.is_some() && record.owner.as_deref() == own;
-        sweep::tidy(store, record.clone(), if is_own { FAILED } else { sweep::DIED });
-        Ok(store.session(&record.summary.id)?.unwrap_or(record))
     }
 
     async fn ask<T: Send + 'static>(

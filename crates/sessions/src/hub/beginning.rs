@@ -162,6 +162,7 @@ impl Hub {
             owner: self.owner_name(),
             config: config.kept(),
             open: Open::default(),
+            unfit: None,
         };
         Ok((record, config))
     }
@@ -214,6 +215,7 @@ impl Hub {
 fn resumable(record: &Record, new: &NewSession) -> Result<String, GatewayError> {
     let SessionSummary { id, agent_type, native_session_id, .. } = &record.summary;
     let message = match native_session_id {
+        _ if let Some(why) = &record.unfit => format!("session {id} cannot be resumed: {why}"),
         _ if *agent_type != new.agent => {
             let agent = agent_type.as_str();
             format!("session {id} is one of {agent}; resume it with that agent")
