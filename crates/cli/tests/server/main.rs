@@ -7,6 +7,7 @@
 )]
 
 mod board;
+mod damage;
 mod dist;
 mod documents;
 mod door;
