@@ -245,7 +245,7 @@ impl Hub {
     ) -> Result<Vec<SessionId>, GatewayError> {
         sessions.retain(|id| !self.shared.live().contains_key(id));
         let own = self.owner_name().unwrap_or_default();
-        self.ask(move |store| {
+        let gone = self.shared.change(move |store| {
             let mut gone = Vec::new();
             for id in sessions {
                 let Some(record) = store.session(&id)? else { continue };
@@ -259,8 +259,8 @@ impl Hub {
             }
             store.delete(&gone)?;
             Ok(gone)
-        })
-        .await
+        });
+        gone.await
     }
 
     /// Ends all sessions, and comes back when they are over and durable, or after a while.
@@ -354,16 +354,21 @@ impl Shared {
         &self,
         ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
-        let store = Arc::clone(self.log.store());
-        let asked = tokio::task::spawn_blocking(move || ask(&*store));
-        asked.await.map_err(lost)?.map_err(|error| storage(&error))
+        self.log.ask(ask).await.map_err(|error| storage(&error))
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, GatewayError> {
+        self.log.change(change).await.map_err(|error| storage(&error))
     }
 
     /// Closes the log of a session whose actor is gone.
     async fn abandon(&self, id: &SessionId) {
         let id = id.clone();
         let own = self.owner.as_ref().map(|owner| owner.name().to_owned());
-        let closed = self.ask(move |store| match store.session(&id)? {
+        let closed = self.change(move |store| match store.session(&id)? {
             // Another process may own it by now.
             Some(record) if record.owner == own => sweep::close(store, record, FAILED),
             Some(_) | None => Ok(()),
