@@ -88,7 +88,16 @@ impl Hub {
                 })?),
                 StoreKind::Memory => None,
             };
-            sweep::sweep(&*store).map_err(|error| storage(&error))?;
+            sweep::sweep(&*store).or_else(|error| match error {
+                // What is damaged there harms those it belongs to, and keeps nobody from starting.
+                StoreError::Failed(_) => {
+                    tracing::warn!(%error, "sessions left by a dead process are not looked for");
+                    Ok(())
+                }
+                StoreError::Full(_) | StoreError::Busy(_) | StoreError::Conflict(_) => {
+                    Err(storage(&error))
+                }
+            })?;
             LaunchFiles::sweep(&settings.runtime_dir());
             Ok::<_, GatewayError>((settings, store, owner))
         });

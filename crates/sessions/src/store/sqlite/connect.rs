@@ -20,6 +20,10 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// How much of the log stays on disk, ready to be written over.
 const LOG_KEPT: u64 = 16 * 1024 * 1024;
 
+/// How much a connection that reads keeps of the file, in KiB as SQLite wants it: events are read once,
+/// and the system keeps them too.
+const READER_CACHE: i32 = -512;
+
 /// `PRAGMA synchronous` when it is `FULL`.
 const FULL: u32 = 2;
 
@@ -72,6 +76,7 @@ fn set_up(directory: &Path) -> Result<Option<(PathBuf, PathBuf, Connection)>, St
 pub(super) fn reader(path: &Path) -> Result<Connection, rusqlite::Error> {
     let connection = connect(path)?;
     connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "cache_size", READER_CACHE)?;
     Ok(connection)
 }
 
