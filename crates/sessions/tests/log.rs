@@ -11,8 +11,8 @@ mod stores;
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
@@ -26,7 +26,8 @@ use agentwire_sessions::store::{Append, Batch, Store, StoreError};
 use bytes::Bytes;
 use stores::gate::{Gate, Stop};
 use stores::{Chance, append, change, id, line, of_batch, record, sqlite};
-use tokio::sync::oneshot;
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
@@ -300,13 +301,13 @@ async fn a_disk_that_hangs_keeps_no_thread_from_the_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn readers_that_hang_leave_threads_to_the_others() {
     let log = EventLog::new(Arc::new(Memory::new()));
-    let held = Arc::new(Mutex::new(()));
-    let holding = held.lock().unwrap();
+    let (holding, held) = watch::channel(());
     let hanging = (0..1000).map(|_| {
-        let (log, held) = (log.clone(), Arc::clone(&held));
+        let (log, mut held) = (log.clone(), held.clone());
         tokio::spawn(async move {
             log.ask(move |_| {
-                drop(held.lock().unwrap());
+                // Until whoever holds it is gone.
+                let _ = Handle::current().block_on(held.changed());
                 Ok(())
             })
             .await

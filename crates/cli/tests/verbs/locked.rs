@@ -16,16 +16,21 @@ fn session<'a>(list: &'a Value, id: &str) -> &'a Value {
 
 /// A session of a process of its own, once it is there to be seen.
 fn hanging(place: &Place) -> (Child, String) {
-    let known = place.json(&["ls", "--json", "--all"])["sessions"].clone();
-    let known = known.as_array().expect("a list").len();
+    let list = place.json(&["ls", "--json", "--all"]);
+    let known = list["sessions"].as_array().expect("a list").len();
     let mut run = place.command(&["run", "-a", "demo", "/hang"]);
     let run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    (run, working(place, known))
+}
+
+/// The session that works, once there are more than so many.
+fn working(place: &Place, known: usize) -> String {
     loop {
         let list = place.json(&["ls", "--json", "--all"]);
         let all = list["sessions"].as_array().expect("a list");
         let new = all.iter().find(|session| session["state"] == "working");
         if let Some(new) = new.filter(|_| all.len() > known) {
-            return (run, new["id"].as_str().expect("an id").to_owned());
+            return new["id"].as_str().expect("an id").to_owned();
         }
         std::thread::yield_now();
     }

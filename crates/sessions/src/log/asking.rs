@@ -36,7 +36,7 @@ impl EventLog {
         &self,
         ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.asking(ask).await.unwrap_or_else(lost)
+        self.asking(ask).await.unwrap_or_else(|error| lost(&error))
     }
 
     /// Changes the store: what waits for whoever else writes.
@@ -44,7 +44,7 @@ impl EventLog {
         &self,
         change: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.in_turn(&self.shared.turns.writing, change).await.unwrap_or_else(lost)
+        self.in_turn(&self.shared.turns.writing, change).await.unwrap_or_else(|error| lost(&error))
     }
 
     pub(super) fn asking<T: Send + 'static>(
@@ -72,13 +72,13 @@ impl EventLog {
                     let _turn = turn;
                     ask(&*store)
                 });
-                asked.await.unwrap_or_else(lost)
+                asked.await.unwrap_or_else(|error| lost(&error))
             }),
         }
     }
 }
 
 /// Whoever asked is gone, or has failed.
-fn lost<T>(error: JoinError) -> Result<T, StoreError> {
+fn lost<T>(error: &JoinError) -> Result<T, StoreError> {
     Err(StoreError::Failed(format!("failed to ask the store: {error}")))
 }
