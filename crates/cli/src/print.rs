@@ -130,6 +130,11 @@ impl Progress {
         Self { shown: false, on }
     }
 
+    /// On a terminal, for work that is done before anything of the answer is printed.
+    pub(crate) fn before_the_answer() -> Self {
+        Self { shown: false, on: io::stderr().is_terminal() }
+    }
+
     pub(crate) fn is_on(&self) -> bool {
         self.on
     }

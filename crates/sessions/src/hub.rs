@@ -2,6 +2,7 @@
 
 mod asked;
 mod beginning;
+mod left;
 mod starting;
 
 use std::collections::HashMap;
@@ -87,7 +88,16 @@ impl Hub {
                 })?),
                 StoreKind::Memory => None,
             };
-            sweep::sweep(&*store).map_err(|error| storage(&error))?;
+            sweep::sweep(&*store).or_else(|error| match error {
+                // What is damaged there harms those it belongs to, and keeps nobody from starting.
+                StoreError::Failed(_) => {
+                    tracing::warn!(%error, "sessions left by a dead process are not looked for");
+                    Ok(())
+                }
+                StoreError::Full(_) | StoreError::Busy(_) | StoreError::Conflict(_) => {
+                    Err(storage(&error))
+                }
+            })?;
             LaunchFiles::sweep(&settings.runtime_dir());
             Ok::<_, GatewayError>((settings, store, owner))
         });
@@ -244,7 +254,7 @@ impl Hub {
     ) -> Result<Vec<SessionId>, GatewayError> {
         sessions.retain(|id| !self.shared.live().contains_key(id));
         let own = self.owner_name().unwrap_or_default();
-        self.ask(move |store| {
+        let gone = self.shared.change(move |store| {
             let mut gone = Vec::new();
             for id in sessions {
                 let Some(record) = store.session(&id)? else { continue };
@@ -258,8 +268,8 @@ impl Hub {
             }
             store.delete(&gone)?;
             Ok(gone)
-        })
-        .await
+        });
+        gone.await
     }
 
     /// Ends all sessions, and comes back when they are over and durable, or after a while.
@@ -299,7 +309,7 @@ impl Hub {
         let (wanted, shared) = (id.clone(), Arc::clone(&self.shared));
         let found = self.ask(move |store| {
             let record = store.session(&wanted)?;
-            record.map(|record| shared.looked_after(store, record)).transpose()
+            record.map(|record| shared.looked_after(store, record, &mut true)).transpose()
         });
         found.await?.ok_or_else(|| {
             let message = format!("there is no session {id}; `agentwire ls` lists those there are");
@@ -311,7 +321,8 @@ impl Hub {
         let shared = Arc::clone(&self.shared);
         let found = self.ask(move |store| {
             let records = store.sessions(&filter)?.into_iter();
-            let records = records.map(|record| shared.looked_after(store, record));
+            let mut may_write = true;
+            let records = records.map(|record| shared.looked_after(store, record, &mut may_write));
             let is_wanted =
                 |record: &Record| !filter.live || record.summary.state != SessionState::Ended;
             Ok(records.collect::<Result<Vec<_>, _>>()?.into_iter().filter(is_wanted).collect())
@@ -348,33 +359,25 @@ impl Shared {
         }
     }
 
-    /// The session as it is, closed if nobody runs it any more: its process may have died while this
-    /// one runs, or its end could not be written when it came.
-    fn looked_after(&self, store: &dyn Store, record: Record) -> Result<Record, StoreError> {
-        let own = self.owner.as_ref().map(Owner::name);
-        let runs_here = self.live().contains_key(&record.summary.id);
-        if runs_here || !sweep::is_left(store, &record, own) {
-            return Ok(record);
-        }
-        let is_own = own.is_some() && record.owner.as_deref() == own;
-        sweep::tidy(store, record.clone(), if is_own { FAILED } else { sweep::DIED });
-        Ok(store.session(&record.summary.id)?.unwrap_or(record))
-    }
-
     async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
-        let store = Arc::clone(self.log.store());
-        let asked = tokio::task::spawn_blocking(move || ask(&*store));
-        asked.await.map_err(lost)?.map_err(|error| storage(&error))
+        self.log.ask(ask).await.map_err(|error| storage(&error))
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, GatewayError> {
+        self.log.change(change).await.map_err(|error| storage(&error))
     }
 
     /// Closes the log of a session whose actor is gone.
     async fn abandon(&self, id: &SessionId) {
         let id = id.clone();
         let own = self.owner.as_ref().map(|owner| owner.name().to_owned());
-        let closed = self.ask(move |store| match store.session(&id)? {
+        let closed = self.change(move |store| match store.session(&id)? {
             // Another process may own it by now.
             Some(record) if record.owner == own => sweep::close(store, record, FAILED),
             Some(_) | None => Ok(()),

@@ -1,5 +1,6 @@
 //! The log: what sessions add becomes durable, then visible, and is read with cursors.
 
+mod asking;
 mod cursor;
 mod live;
 mod resumes;
@@ -23,9 +24,9 @@ use crate::store::{Append, Store, StoreError};
 
 /// The log of all sessions of this process; clones are the same log.
 ///
-/// One writes at a time. Little that comes alone is written by whoever hands it over; everything else
-/// by a thread, which takes what all sessions have handed over since the last commit and keeps it in
-/// one transaction. Only then it is shown to cursors. Nothing here grows without bound: a
+/// One writes at a time. Little that comes alone is written by whoever hands it over, while the other
+/// tasks of its thread go on on another; everything else by a thread of the log, which takes what all
+/// sessions have handed over since the last commit and keeps it in one transaction. Only then it is shown to cursors. Nothing here grows without bound: a
 /// session hands over one append at a time and waits for it, so that the queue holds at most one
 /// for each session; a transaction takes 64 MiB of them; and of what is durable 256 KiB for each
 /// session (or its last batch) and 32 MiB in all stay in memory for readers that keep up.

@@ -3,6 +3,7 @@
 
 mod append;
 mod batch;
+pub mod gap;
 pub mod memory;
 pub mod sqlite;
 
@@ -26,6 +27,12 @@ pub trait Store: Send + Sync {
     fn append_at_once(&self, append: &Append) -> Option<Result<(), StoreError>> {
         let _ = append;
         None
+    }
+
+    /// Keeps one as [`Store::append`] does, but waits only a moment for others who write: it is busy
+    /// then, and nothing was kept. For those who only came to read.
+    fn append_soon(&self, append: &Append) -> Result<(), StoreError> {
+        self.append(&[append])
     }
 
     /// The batches that hold the events after `after`, oldest first: at least one if there is one,
@@ -107,6 +114,10 @@ pub struct Record {
     /// The client that started it, where that is known (`NewSession::client`), unless a client stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// Why this is only part of what was kept, or not what is kept: it can be shown, and nothing can
+    /// go on from it.
+    #[serde(skip)]
+    pub unfit: Option<String>,
 }
 
 /// What is open in a session: its turn, tool calls, subagents and requests.

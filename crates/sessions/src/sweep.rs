@@ -9,7 +9,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{SessionState, Text};
 
 use crate::session::{Book, Core, Hooks, Journal};
-use crate::store::{Append, Filter, OpenBy, Record, Store, StoreError};
+use crate::store::{Append, Filter, Open, OpenBy, Record, Store, StoreError};
 
 /// Why a session is over whose process died.
 pub(crate) const DIED: &str = "agentwire ended while the session ran";
@@ -17,11 +17,21 @@ pub(crate) const DIED: &str = "agentwire ended while the session ran";
 /// Closes every session whose owner is dead.
 pub(crate) fn sweep(store: &dyn Store) -> Result<(), StoreError> {
     for record in store.sessions(&Filter { live: true, ..Filter::default() })? {
-        if is_left(store, &record, None) {
-            tidy(store, record, DIED);
+        // Another process that holds the store for long keeps nobody from starting.
+        if is_left(store, &record, None) && tidy(store, record, DIED) == Tidied::Busy {
+            break;
         }
     }
     Ok(())
+}
+
+/// What came of closing a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tidied {
+    /// It is closed, or will be when it is next looked at.
+    Done,
+    /// Others write: it makes no sense to try another one now.
+    Busy,
 }
 
 /// Whether a session is not over although its owner is dead, or is `own`, who must know that it does
@@ -31,17 +41,35 @@ pub(crate) fn is_left(store: &dyn Store, record: &Record, own: Option<&str>) -> 
     record.summary.state != SessionState::Ended && !record.owner.as_deref().is_some_and(runs)
 }
 
-/// Closes that session if that can be done. What cannot be closed now, such as on a full disk, is closed
-/// later; reading goes on.
-pub(crate) fn tidy(store: &dyn Store, record: Record, reason: &str) {
+/// Closes that session if that can be done. What cannot be closed now, such as on a full disk or while
+/// another process writes, is closed later; reading goes on.
+pub(crate) fn tidy(store: &dyn Store, record: Record, reason: &str) -> Tidied {
     let id = record.summary.id.clone();
-    match close(store, record, reason) {
+    match store.append_soon(&closing(record, reason)) {
         // Of several who close it at once, one does.
-        Ok(()) | Err(StoreError::Conflict(_)) => {}
-        Err(error) => {
+        Ok(()) | Err(StoreError::Conflict(_)) => Tidied::Done,
+        Err(StoreError::Busy(error)) => {
+            tracing::debug!(session = id.as_str(), %error, "a session is closed later");
+            Tidied::Busy
+        }
+        Err(error @ (StoreError::Full(_) | StoreError::Failed(_))) => {
             tracing::warn!(session = id.as_str(), %error, "a session without its owner stays open");
+            Tidied::Done
         }
     }
+}
+
+/// A session that nobody runs, as it will be once its end is written.
+pub(crate) fn derived(mut record: Record, reason: &str) -> Record {
+    record.owner = None;
+    record.open = Open::default();
+    record.unfit = Some("its end is not written yet; try again".to_owned());
+    let summary = &mut record.summary;
+    summary.state = SessionState::Ended;
+    summary.reason = Some(SessionEndReason::Failed);
+    summary.error = Some(format!("{reason}; it can be resumed"));
+    summary.open_requests = 0;
+    record
 }
 
 /// Closes that session, which nobody runs. Its end follows the last event of the record: if there is more

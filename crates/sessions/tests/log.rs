@@ -26,7 +26,8 @@ use agentwire_sessions::store::{Append, Batch, Store, StoreError};
 use bytes::Bytes;
 use stores::gate::{Gate, Stop};
 use stores::{Chance, append, change, id, line, of_batch, record, sqlite};
-use tokio::sync::oneshot;
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
@@ -265,7 +266,67 @@ async fn who_is_told_of_an_append_is_neither_late_nor_early() {
     }
 }
 
-#[tokio::test]
+/// Whoever writes waits for the disk, and nobody else: not even on the runtime's only thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_disk_that_hangs_keeps_no_thread_from_the_others() {
+    for gate in [Gate::new, Gate::at_once] {
+        let (store, _directory) = sqlite();
+        let gate = gate(store);
+        let log = EventLog::new(gate.clone());
+        let (writer, other) = (log.open(id("a"), 0), log.open(id("b"), 0));
+        other.submit(append("b", 1, 3)).await.unwrap();
+        gate.stop_at(&[Stop::Before]);
+        let writing = tokio::spawn(async move { writer.submit(append("a", 1, 1)).await });
+        gate.stopped(Stop::Before).await;
+        let readers = (0..100).map(|_| {
+            let log = log.clone();
+            tokio::spawn(async move {
+                // From memory, and from the store.
+                let mut cursor = log.cursor(&id("b"), 0);
+                check("b", &next(&mut cursor).await.unwrap(), 0);
+                log.ask(|store| store.read(&id("b"), 0, 1)).await.unwrap()
+            })
+        });
+        for reading in readers.collect::<Vec<_>>() {
+            let read = timeout(LONG, reading).await.expect("it is served").unwrap();
+            assert_eq!(read, [stores::batch("b", 1, 3)]);
+        }
+        assert!(!writing.is_finished());
+        gate.stop_at(&[]);
+        writing.await.unwrap().unwrap();
+    }
+}
+
+/// A disk that hangs for those who read takes no more than some of the threads that may block.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn readers_that_hang_leave_threads_to_the_others() {
+    let log = EventLog::new(Arc::new(Memory::new()));
+    let (holding, held) = watch::channel(());
+    let hanging = (0..1000).map(|_| {
+        let (log, mut held) = (log.clone(), held.clone());
+        tokio::spawn(async move {
+            log.ask(move |_| {
+                // Until whoever holds it is gone.
+                let _ = Handle::current().block_on(held.changed());
+                Ok(())
+            })
+            .await
+        })
+    });
+    let hanging: Vec<_> = hanging.collect();
+    // Writing goes on, and so does all else that may block.
+    let writer = log.open(id("a"), 0);
+    timeout(LONG, writer.submit(append("a", 1, 1))).await.expect("it is kept").unwrap();
+    let keys = log.change(|store| store.forget_key("none"));
+    timeout(LONG, keys).await.expect("it is done").unwrap();
+    timeout(LONG, tokio::task::spawn_blocking(|| ())).await.expect("a thread").unwrap();
+    drop(holding);
+    for asked in hanging {
+        asked.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_written_at_once_is_left_to_the_thread() {
     let (store, _directory) = sqlite();
     let gate = Gate::at_once(store);

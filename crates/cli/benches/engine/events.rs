@@ -83,6 +83,7 @@ fn record(session: &SessionId, state: SessionState) -> Record {
         config: SessionConfig::default(),
         open: Open::default(),
         client: None,
+        unfit: None,
     }
 }
 

@@ -91,6 +91,7 @@ fn write_long(place: &Place, id: &str, events: u64, padding: usize) {
         config: SessionConfig::default(),
         open: Open::default(),
         client: None,
+        unfit: None,
     };
     for first in (1..=events).step_by(1000) {
         let mut lines = String::new();

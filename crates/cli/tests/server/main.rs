@@ -7,9 +7,11 @@
 )]
 
 mod board;
+mod damage;
 mod dist;
 mod documents;
 mod door;
+mod held;
 mod insights;
 mod logs;
 mod many;

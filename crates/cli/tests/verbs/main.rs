@@ -1,6 +1,12 @@
 //! The verbs that look at sessions and at the set-up: the program itself, in a directory of its own.
-#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test reads what it expects and fails by panicking"
+)]
 
+mod damage;
+mod locked;
 mod logs;
 mod model_server;
 mod place;

@@ -100,6 +100,7 @@ fn doctor_finds_a_sound_place_sound() {
         "settings",
         "data directory",
         "store",
+        "events",
         "disk",
         "owners",
         "runtime files",

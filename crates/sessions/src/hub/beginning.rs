@@ -164,6 +164,7 @@ impl Hub {
             config: config.kept(),
             open: Open::default(),
             client: new.client.clone(),
+            unfit: None,
         };
         Ok((record, config))
     }
@@ -216,6 +217,7 @@ impl Hub {
 fn resumable(record: &Record, new: &NewSession) -> Result<String, GatewayError> {
     let SessionSummary { id, agent_type, native_session_id, .. } = &record.summary;
     let message = match native_session_id {
+        _ if let Some(why) = &record.unfit => format!("session {id} cannot be resumed: {why}"),
         _ if *agent_type != new.agent => {
             let agent = agent_type.as_str();
             format!("session {id} is one of {agent}; resume it with that agent")

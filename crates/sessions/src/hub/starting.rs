@@ -240,7 +240,7 @@ impl Hub {
     async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
         let Some(owner) = self.owner_name() else { return Ok(()) };
         let session = id.clone();
-        let claimed = self.ask(move |store| {
+        let claimed = self.shared.change(move |store| {
             let record = store.session(&session)?;
             let before = record.as_ref().and_then(|record| record.owner.as_deref());
             // One that died before it had begun left its name, and so did one of ours.
@@ -274,7 +274,7 @@ impl Hub {
             shared.leave(&id, &mark);
             if let Some(turn) = refused {
                 let key = turn.key.clone();
-                if let Err(error) = shared.ask(move |store| store.forget_key(&key)).await {
+                if let Err(error) = shared.change(move |store| store.forget_key(&key)).await {
                     tracing::warn!(%error, "the key of a session that never began stays used");
                 }
             }

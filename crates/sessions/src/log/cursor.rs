@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agentwire_protocol::{SessionId, SessionState};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::EventLog;
@@ -171,10 +171,9 @@ impl Cursor {
         &mut self,
         look: impl FnOnce(&dyn Store, &SessionId, u64) -> Result<Found, StoreError> + Send + 'static,
     ) {
-        let store = Arc::clone(self.log.store());
         let session = self.session.clone();
         let after = self.position;
-        self.looking = Some(spawn_blocking(move || look(&*store, &session, after)));
+        self.looking = Some(self.log.asking(move |store| look(store, &session, after)));
     }
 
     /// Takes in what a look found, and says whether to go on.

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use std::{iter, mem};
 
 use agentwire_protocol::{SessionId, SessionState};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
+use super::asking::Turns;
 use super::live::{Live, Tails};
 use super::resumes::Resumes;
 use crate::figures::Figures;
@@ -35,6 +37,7 @@ pub(super) struct Shared {
     /// How many sessions became live here.
     opened: watch::Sender<u64>,
     pub(super) resumes: Resumes,
+    pub(super) turns: Turns,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -110,6 +113,7 @@ impl Shared {
             ended: watch::Sender::new(false),
             opened: watch::Sender::new(0),
             resumes: Resumes::default(),
+            turns: Turns::default(),
             thread: Mutex::default(),
         }
     }
@@ -155,7 +159,7 @@ impl Shared {
         self.figures.queue_appends.add(1);
         self.figures.queue_bytes.add(pending.bytes());
         let is_idle = state.jobs.is_empty() && !state.writing && !state.at_once;
-        if !is_idle || pending.bytes() > AT_ONCE {
+        if !is_idle || pending.bytes() > AT_ONCE || !may_wait() {
             state.jobs.push_back(Job::Append(pending));
             drop(state);
             return self.changed.notify_one();
@@ -163,7 +167,7 @@ impl Shared {
         state.at_once = true;
         drop(state);
         let turn = AtOnce(self);
-        if let Some(left) = self.append_at_once(pending) {
+        if let Some(left) = apart(|| self.append_at_once(pending)) {
             lock(&self.state).jobs.push_back(Job::Append(left));
         }
         drop(turn);
@@ -392,6 +396,23 @@ impl Drop for AtOnce<'_> {
 impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.end();
+    }
+}
+
+/// Whether this thread can wait for the disk: not if it is the only one of its runtime.
+fn may_wait() -> bool {
+    match Handle::try_current() {
+        Ok(runtime) => runtime.runtime_flavor() != RuntimeFlavor::CurrentThread,
+        Err(_) => true,
+    }
+}
+
+/// Does what waits for the disk. The tasks of this thread are taken over by another meanwhile, however
+/// long it takes.
+fn apart<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current() {
+        Ok(_) => tokio::task::block_in_place(work),
+        Err(_) => work(),
     }
 }
 

@@ -1,6 +1,5 @@
 //! What clients want of a session.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Exit};
@@ -175,11 +174,8 @@ impl Actor {
     /// Asks the store, on a thread that may block, whether a prompt of that id was taken before.
     pub(super) async fn recall(&mut self, id: Option<&str>) -> Result<(), GatewayError> {
         let Some(id) = id.filter(|id| !self.is_over && !self.has_taken(id)) else { return Ok(()) };
-        let (key, store) = (self.prompt_key(id), Arc::clone(self.log.store()));
-        let found = tokio::task::spawn_blocking(move || store.remembered(&key)).await;
-        let found = found.map_err(|error| {
-            GatewayError::new(ErrorCode::Internal, format!("failed to look for a key: {error}"))
-        })?;
+        let key = self.prompt_key(id);
+        let found = self.log.ask(move |store| store.remembered(&key)).await;
         self.recalled = found.map_err(|error| storage(&error))?.map(|_| id.to_owned());
         Ok(())
     }

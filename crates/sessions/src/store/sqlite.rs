@@ -1,17 +1,21 @@
 //! A store in one SQLite file, shared by all processes of a data directory.
 
+mod checksum;
 mod connect;
 mod copying;
 mod error;
+mod events;
 mod readers;
+mod records;
 mod rows;
+mod scan;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentwire_protocol::SessionId;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -19,6 +23,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use self::copying::Copying;
 use self::error::failed;
 use self::readers::Readers;
+pub use self::scan::{Checked, Damage};
 use super::{Append, Batch, Filter, Record, Store, StoreError};
 use crate::owner;
 
@@ -28,6 +33,12 @@ const LOG_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// How long appends stand still for that, at most.
 const LOG_WAIT: Duration = Duration::from_secs(1);
+
+/// How long those who only came to read wait for others who write.
+const SOON: Duration = Duration::from_millis(200);
+
+/// How often they look meanwhile whether this process still writes.
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// Keeps logs in `agentwire.db` in a data directory.
 ///
@@ -100,8 +111,31 @@ impl Sqlite {
             .map_err(failed("read the state of the store"))
     }
 
+    /// Reads all there is and tells what is damaged or missing. `progress` hears how many of all sessions
+    /// are read.
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, StoreError> {
+        self.readers
+            .with(|connection| scan::check(connection, progress))
+            .map_err(failed("check the store"))
+    }
+
     fn writer(&self) -> MutexGuard<'_, Writer> {
         lock(&self.writer)
+    }
+
+    /// Keeps one append if nobody in this process writes, and waits so long for other processes.
+    fn append_within(&self, append: &Append, patience: Duration) -> Option<Result<(), StoreError>> {
+        let mut writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(writer)) => writer.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        writer.connection.busy_timeout(patience).ok()?;
+        let kept = rows::record_text(&append.record).and_then(|record| {
+            writer.change("append", |transaction| rows::append(transaction, append, &record))
+        });
+        let _ = writer.connection.busy_timeout(connect::BUSY_TIMEOUT);
+        Some(kept)
     }
 }
 
@@ -124,18 +158,24 @@ impl Store for Sqlite {
     }
 
     fn append_at_once(&self, append: &Append) -> Option<Result<(), StoreError>> {
-        let mut writer = match self.writer.try_lock() {
-            Ok(writer) => writer,
-            Err(TryLockError::Poisoned(writer)) => writer.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
         // Another process that writes is not waited for.
-        writer.connection.busy_timeout(Duration::ZERO).ok()?;
-        let kept = rows::record_text(&append.record).and_then(|record| {
-            writer.change("append", |transaction| rows::append(transaction, append, &record))
-        });
-        let _ = writer.connection.busy_timeout(connect::BUSY_TIMEOUT);
-        Some(kept)
+        self.append_within(append, Duration::ZERO)
+    }
+
+    fn append_soon(&self, append: &Append) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        loop {
+            let left = SOON.saturating_sub(begun.elapsed());
+            match self.append_within(append, left) {
+                Some(kept) => return kept,
+                None if left.is_zero() => {
+                    let text = "failed to append: the store is being written; try again";
+                    return Err(StoreError::Busy(text.to_owned()));
+                }
+                // A lock of the standard library cannot be waited for with a limit.
+                None => thread::park_timeout(GLANCE),
+            }
+        }
     }
 
     fn read(
@@ -145,26 +185,28 @@ impl Store for Sqlite {
         bytes: usize,
     ) -> Result<Vec<Batch>, StoreError> {
         self.readers
-            .with(|connection| rows::read(connection, session, after, bytes))
+            .with(|connection| events::read(connection, session, after, bytes))
             .map_err(failed("read events"))
     }
 
     fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError> {
         self.readers
-            .with(|connection| rows::session(connection, id))
+            .with(|connection| records::session(connection, id))
             .map_err(failed("read a session"))
     }
 
     fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError> {
         self.readers
-            .with(|connection| rows::sessions(connection, filter))
+            .with(|connection| records::sessions(connection, filter))
             .map_err(failed("list sessions"))
     }
 
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError> {
         self.readers
-            .with(|connection| rows::remembered(connection, key))
-            .map_err(failed("look for a key"))
+            .with(|connection| Ok(rows::remembered(connection, key)))
+            .map_err(rows::Refusal::Sqlite)
+            .flatten()
+            .map_err(|refusal| refusal.told("look for a key"))
     }
 
     fn forget_key(&self, key: &str) -> Result<(), StoreError> {
@@ -236,10 +278,7 @@ impl Writer {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&error)?;
-        let done = work(&transaction).map_err(|refusal| match refusal {
-            rows::Refusal::Store(refusal) => refusal,
-            rows::Refusal::Sqlite(cause) => error(cause),
-        })?;
+        let done = work(&transaction).map_err(|refusal| refusal.told(what))?;
         transaction.commit().map_err(&error)?;
         Ok(done)
     }

@@ -43,6 +43,7 @@ pub(crate) fn record(id: &str, state: SessionState, owner: Option<&str>, last: u
         config: SessionConfig::default(),
         open: Open::default(),
         client: None,
+        unfit: None,
     }
 }
 

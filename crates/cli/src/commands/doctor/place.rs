@@ -11,6 +11,7 @@ use agentwire_sessions::store::sqlite::Sqlite;
 use agentwire_sessions::store::{Filter, Store as _};
 
 use super::Check;
+use crate::print::Progress;
 use crate::settings::Loaded;
 use crate::shown;
 
@@ -46,6 +47,7 @@ pub(super) fn check(loaded: &Loaded, checks: &mut Vec<Check>) {
     checks.push(directory(data_dir));
     checks.push(opened.unwrap_or_else(|check| check));
     if works {
+        events(data_dir, checks);
         checks.push(room(data_dir));
         checks.push(locks(alive, stale));
         checks.push(leftovers(data_dir, alive));
@@ -104,6 +106,41 @@ fn store(data_dir: &Path) -> Result<Check, Check> {
             running.count()
         ),
     ))
+}
+
+/// Reads all that is kept. Each thing that is damaged or missing is a check of its own.
+fn events(data_dir: &Path, checks: &mut Vec<Check>) {
+    let name = "events";
+    let mut progress = Progress::before_the_answer();
+    let checked = Sqlite::open(data_dir).and_then(|store| {
+        store.check(&mut |done, all| progress.show(&format!("{done} of {all} sessions checked")))
+    });
+    progress.clear();
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(error) => {
+            let fix = "see what the message says, then run `agentwire doctor` again";
+            return checks.push(Check::fail(name, error.to_string(), fix));
+        }
+    };
+    let text = format!(
+        "{} of {} read",
+        shown::count(checked.events, "event"),
+        shown::count(checked.sessions, "session")
+    );
+    if checked.damage.is_empty() {
+        return checks.push(Check::ok(name, format!("{text}, none damaged or missing")));
+    }
+    let fix = "check the disk, then restore agentwire.db from a backup; all else can still be read, and \
+               exported with `agentwire export`";
+    let places = shown::count(checked.damage.len() as u64, "place");
+    let lost = checked.lost();
+    let damage = format!("{text}; damage in {places}, {} lost", shown::count(lost, "event"));
+    checks.push(Check::fail(name, damage, fix));
+    let all = checked.damage.iter();
+    checks.extend(
+        all.map(|damage| Check { mend: None, ..Check::fail("damage", damage.to_string(), fix) }),
+    );
 }
 
 fn room(data_dir: &Path) -> Check {

@@ -20,19 +20,27 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// How much of the log stays on disk, ready to be written over.
 const LOG_KEPT: u64 = 16 * 1024 * 1024;
 
+/// How much a connection that reads keeps of the file, in KiB as SQLite wants it: events are read once,
+/// and the system keeps them too.
+const READER_CACHE: i32 = -512;
+
 /// `PRAGMA synchronous` when it is `FULL`.
 const FULL: u32 = 2;
 
 /// Each brings the tables from the version of its place to the next.
-const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
-/// Makes the directory and the database if need be, and opens the connection that writes.
+/// Makes the directory and the database if need be, and opens the connection that writes. A database
+/// that is set up is opened without any lock: another process may hold it for as long as it likes.
 pub(super) fn open(directory: &Path) -> Result<(PathBuf, PathBuf, Connection), StoreError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(StoreError::Failed(format!(
             "failed to open the store: SQLite {} can lose events; build agentwire with 3.51.3 or newer",
             rusqlite::version()
         )));
+    }
+    if let Some(opened) = set_up(directory)? {
+        return Ok(opened);
     }
     let (directory, path, turn) = files(directory).map_err(|error| {
         StoreError::Failed(format!(
@@ -45,10 +53,30 @@ pub(super) fn open(directory: &Path) -> Result<(PathBuf, PathBuf, Connection), S
     Ok((directory, path, connection))
 }
 
+/// A database that has all its tables. None if there is something to set up, or to complain about.
+fn set_up(directory: &Path) -> Result<Option<(PathBuf, PathBuf, Connection)>, StoreError> {
+    let Ok(directory) = directory.canonicalize() else { return Ok(None) };
+    let path = directory.join("agentwire.db");
+    if length(&path) == 0 {
+        return Ok(None);
+    }
+    let Ok(connection) = connect(&path) else { return Ok(None) };
+    let journal =
+        connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+    let is_ready = journal.is_ok_and(|journal| journal == "wal")
+        && version(&connection).is_ok_and(|found| found == MIGRATIONS.len());
+    if !is_ready {
+        return Ok(None);
+    }
+    configure(&connection, &path)?;
+    Ok(Some((directory, path, connection)))
+}
+
 /// A connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection, rusqlite::Error> {
     let connection = connect(path)?;
     connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "cache_size", READER_CACHE)?;
     Ok(connection)
 }
 
@@ -99,42 +127,61 @@ fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
 }
 
 fn writer(path: &Path) -> Result<Connection, StoreError> {
-    let refused =
-        |why: String| StoreError::Failed(format!("failed to open {}: {why}", path.display()));
     let error = failed("open the store");
     let mut connection = connect(path).map_err(&error)?;
-    let journal: String = connection
-        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
-        .map_err(&error)?;
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).map_err(&error)?;
+    configure(&connection, path)?;
+    let found = migrate(&mut connection).map_err(&error)?;
+    if found > MIGRATIONS.len() {
+        return Err(refused(
+            path,
+            &format!(
+                "a newer agentwire wrote it (tables of version {found}, this one knows {}); upgrade \
+                 agentwire or choose another AGENTWIRE_DATA_DIR",
+                MIGRATIONS.len()
+            ),
+        ));
+    }
+    Ok(connection)
+}
+
+/// The settings of the connection that writes. None of them takes a lock.
+fn configure(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let error = failed("open the store");
     connection.pragma_update(None, "synchronous", FULL).map_err(&error)?;
+    let journal: String =
+        connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(&error)?;
     let synchronous: u32 =
         connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(&error)?;
     if journal != "wal" || synchronous != FULL {
-        return Err(refused(format!(
-            "events would not be durable (journal_mode is {journal}, synchronous {synchronous}); \
-             put the data directory on a local disk"
-        )));
+        return Err(refused(
+            path,
+            &format!(
+                "events would not be durable (journal_mode is {journal}, synchronous \
+                 {synchronous}); put the data directory on a local disk"
+            ),
+        ));
     }
     // On macOS an ordinary sync does not reach the disk.
     connection.pragma_update(None, "fullfsync", true).map_err(&error)?;
     connection
         .pragma_update_and_check(None, "journal_size_limit", LOG_KEPT, |_| Ok(()))
-        .map_err(&error)?;
-    let found = migrate(&mut connection).map_err(&error)?;
-    if found > MIGRATIONS.len() {
-        return Err(refused(format!(
-            "a newer agentwire wrote it (tables of version {found}, this one knows {}); upgrade \
-             agentwire or choose another AGENTWIRE_DATA_DIR",
-            MIGRATIONS.len()
-        )));
-    }
-    Ok(connection)
+        .map_err(&error)
+}
+
+fn refused(path: &Path, why: &str) -> StoreError {
+    StoreError::Failed(format!("failed to open {}: {why}", path.display()))
+}
+
+/// The version of the tables.
+fn version(connection: &Connection) -> Result<usize, rusqlite::Error> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// Brings the tables up to date and gives the version that was found.
 fn migrate(connection: &mut Connection) -> Result<usize, rusqlite::Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let found = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let found = version(&transaction)?;
     for migration in MIGRATIONS.iter().skip(found) {
         transaction.execute_batch(migration)?;
     }

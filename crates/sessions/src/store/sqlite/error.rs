@@ -31,3 +31,26 @@ pub(super) fn failed(what: &'static str) -> impl Fn(rusqlite::Error) -> StoreErr
         }
     }
 }
+
+/// Whether this is about what is stored there, not about getting at it: other rows can be read still.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::Utf8Error(..)
+    ) || matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TooBig)
+    )
+}
+
+/// What was read; none if it is damaged.
+pub(super) fn sound<T>(read: Result<T, rusqlite::Error>) -> Result<Option<T>, rusqlite::Error> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_damage(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,18 +1,18 @@
-//! The statements: what a session, a batch and a key are as rows.
+//! The statements that write: what a session, a batch and a key are as rows.
 
-use std::mem;
 use std::path::Path;
 
 use agentwire_protocol::SessionId;
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
+use super::checksum::{self, Part};
+use super::error::failed;
 use super::{Status, connect};
-use crate::store::{Append, Batch, Filter, Record, StoreError};
+use crate::store::{Append, Record, StoreError};
 
 /// SQLite holds a value it writes or reads twice more in memory; a batch of 200 MiB is therefore
 /// cut into parts of this length.
-const PART: usize = 1024 * 1024;
+pub(super) const PART: usize = 1024 * 1024;
 
 /// How many rows of deleted sessions are removed in one transaction.
 const STEP: usize = 256;
@@ -21,6 +21,16 @@ const STEP: usize = 256;
 pub(super) enum Refusal {
     Store(StoreError),
     Sqlite(rusqlite::Error),
+}
+
+impl Refusal {
+    /// In the words of a store: the failed attempt to do `what`.
+    pub(super) fn told(self, what: &'static str) -> StoreError {
+        match self {
+            Self::Store(refusal) => refusal,
+            Self::Sqlite(cause) => failed(what)(cause),
+        }
+    }
 }
 
 impl From<StoreError> for Refusal {
@@ -58,6 +68,7 @@ pub(super) fn append(
         .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
         .optional()?;
     let last = append.check(known.as_ref().map(|(_, last, owner, _)| (*last, owner.as_deref())))?;
+    let record = checksum::seal(id, state, last, record);
     let session = if let Some((session, .., before)) = known {
         connection
             .prepare_cached(
@@ -80,21 +91,22 @@ pub(super) fn append(
     };
     if let Some(batch) = &append.batch {
         let mut insert = connection.prepare_cached(
-            "INSERT INTO batches (session, first, part, count, size, lines) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO batches (session, first, part, count, size, lines, checksum) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
-        let size = batch.lines.len();
-        for (part, lines) in batch.lines.chunks(PART).enumerate() {
-            insert.execute(params![session, batch.first, part, batch.count, size, lines])?;
+        let (first, count, size) = (batch.first, batch.count, batch.lines.len() as u64);
+        for (part, lines) in (0..).zip(batch.lines.chunks(PART)) {
+            let checksum = Part { session, first, part, count, size, lines }.checksum();
+            insert.execute(params![session, first, part, count, size, lines, checksum])?;
         }
     }
     for (key, answer) in &append.keys {
         let kept = connection
             .prepare_cached(
-                "INSERT INTO keys (key, session, answer) VALUES (?1, ?2, ?3) \
+                "INSERT INTO keys (key, session, answer, checksum) VALUES (?1, ?2, ?3, ?4) \
                  ON CONFLICT DO NOTHING",
             )?
-            .execute(params![key, session, answer])?;
+            .execute(params![key, session, answer, checksum::of_key(key, answer)])?;
         if kept == 0 {
             return Err(StoreError::used(key).into());
         }
@@ -102,89 +114,28 @@ pub(super) fn append(
     Ok(())
 }
 
-pub(super) fn read(
-    connection: &Connection,
-    session: &SessionId,
-    after: u64,
-    bytes: usize,
-) -> Result<Vec<Batch>, rusqlite::Error> {
-    // No number is beyond SQLite's integers: there are fewer events than that.
-    let Some(next) = i64::try_from(after).ok().and_then(|after| after.checked_add(1)) else {
-        return Ok(Vec::new());
-    };
-    let mut statement = connection.prepare_cached(
-        "WITH it AS MATERIALIZED (SELECT session FROM sessions WHERE id = ?1) \
-         SELECT first, count, size, lines FROM batches \
-         WHERE session = (SELECT session FROM it) \
-         AND first >= ifnull((SELECT first FROM batches WHERE session = (SELECT session FROM it) \
-                              AND first <= ?2 ORDER BY first DESC LIMIT 1), 0) \
-         AND first + count > ?2 \
-         ORDER BY first, part",
-    )?;
-    let mut rows = statement.query(params![session.as_str(), next])?;
-    let mut batches = Vec::new();
-    let mut total = 0;
-    let mut lines = Vec::new();
-    while total < bytes.max(1)
-        && let Some(row) = rows.next()?
-    {
-        let size: usize = row.get(2)?;
-        lines.reserve_exact(size - lines.len().min(size));
-        lines.extend_from_slice(row.get_ref(3)?.as_blob()?);
-        if lines.len() < size {
-            continue;
+pub(super) fn remembered(connection: &Connection, key: &str) -> Result<Option<String>, Refusal> {
+    let found: Option<(Option<String>, Option<i64>)> = connection
+        .prepare_cached("SELECT answer, checksum FROM keys WHERE key = ?1")?
+        .query_row([key], |row| {
+            let answer = row.get_ref(0)?.as_str().ok();
+            Ok((answer.map(str::to_owned), row.get(1)?))
+        })
+        .optional()?;
+    match found {
+        None => Ok(None),
+        Some((Some(answer), checksum))
+            if checksum.is_none_or(|it| it == i64::from(checksum::of_key(key, &answer))) =>
+        {
+            Ok(Some(answer))
         }
-        total += size;
-        batches.push(Batch {
-            first: row.get(0)?,
-            count: row.get(1)?,
-            lines: mem::take(&mut lines).into(),
-        });
+        // Whether it counted is known, what it was answered is not: it must not count again.
+        Some(_) => Err(StoreError::Failed(format!(
+            "failed to look for a key: what the call with the key {key:?} was answered is damaged in \
+             the store; make the call with another key"
+        ))
+        .into()),
     }
-    Ok(batches)
-}
-
-pub(super) fn session(
-    connection: &Connection,
-    id: &SessionId,
-) -> Result<Option<Record>, rusqlite::Error> {
-    connection
-        .prepare_cached("SELECT owner, record FROM sessions WHERE id = ?1")?
-        .query_row([id.as_str()], record)
-        .optional()
-}
-
-pub(super) fn sessions(
-    connection: &Connection,
-    filter: &Filter,
-) -> Result<Vec<Record>, rusqlite::Error> {
-    let wanted = if filter.live {
-        // Named, for the planner would walk through all sessions to have them in order.
-        "INDEXED BY live_sessions WHERE state <> 'ended' AND"
-    } else {
-        "WHERE"
-    };
-    let before = filter.before.as_ref().map(SessionId::as_str);
-    let limit = filter.limit.and_then(|limit| i64::try_from(limit).ok());
-    connection
-        .prepare_cached(&format!(
-            "SELECT owner, record FROM sessions {wanted} \
-             session < iif(?1 IS NULL, {}, (SELECT session FROM sessions WHERE id = ?1)) \
-             ORDER BY session DESC LIMIT ifnull(?2, -1)",
-            i64::MAX
-        ))?
-        .query_map(params![before, limit], record)?
-        .collect()
-}
-
-pub(super) fn remembered(
-    connection: &Connection,
-    key: &str,
-) -> Result<Option<String>, rusqlite::Error> {
-    connection
-        .prepare_cached("SELECT answer FROM keys WHERE key = ?1")?
-        .query_row([key], |row| row.get(0))
-        .optional()
 }
 
 pub(super) fn forget_key(connection: &Connection, key: &str) -> Result<(), rusqlite::Error> {
@@ -250,12 +201,4 @@ pub(super) fn status(connection: &Connection, path: &Path) -> Result<Status, rus
         free_bytes: page * number("freelist_count")?,
         log_bytes: connect::length(&connect::log_path(path)),
     })
-}
-
-/// The owner stands in a column of its own, so that it can change hands without the record.
-fn record(row: &Row<'_>) -> Result<Record, rusqlite::Error> {
-    let mut record: Record = serde_json::from_str(row.get_ref(1)?.as_str()?)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, Type::Text, error.into()))?;
-    record.owner = row.get(0)?;
-    Ok(record)
 }

@@ -1,7 +1,5 @@
 //! What only shows with a hand on the connection: no room, a lock, a delete that was cut off.
 
-use std::time::Instant;
-
 use agentwire_protocol::{
     AgentType, SessionConfig, SessionId, SessionState, SessionSummary, TokenUsage,
 };
@@ -48,6 +46,7 @@ fn append(first: u64, size: usize) -> Append {
             config: SessionConfig::default(),
             open: Open::default(),
             client: None,
+            unfit: None,
         },
         keys: Vec::new(),
     }

@@ -1,0 +1,270 @@
+//! Reading events: batches that are as they were written, and gaps where there should be more.
+
+use agentwire_protocol::SessionId;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::checksum::Part;
+use super::error::sound;
+use super::{records, rows};
+use crate::store::Batch;
+use crate::store::gap::{Gap, Why};
+
+/// Where a session's record does not say how many events there are, a row that says it is further off
+/// than this is not believed.
+const FAR: u64 = 1 << 20;
+
+/// How much room is made for a batch before it is read, at most.
+const RESERVED: usize = 256 << 20;
+
+pub(super) fn read(
+    connection: &Connection,
+    session: &SessionId,
+    after: u64,
+    bytes: usize,
+) -> Result<Vec<Batch>, rusqlite::Error> {
+    // No number is beyond SQLite's integers: there are fewer events than that.
+    if i64::try_from(after).is_ok_and(|after| after < i64::MAX) {
+        // One state of the store: what is added meanwhile is neither here nor missing.
+        let snapshot = connection.unchecked_transaction()?;
+        if let Some(number) = records::number(&snapshot, session)? {
+            return batches(&snapshot, session, number, after, bytes);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn batches(
+    connection: &Connection,
+    session: &SessionId,
+    number: i64,
+    after: u64,
+    bytes: usize,
+) -> Result<Vec<Batch>, rusqlite::Error> {
+    let mut found = Vec::new();
+    let mut total = 0;
+    let mut walk = Walk::begin(connection, number, records::last(connection, number)?, after)?;
+    while total < bytes.max(1)
+        && let Some(next) = walk.next()?
+    {
+        match next {
+            Next::Batch(batch) => {
+                if batch.last() > after {
+                    total += batch.lines.len();
+                    found.push(batch);
+                }
+            }
+            Next::Gap(gap) => {
+                let time = records::created_at(connection, number)?;
+                let mut first = gap.from.max(after + 1);
+                while first <= gap.to && total < bytes.max(1) {
+                    let batch = gap.batch(session, first, &time);
+                    first = batch.last() + 1;
+                    total += batch.lines.len();
+                    found.push(batch);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What comes next in a session's events.
+pub(super) enum Next {
+    Batch(Batch),
+    Gap(Gap),
+}
+
+/// Goes over a session's batches. They are found by their index alone and read one by one: a row that
+/// cannot be read hides no other.
+pub(super) struct Walk<'a> {
+    connection: &'a Connection,
+    session: i64,
+    /// The number of its last event, if its record can say.
+    last: Option<u64>,
+    /// All up to this event has been told.
+    position: u64,
+    /// Where the last row begins that was looked at.
+    place: u64,
+    /// Since the last batch there was a row that is damaged; the last of them begins here.
+    damaged: Option<u64>,
+    /// A batch that comes next.
+    held: Option<Batch>,
+}
+
+impl<'a> Walk<'a> {
+    /// Begins with the last whole batch that does not begin after the event that is wanted next, so that
+    /// a gap is the same from wherever it is read.
+    pub(super) fn begin(
+        connection: &'a Connection,
+        session: i64,
+        last: Option<u64>,
+        after: u64,
+    ) -> Result<Self, rusqlite::Error> {
+        let mut walk =
+            Self { connection, session, last, position: 0, place: 0, damaged: None, held: None };
+        let mut before = after.saturating_add(2);
+        while let Some(first) = sound(walk.first_before(before))?.flatten() {
+            if let Some(batch) = walk.batch(first)? {
+                (walk.position, walk.place) = (first.saturating_sub(1), first);
+                walk.held = Some(batch);
+                break;
+            }
+            before = first;
+        }
+        Ok(walk)
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<Next>, rusqlite::Error> {
+        if let Some(batch) = self.held.take() {
+            return Ok(Some(self.tell(batch)));
+        }
+        loop {
+            let first = match sound(self.first_after(self.place))? {
+                Some(first) => first,
+                // The index itself is damaged from here on.
+                None => {
+                    self.damaged.get_or_insert(self.place);
+                    None
+                }
+            };
+            let Some(first) = first else { return Ok(self.rest().map(Next::Gap)) };
+            self.place = first;
+            match self.batch(first)? {
+                Some(batch) => return Ok(Some(self.tell(batch))),
+                None => self.damaged = Some(first),
+            }
+        }
+    }
+
+    /// Tells of a batch, and before it of the events that are not there.
+    fn tell(&mut self, batch: Batch) -> Next {
+        if batch.first > self.position + 1 {
+            let gap = self.gap(batch.first - 1);
+            self.held = Some(batch);
+            return Next::Gap(gap);
+        }
+        self.damaged = None;
+        self.position = batch.last();
+        Next::Batch(batch)
+    }
+
+    /// What should come after the last row.
+    fn rest(&mut self) -> Option<Gap> {
+        let to = self.last.or_else(|| {
+            let near = |first: &u64| first.saturating_sub(self.position) < FAR;
+            self.damaged.filter(near)
+        });
+        to.filter(|to| *to > self.position).map(|to| self.gap(to))
+    }
+
+    fn gap(&mut self, to: u64) -> Gap {
+        let why = if self.damaged.take().is_some() { Why::Damaged } else { Why::Missing };
+        let gap = Gap { from: self.position + 1, to, why };
+        self.position = to;
+        gap
+    }
+
+    fn first_after(&self, first: u64) -> Result<Option<u64>, rusqlite::Error> {
+        self.connection
+            .prepare_cached(
+                "SELECT first FROM batches INDEXED BY batches_in_order \
+                 WHERE session = ?1 AND first > ?2 ORDER BY first LIMIT 1",
+            )?
+            .query_row(params![self.session, first], |row| row.get(0))
+            .optional()
+    }
+
+    fn first_before(&self, first: u64) -> Result<Option<u64>, rusqlite::Error> {
+        let first = i64::try_from(first).unwrap_or(i64::MAX);
+        self.connection
+            .prepare_cached(
+                "SELECT first FROM batches INDEXED BY batches_in_order \
+                 WHERE session = ?1 AND first < ?2 ORDER BY first DESC LIMIT 1",
+            )?
+            .query_row(params![self.session, first], |row| row.get(0))
+            .optional()
+    }
+
+    /// The batch that begins there; none if it is damaged, or cannot be one of this session.
+    fn batch(&self, first: u64) -> Result<Option<Batch>, rusqlite::Error> {
+        let batch = sound(batch(self.connection, self.session, first))?.flatten();
+        Ok(batch.filter(|batch| {
+            batch.first > self.position && self.last.is_none_or(|last| batch.last() <= last)
+        }))
+    }
+}
+
+/// The batch that begins there, of one row or several; none if one of them is not as it was written.
+pub(super) fn batch(
+    connection: &Connection,
+    session: i64,
+    first: u64,
+) -> Result<Option<Batch>, rusqlite::Error> {
+    let mut statement = connection.prepare_cached(
+        "SELECT session, first, part, count, size, lines, checksum FROM batches \
+         INDEXED BY batches_in_order WHERE session = ?1 AND first = ?2 ORDER BY part",
+    )?;
+    let mut rows = statement.query(params![session, first])?;
+    let mut found: Option<(u64, u64)> = None;
+    let mut is_checked = true;
+    let mut lines = Vec::new();
+    let mut parts = 0;
+    while let Some(row) = rows.next()? {
+        // A row that is not as it was written may belong elsewhere. Without it the batch is whole or not.
+        let Some((part, checksum)) = sound(part(row))?.flatten() else { continue };
+        let is_next = part.session == session
+            && part.first == first
+            && part.part == parts
+            && found.is_none_or(|sizes| sizes == (part.count, part.size));
+        if !is_next || checksum.is_some_and(|checksum| checksum != i64::from(part.checksum())) {
+            continue;
+        }
+        parts += 1;
+        is_checked &= checksum.is_some();
+        found = Some((part.count, part.size));
+        // A size that no checksum covers may be any number.
+        if parts == 1 && checksum.is_some() {
+            lines.reserve_exact(usize::try_from(part.size).unwrap_or(0).min(RESERVED));
+        }
+        lines.extend_from_slice(part.lines);
+    }
+    let Some((count, size)) = found else { return Ok(None) };
+    let batch = Batch { first, count, lines: lines.into() };
+    let is_whole = batch.lines.len() as u64 == size && batch.check().is_ok();
+    Ok(Some(batch).filter(|batch| is_whole && (is_checked || is_log(batch))))
+}
+
+/// A row as it stands there; none if it cannot be one.
+fn part<'a>(row: &'a Row<'_>) -> Result<Option<(Part<'a>, Option<i64>)>, rusqlite::Error> {
+    let lines = row.get_ref(5)?.as_blob().unwrap_or_default();
+    if lines.is_empty() || lines.len() > rows::PART {
+        return Ok(None);
+    }
+    let part = Part {
+        session: row.get(0)?,
+        first: row.get(1)?,
+        part: row.get(2)?,
+        count: row.get(3)?,
+        size: row.get(4)?,
+        lines,
+    };
+    Ok(Some((part, row.get(6)?)))
+}
+
+/// What is looked at of an event that has no checksum.
+#[derive(Deserialize)]
+struct Head {
+    seq: u64,
+    #[serde(rename = "type")]
+    _kind: IgnoredAny,
+}
+
+/// Whether lines without a checksum are at least events of these numbers.
+fn is_log(batch: &Batch) -> bool {
+    batch.events().all(|(seq, line)| {
+        let text = std::str::from_utf8(line).ok();
+        text.is_some_and(|text| serde_json::from_str(text).is_ok_and(|head: Head| head.seq == seq))
+    })
+}
