@@ -2,25 +2,32 @@
 //! what it means is written in docs/policy.md.
 
 mod call;
+mod disk;
+pub mod escapes;
+mod git;
 mod input;
-pub mod paths;
+mod own;
+mod paths;
 pub mod readonly;
 mod rules;
 mod shell;
 pub mod table;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::event::{ToolKind, input_digest};
 use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SessionConfig};
 
-use call::{Call, Touches};
+use call::{Call, ShellCommand, Touches};
+use disk::Lookups;
+use own::Own;
 use paths::{Pattern, Places, Resolve};
 use rules::{Denial, Detail, Measure, Rule, Subject};
 use table::Class;
 
-pub use paths::on_disk;
+pub use disk::{Disk, Kind, OnDisk};
 
 /// How many answers a session remembers, of each sort.
 pub const REMEMBERED_LIMIT: usize = 256;
@@ -31,6 +38,7 @@ pub struct Policy {
     agent: AgentType,
     mode: ApprovalMode,
     places: Places,
+    own: Own,
     blocked: Vec<Rule>,
     allowed: Vec<Rule>,
     denied_here: Vec<Rule>,
@@ -89,7 +97,14 @@ impl Policy {
             None => config.approval_mode.unwrap_or_default(),
         };
         let (denied_here, allowed_here) = (Vec::new(), Vec::new());
-        Ok(Self { agent, mode, places, blocked, allowed, denied_here, allowed_here })
+        let own = Own::default();
+        Ok(Self { agent, mode, places, own, blocked, allowed, denied_here, allowed_here })
+    }
+
+    /// Names agentwire's own files and directories: a call that may read or write them always asks.
+    #[must_use]
+    pub fn guarding(self, own: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { own: Own::new(own), ..self }
     }
 
     /// Changes to a mode of the agent's own.
@@ -107,10 +122,22 @@ impl Policy {
         self.mode
     }
 
-    /// Decides. `resolve` follows symbolic links: [`on_disk`], but for tests.
-    pub fn decide(&self, asked: &Asked<'_>, resolve: Resolve<'_>) -> Verdict {
+    /// Decides. `disk` is [`OnDisk`], except in tests.
+    pub fn decide(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Verdict {
+        let lookups = Lookups::new(disk);
+        let verdict = self.judge(asked, &lookups);
+        match verdict {
+            Verdict::Allow(_) if lookups.are_over() => Verdict::Ask,
+            verdict => verdict,
+        }
+    }
+
+    fn judge(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Verdict {
         let call = Call::of(self.agent, asked);
-        let measure = Measure { places: &self.places, resolve, input: asked.input };
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
+        let (digest, said) = (OnceCell::new(), OnceCell::new());
+        let (places, input) = (&self.places, asked.input);
+        let measure = Measure { places, resolve, input, digest: &digest, said: &said };
         let mut is_doubtful = false;
         for (rules, says) in [
             (&self.blocked, "blocked by the rule"),
@@ -125,7 +152,10 @@ impl Policy {
             }
         }
         // No rule and no mode knows the answer to a question.
-        if is_doubtful || call.class == Class::Question {
+        if is_doubtful || call.class == Class::Question || is_too_long(&call, input) {
+            return Verdict::Ask;
+        }
+        if self.own.may_be_touched(&call, input, asked.blocked_path, places, resolve) {
             return Verdict::Ask;
         }
         for (rules, says) in [
@@ -136,13 +166,18 @@ impl Policy {
                 return Verdict::Allow(format!("{says} {}", rule.text).into());
             }
         }
-        self.by_mode(&call, asked.blocked_path, resolve)
+        self.by_mode(&call, asked.blocked_path, disk)
     }
 
     /// Answers the same question in the same way for the rest of the session. Gives the rule in
     /// words, or why there is none.
     pub fn remember(&mut self, asked: &Asked<'_>, allow: bool) -> String {
         let call = Call::of(self.agent, asked);
+        let written: Resolve<'_> = &Path::to_path_buf;
+        let (own, places) = (&self.own, &self.places);
+        if allow && own.may_be_touched(&call, asked.input, asked.blocked_path, places, written) {
+            return "not remembered: agentwire's own files are asked about every time".to_owned();
+        }
         let rule = match self.rule_like(&call, asked, allow) {
             Ok(rule) => rule,
             Err(why) => return format!("not remembered: {why}"),
@@ -162,8 +197,8 @@ impl Policy {
         words
     }
 
-    fn by_mode(&self, call: &Call<'_>, blocked: Option<&str>, resolve: Resolve<'_>) -> Verdict {
-        let here = |what: &'static str| match self.may_touch(call, blocked, resolve) {
+    fn by_mode(&self, call: &Call<'_>, blocked: Option<&str>, disk: &dyn Disk) -> Verdict {
+        let here = |what: &'static str| match self.may_touch(call, blocked, disk) {
             true => Verdict::Allow(Cow::Borrowed(what)),
             false => Verdict::Ask,
         };
@@ -194,8 +229,9 @@ impl Policy {
     }
 
     /// Whether all that it touches lies where nobody need be asked.
-    fn may_touch(&self, call: &Call<'_>, blocked: Option<&str>, resolve: Resolve<'_>) -> bool {
+    fn may_touch(&self, call: &Call<'_>, blocked: Option<&str>, disk: &dyn Disk) -> bool {
         let places = &self.places;
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let inside = |path: &str| {
             places.read(path, resolve).is_some_and(|readings| match call.class {
                 Class::Edit => places.may_change(&readings, resolve),
@@ -209,18 +245,36 @@ impl Policy {
             }
             Touches::Command(command) => {
                 let mut denials = self.blocked.iter().chain(&self.denied_here);
-                let paths = command.words.as_deref().and_then(readonly::paths);
-                // In another directory the same words may mean another repository.
-                let here = command.directory.as_ref().is_none_or(|directory| {
-                    let readings = places.read(directory, resolve);
-                    readings.is_some_and(|readings| places.are(&readings, resolve))
-                });
-                here && blocked.is_none()
-                    && places.working.is_some()
+                blocked.is_none()
                     && !denials.any(|rule| rule.limits_reading(self.agent))
-                    && paths.is_some_and(|paths| paths.into_iter().all(inside))
+                    && self.only_reads(command, disk)
             }
         }
+    }
+
+    /// Whether a command is on the closed list, and reads in the session's directories alone.
+    fn only_reads(&self, command: &ShellCommand, disk: &dyn Disk) -> bool {
+        let places = &self.places;
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
+        let Some(reads) = command.words.as_deref().and_then(readonly::reads) else { return false };
+        let is_readable = |path: &str| {
+            let Some(readings) = places.read(path, resolve) else { return false };
+            let fits = |kind| match kind {
+                Kind::Missing | Kind::File => true,
+                Kind::Directory => !reads.files_only,
+                // To read from a pipe or a device is more than to read.
+                Kind::Other => false,
+            };
+            places.hold(&readings, resolve) && readings.iter().all(|path| fits(disk.kind(path)))
+        };
+        // In another directory the same words may mean another repository.
+        let here = command.directory.as_deref().unwrap_or(".");
+        let Some(here) = places.read(here, resolve).filter(|here| places.are(here, resolve)) else {
+            return false;
+        };
+        let home = places.home.as_deref();
+        let is_quiet = |git| here.iter().all(|start| git::runs_nothing(start, git, home, disk));
+        reads.paths.iter().all(|path| is_readable(path)) && reads.git.is_none_or(is_quiet)
     }
 
     /// The narrowest rule that answers the same question again.
@@ -276,6 +330,15 @@ impl Policy {
             }
         }
     }
+}
+
+/// Whether a call is too long to judge.
+fn is_too_long(call: &Call<'_>, input: Option<&Json<'_>>) -> bool {
+    let is_long = match &call.touches {
+        Touches::Command(command) => command.text.len() > shell::TEXT_LIMIT,
+        Touches::Nothing | Touches::Unclear | Touches::Files(_) | Touches::Host(_) => false,
+    };
+    is_long || input.is_some_and(|input| input.get().len() > input::INPUT_LIMIT)
 }
 
 /// The agent's own mode wins: then what it still asks about is for the user. Codex has no mode that

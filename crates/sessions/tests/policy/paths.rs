@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig};
-use agentwire_sessions::session::policy::{Policy, on_disk};
+use agentwire_sessions::session::policy::{Disk as _, OnDisk, Policy};
 use serde_json::json;
 
 use super::{Question, is_allowed, policy};
@@ -119,7 +119,7 @@ fn links_are_followed() {
             ..SessionConfig::default()
         };
         let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
-        is_allowed(&policy.decide(&question.asked(), &on_disk))
+        is_allowed(&policy.decide(&question.asked(), &OnDisk))
     };
     for directory in ["work", "alias"] {
         for path in ["a", "src/a", "inner/a", "not/yet/there", "src/../a", "innocent2"] {
@@ -148,7 +148,7 @@ fn links_are_followed() {
         assert!(decide(directory, &[], ApprovalMode::AutoEdit, &edit(whole)), "{whole}");
         assert!(decide(directory, &["Edit(src/*)"], ApprovalMode::Ask, &edit(whole)), "{whole}");
     }
-    assert_eq!(on_disk(&at("work/twice")), on_disk(&at("outside")).join("not-yet"));
+    assert_eq!(OnDisk.resolve(&at("work/twice")), OnDisk.resolve(&at("outside")).join("not-yet"));
 }
 
 #[test]
@@ -164,9 +164,9 @@ fn a_link_does_not_lead_around_a_denial() {
     };
     let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
     for question in [edit("open/a"), edit("secrets/a"), read("open/a"), edit("open/../secrets/a")] {
-        assert_eq!(super::word(&policy.decide(&question.asked(), &on_disk)), "deny");
+        assert_eq!(super::word(&policy.decide(&question.asked(), &OnDisk)), "deny");
     }
-    assert!(is_allowed(&policy.decide(&edit("other").asked(), &on_disk)));
+    assert!(is_allowed(&policy.decide(&edit("other").asked(), &OnDisk)));
 }
 
 #[test]
