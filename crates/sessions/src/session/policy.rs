@@ -132,7 +132,7 @@ impl Policy {
         }
     }
 
-    fn judge(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Verdict {
+    fn judge(&self, asked: &Asked<'_>, disk: &Lookups<'_>) -> Verdict {
         let call = Call::of(self.agent, asked);
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let (digest, said) = (OnceCell::new(), OnceCell::new());
@@ -197,7 +197,7 @@ impl Policy {
         words
     }
 
-    fn by_mode(&self, call: &Call<'_>, blocked: Option<&str>, disk: &dyn Disk) -> Verdict {
+    fn by_mode(&self, call: &Call<'_>, blocked: Option<&str>, disk: &Lookups<'_>) -> Verdict {
         let here = |what: &'static str| match self.may_touch(call, blocked, disk) {
             true => Verdict::Allow(Cow::Borrowed(what)),
             false => Verdict::Ask,
@@ -229,7 +229,7 @@ impl Policy {
     }
 
     /// Whether all that it touches lies where nobody need be asked.
-    fn may_touch(&self, call: &Call<'_>, blocked: Option<&str>, disk: &dyn Disk) -> bool {
+    fn may_touch(&self, call: &Call<'_>, blocked: Option<&str>, disk: &Lookups<'_>) -> bool {
         let places = &self.places;
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let inside = |path: &str| {
@@ -253,7 +253,7 @@ impl Policy {
     }
 
     /// Whether a command is on the closed list, and reads in the session's directories alone.
-    fn only_reads(&self, command: &ShellCommand, disk: &dyn Disk) -> bool {
+    fn only_reads(&self, command: &ShellCommand, disk: &Lookups<'_>) -> bool {
         let places = &self.places;
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let Some(reads) = command.words.as_deref().and_then(readonly::reads) else { return false };

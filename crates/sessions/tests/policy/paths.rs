@@ -1,13 +1,13 @@
 //! Files: where an edit leads, links included.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig};
-use agentwire_sessions::session::policy::{Disk as _, OnDisk, Policy};
+use agentwire_sessions::session::policy::{Disk, Kind, OnDisk, Policy};
 use serde_json::json;
 
-use super::{Question, is_allowed, policy};
+use super::{MODES, Question, is_allowed, policy};
 
 fn edit(path: &str) -> Question {
     Question::new("Write", None, &json!({ "file_path": path, "content": "x" }))
@@ -148,7 +148,8 @@ fn links_are_followed() {
         assert!(decide(directory, &[], ApprovalMode::AutoEdit, &edit(whole)), "{whole}");
         assert!(decide(directory, &["Edit(src/*)"], ApprovalMode::Ask, &edit(whole)), "{whole}");
     }
-    assert_eq!(OnDisk.resolve(&at("work/twice")), OnDisk.resolve(&at("outside")).join("not-yet"));
+    let outside = OnDisk.resolve(&at("outside")).expect("a disk that answers");
+    assert_eq!(OnDisk.resolve(&at("work/twice")), Some(outside.join("not-yet")));
 }
 
 #[test]
@@ -182,4 +183,35 @@ fn without_a_directory_nothing_is_inside() {
     }
     let list = Question::new("Bash", None, &json!({ "command": "ls" }));
     assert!(!is_allowed(&list.ask(&policy)));
+}
+
+/// A disk that hangs.
+struct Silent;
+
+impl Disk for Silent {
+    fn resolve(&self, _: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    fn kind(&self, _: &Path) -> Option<Kind> {
+        None
+    }
+
+    fn read(&self, _: &Path, _: usize) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+#[test]
+fn a_disk_that_does_not_answer_allows_nothing() {
+    for mode in MODES {
+        let rules = ["Edit", "Read(**)", "Bash(cat:*)"];
+        let policy = policy(AgentType::Claude, mode, &rules, &["Edit(secret)"]);
+        for question in [edit("a"), read("a")] {
+            let verdict = policy.decide(&question.asked(), &Silent);
+            assert!(!is_allowed(&verdict), "{mode:?} {verdict:?}");
+        }
+        let secret = policy.decide(&edit("secret").asked(), &Silent);
+        assert_eq!(super::word(&secret), "deny");
+    }
 }

@@ -34,6 +34,9 @@ pub(super) fn escapes(words: &[String], covered: usize) -> bool {
     programs.len() > PROGRAM_LIMIT || programs.iter_mut().any(|command| program_escapes(command))
 }
 
+/// Options that are no short form of one of the table.
+const WHOLE: &[&str] = &["cc", "checkpoint", "cookie", "file", "global", "to"];
+
 /// More programs behind one wrapper are not looked at.
 const PROGRAM_LIMIT: usize = 16;
 
@@ -74,6 +77,8 @@ fn canonical(name: &str) -> &str {
         "zless" | "more" | "zmore" | "most" => "less",
         "mandoc" | "gman" => "man",
         "pnpm" | "yarn" => "npm",
+        "gmake" => "make",
+        "pip3" => "pip",
         _ => name,
     }
 }
@@ -107,7 +112,17 @@ fn program_escapes(words: &[Word<'_>]) -> bool {
         }
         "tar" => tar(rest),
         // What follows is for another program.
+        "cargo" if leads_out(rest, "--manifest-path") => true,
         "npm" | "cargo" => return has_option(name, given().take_while(|word| *word != "--")),
+        // Behind the host stands what runs there.
+        "ssh" => return has_option(name, given().take_while(|word| word.starts_with('-'))),
+        "make" => given().any(|word| {
+            let variable = word
+                .split_once('=')
+                .map(|(variable, _)| variable.trim_end_matches([':', '+', '?']));
+            variable
+                .is_some_and(|variable| variable.contains("SHELL") || variable.starts_with("MAKE"))
+        }),
         "go" => given().any(|word| word == "-w") && rest.iter().any(|(word, _)| *word == "env"),
         _ => false,
     };
@@ -120,6 +135,18 @@ fn has_option<'w>(program: &str, mut words: impl Iterator<Item = &'w str>) -> bo
         return false;
     };
     words.any(|word| escape.options.iter().any(|option| is(word, option, escape.valued)))
+}
+
+/// Whether the value of that option is a path that leads out of the current directory.
+fn leads_out(words: &[Word<'_>], option: &str) -> bool {
+    words.iter().enumerate().any(|(at, (word, covered))| {
+        let value = match word.strip_prefix(option) {
+            Some("") => words.get(at + 1).map(|(value, _)| *value),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        !covered && value.is_some_and(|path| path.starts_with(['/', '~']) || path.contains(".."))
+    })
 }
 
 /// How many words are neither options nor the values of these letters.
@@ -154,7 +181,7 @@ fn is(word: &str, option: &str, valued: &str) -> bool {
     if let Some(long) = option.strip_prefix("--") {
         let name = word.strip_prefix("--").and_then(|word| word.split('=').next());
         // A name of its own is no short form: tar has `--file` and `--files-from`.
-        let is_own = |name: &str| name == "file" && long != "file";
+        let is_own = |name: &str| WHOLE.contains(&name) && long != name;
         return name
             .is_some_and(|name| !name.is_empty() && long.starts_with(name) && !is_own(name));
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::disk::{Disk, Kind};
+use super::disk::{Kind, Lookups};
 
 /// A configuration file of more bytes is not read.
 const CONFIG_LIMIT: usize = 64 * 1024;
@@ -85,7 +85,7 @@ pub(super) fn runs_nothing(
     start: &Path,
     command: &str,
     home: Option<&Path>,
-    disk: &dyn Disk,
+    disk: &Lookups<'_>,
 ) -> bool {
     // These look into submodules, which have a configuration of their own.
     let enters = matches!(command, "status" | "diff");
@@ -104,21 +104,21 @@ pub(super) fn runs_nothing(
 }
 
 /// A directory that is a repository itself.
-fn is_quiet_bare(directory: &Path, home: Option<&Path>, disk: &dyn Disk) -> bool {
+fn is_quiet_bare(directory: &Path, home: Option<&Path>, disk: &Lookups<'_>) -> bool {
     let has = |name: &str| disk.kind(&directory.join(name)) != Kind::Missing;
     let is_repository = has("HEAD") && (has("objects") || has("commondir"));
     !is_repository || Repository::new(directory.to_path_buf(), directory, home, disk).is_quiet(true)
 }
 
 /// The directory that a `.git` file names.
-fn linked(file: &Path, disk: &dyn Disk) -> Option<PathBuf> {
+fn linked(file: &Path, disk: &Lookups<'_>) -> Option<PathBuf> {
     let said = text(file, disk)?;
     let target = said.strip_prefix("gitdir: ")?.trim_end();
     (!target.is_empty() && !target.contains('\n'))
         .then(|| file.parent().map(|at| at.join(target)))?
 }
 
-fn text(file: &Path, disk: &dyn Disk) -> Option<String> {
+fn text(file: &Path, disk: &Lookups<'_>) -> Option<String> {
     String::from_utf8(disk.read(file, CONFIG_LIMIT)?).ok()
 }
 
@@ -126,11 +126,16 @@ struct Repository<'a> {
     directory: PathBuf,
     root: &'a Path,
     home: Option<&'a Path>,
-    disk: &'a dyn Disk,
+    disk: &'a Lookups<'a>,
 }
 
 impl<'a> Repository<'a> {
-    fn new(directory: PathBuf, root: &'a Path, home: Option<&'a Path>, disk: &'a dyn Disk) -> Self {
+    fn new(
+        directory: PathBuf,
+        root: &'a Path,
+        home: Option<&'a Path>,
+        disk: &'a Lookups<'a>,
+    ) -> Self {
         Self { directory, root, home, disk }
     }
 

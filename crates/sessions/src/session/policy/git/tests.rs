@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Disk, Kind, harmless, holds_submodule, runs_nothing};
-use crate::session::policy::OnDisk;
+use super::{Kind, Lookups, harmless, holds_submodule};
+use crate::session::policy::{Disk, OnDisk};
 
 /// A disk of these files; a name that ends in `/` is a directory.
 struct Files(BTreeMap<PathBuf, Vec<u8>>);
@@ -17,21 +17,25 @@ fn disk(files: &[(&str, &str)]) -> Files {
 }
 
 impl Disk for Files {
-    fn resolve(&self, path: &Path) -> PathBuf {
-        path.to_path_buf()
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        Some(path.to_path_buf())
     }
 
-    fn kind(&self, path: &Path) -> Kind {
-        match self.0.contains_key(path) {
+    fn kind(&self, path: &Path) -> Option<Kind> {
+        Some(match self.0.contains_key(path) {
             true => Kind::File,
             false if self.0.keys().any(|own| own.starts_with(path)) => Kind::Directory,
             false => Kind::Missing,
-        }
+        })
     }
 
     fn read(&self, path: &Path, limit: usize) -> Option<Vec<u8>> {
         self.0.get(path).filter(|contents| contents.len() <= limit).cloned()
     }
+}
+
+fn runs_nothing(start: &Path, command: &str, home: Option<&Path>, disk: &dyn Disk) -> bool {
+    super::runs_nothing(start, command, home, &Lookups::new(disk))
 }
 
 const USUAL: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\

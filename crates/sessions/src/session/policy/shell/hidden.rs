@@ -41,6 +41,9 @@ const INTERPRETERS: &[(&str, &str, &[&str])] = &[
     ("emacs", "f", &["--eval", "-eval", "--execute", "--funcall"]),
 ];
 
+/// Letters of these programs that take the next word as their value.
+const VALUED: &str = "CDEIKMQSTWXdlmrtxz";
+
 /// Programs whose letters never take another program's name.
 const PLAIN: &[&str] = &["chmod", "cp", "mkdir", "mv", "ps", "touch", "tr"];
 
@@ -107,7 +110,7 @@ fn has_code(words: &[String], letters: &str, options: &[&str]) -> bool {
             Some(rest) if rest.starts_with('-') => is_value = !rest.contains('='),
             Some(rest) if rest.starts_with('m') && letters == "c" => return false,
             Some(rest) if rest.contains(|c| letters.contains(c)) => return true,
-            Some(_) => is_value = true,
+            Some(rest) => is_value = rest.ends_with(|c| VALUED.contains(c)),
         }
     }
     false
