@@ -148,11 +148,18 @@ fn resolve(
             block: file.policy.block,
             trust: trust.map(|TrustName(policy)| policy).unwrap_or_default(),
         },
+        private: private(path.as_deref(), environment),
     };
     let agent = variable("AGENTWIRE_AGENT", environment, agent)?.or(file.agent);
     let projects = file.projects.into_iter().map(|(name, directory)| (name, directory.0)).collect();
     let server = Server::from(file.server);
     Ok(Loaded { engine, agent, projects, server, file: path })
+}
+
+/// The settings, where they are usually and where they are read from.
+fn private(file: Option<&Path>, environment: Environment) -> Vec<PathBuf> {
+    let usual = base("XDG_CONFIG_HOME", ".config", environment).map(|base| base.join("agentwire"));
+    usual.into_iter().chain(file.map(Path::to_path_buf)).collect()
 }
 
 fn commands(

@@ -6,6 +6,8 @@
 mod home;
 #[path = "run/pipes.rs"]
 mod pipes;
+#[path = "run/policy.rs"]
+mod policy;
 #[path = "run/pty.rs"]
 mod pty;
 #[path = "run/reading.rs"]

@@ -30,6 +30,9 @@ pub struct Settings {
     pub defaults: SessionDefaults,
     /// How many sessions may run at once; [`SESSIONS`], if left out.
     pub sessions: Option<usize>,
+    /// Files and directories of agentwire's own outside the data directory: its settings and secrets.
+    /// A call of an agent that may read or write them always asks.
+    pub private: Vec<PathBuf>,
 }
 
 /// How many sessions may run at once.
@@ -136,6 +139,12 @@ impl Settings {
     /// Where files are that processes are started with.
     pub(crate) fn runtime_dir(&self) -> PathBuf {
         self.data_dir.join("run")
+    }
+
+    /// All that is agentwire's own: no agent reads or writes it unasked.
+    pub fn own_places(&self) -> Vec<PathBuf> {
+        let places = std::iter::once(&self.data_dir).chain(&self.private);
+        places.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())).collect()
     }
 
     /// How many sessions may run at once.

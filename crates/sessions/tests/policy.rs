@@ -1,12 +1,18 @@
 //! The approval policy: its documents, its corpora, its laws.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "policy/commands.rs"]
+mod commands;
 #[path = "policy/documents.rs"]
 mod documents;
 #[path = "policy/kept.rs"]
 mod kept;
+#[path = "policy/own.rs"]
+mod own;
 #[path = "policy/paths.rs"]
 mod paths;
+#[path = "policy/reading.rs"]
+mod reading;
 #[path = "policy/shell.rs"]
 mod shell;
 #[path = "policy/tools.rs"]

@@ -106,7 +106,8 @@ impl Hub {
             settings: Arc::clone(&self.shared.settings),
             room: Arc::clone(&self.shared.room),
         };
-        let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?;
+        let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?
+            .guarding(self.shared.settings.own_places());
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
         // What cannot be started is refused before anything is kept.
         let launch = plan

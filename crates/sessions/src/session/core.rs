@@ -14,7 +14,7 @@ use agentwire_protocol::{
 use super::book::{Book, Raised};
 use super::hooks::Hooks;
 use super::journal::Journal;
-use super::policy::{Policy, on_disk};
+use super::policy::{OnDisk, Policy};
 use super::requests::asked;
 use crate::figures::Tally;
 
@@ -248,7 +248,7 @@ impl Core {
             && let EventKind::RequestRaised(request) = &mut draft.kind
             && request.kind == RequestKind::Permission
         {
-            request.suggestions = policy.suggestion(&asked(raised), &on_disk);
+            request.suggestions = policy.suggestion(&asked(raised), &OnDisk);
         }
         self.journal.write(draft);
         self.raised.extend(raised);

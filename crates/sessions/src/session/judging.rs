@@ -6,7 +6,7 @@ use agentwire_protocol::{Command, Json, Settlement, Text};
 use serde_json::{Value, json};
 
 use super::actor::{Actor, NOBODY};
-use super::policy::{Asked, Screening, on_disk};
+use super::policy::{Asked, OnDisk, Screening};
 
 impl Actor {
     /// Answers for the calls that the agent has shown. At a limit they wait for its answer.
@@ -53,7 +53,7 @@ impl Actor {
             moved: self.core.book.has_moved(id),
             ..Asked::default()
         };
-        match self.policy.screen(&asked, &on_disk) {
+        match self.policy.screen(&asked, &OnDisk) {
             Screening::Deny(rule) => {
                 let name = judged.tool_name.as_deref().unwrap_or("a tool");
                 let message = Text::from(format!("{name} was denied: {rule}"));

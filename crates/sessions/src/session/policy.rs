@@ -2,15 +2,20 @@
 //! what it means is written in docs/policy.md.
 
 mod call;
+mod disk;
+pub mod escapes;
+mod git;
 mod input;
 mod kept;
-pub mod paths;
+mod own;
+mod paths;
 pub mod readonly;
 mod rules;
 mod shell;
 pub mod table;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::event::ToolKind;
@@ -18,13 +23,15 @@ use agentwire_protocol::{
     AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig,
 };
 
-use call::{Call, Touches};
+use call::{Call, ShellCommand, Touches};
+use disk::Lookups;
+use own::Own;
 use paths::{Places, Resolve};
 use rules::{Denial, Measure, Rule};
 use table::Class;
 
+pub use disk::{Disk, Kind, OnDisk};
 pub use kept::REMEMBERED_LIMIT;
-pub use paths::on_disk;
 
 /// What an agent may do, in one session.
 #[derive(Clone, Debug)]
@@ -34,6 +41,7 @@ pub struct Policy {
     /// The sandbox that an allowed call can leave, and must not leave unasked.
     sandbox: Option<SandboxMode>,
     places: Places,
+    own: Own,
     blocked: Vec<Rule>,
     allowed: Vec<Rule>,
     denied_here: Vec<Rule>,
@@ -112,7 +120,14 @@ impl Policy {
         };
         let sandbox = config.sandbox_mode.filter(is_left);
         let (denied_here, allowed_here) = (Vec::new(), Vec::new());
-        Ok(Self { agent, mode, sandbox, places, blocked, allowed, denied_here, allowed_here })
+        let own = Own::default();
+        Ok(Self { agent, mode, sandbox, places, own, blocked, allowed, denied_here, allowed_here })
+    }
+
+    /// Names agentwire's own files and directories: a call that may read or write them always asks.
+    #[must_use]
+    pub fn guarding(self, own: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { own: Own::new(own), ..self }
     }
 
     /// Changes to a mode of the agent's own.
@@ -130,16 +145,31 @@ impl Policy {
         self.mode
     }
 
-    /// Decides. `resolve` follows symbolic links: [`on_disk`], but for tests.
-    pub fn decide(&self, asked: &Asked<'_>, resolve: Resolve<'_>) -> Verdict {
+    /// Decides. `disk` is [`OnDisk`], except in tests.
+    pub fn decide(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Verdict {
+        let lookups = Lookups::new(disk);
+        let verdict = self.judge(asked, &lookups);
+        match verdict {
+            Verdict::Allow(_) if lookups.are_over() => Verdict::Ask,
+            verdict => verdict,
+        }
+    }
+
+    fn judge(&self, asked: &Asked<'_>, disk: &Lookups<'_>) -> Verdict {
         let call = Call::of(self.agent, asked);
-        let measure = Measure { places: &self.places, resolve, input: asked.input };
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
+        let (digest, said) = (OnceCell::new(), OnceCell::new());
+        let (places, input) = (&self.places, asked.input);
+        let measure = Measure { places, resolve, input, digest: &digest, said: &said };
         let is_doubtful = match self.denial(&call, measure) {
             Ok(is_doubtful) => is_doubtful,
             Err(rule) => return Verdict::Deny(rule.into()),
         };
         // No rule and no mode knows the answer to a question.
-        if is_doubtful || call.class == Class::Question {
+        if is_doubtful || call.class == Class::Question || is_too_long(&call, input) {
+            return Verdict::Ask;
+        }
+        if self.own.may_be_touched(&call, input, asked.blocked_path, places, resolve) {
             return Verdict::Ask;
         }
         // In `autoAll` the user has said that everything runs.
@@ -147,18 +177,35 @@ impl Policy {
         match self.allowance(&call, measure, warns) {
             Some(rule) => Verdict::Allow(rule.into()),
             None if warns => Verdict::Ask,
-            None => self.by_mode(&call, asked.blocked_path, resolve),
+            None => self.by_mode(&call, asked.blocked_path, disk),
         }
     }
 
     /// Decides what rules say of a call that the agent may not ask about.
-    pub fn screen(&self, asked: &Asked<'_>, resolve: Resolve<'_>) -> Screening {
+    pub fn screen(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Screening {
+        let lookups = Lookups::new(disk);
+        let screening = self.screened(asked, &lookups);
+        match screening {
+            Screening::Allow(_) | Screening::Pass if lookups.are_over() => Screening::Ask,
+            screening => screening,
+        }
+    }
+
+    fn screened(&self, asked: &Asked<'_>, disk: &Lookups<'_>) -> Screening {
         let call = Call::of(self.agent, asked);
-        let measure = Measure { places: &self.places, resolve, input: asked.input };
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
+        let (digest, said) = (OnceCell::new(), OnceCell::new());
+        let (places, input) = (&self.places, asked.input);
+        let measure = Measure { places, resolve, input, digest: &digest, said: &said };
         match self.denial(&call, measure) {
             Err(rule) => Screening::Deny(rule),
             Ok(_) if call.class == Class::Question => Screening::Pass,
             Ok(true) => Screening::Ask,
+            Ok(false)
+                if self.own.may_be_touched(&call, input, asked.blocked_path, places, resolve) =>
+            {
+                Screening::Ask
+            }
             Ok(false) => {
                 let rule = self.allowance(&call, measure, asked.warns);
                 rule.map_or(Screening::Pass, Screening::Allow)
@@ -196,8 +243,8 @@ impl Policy {
         })
     }
 
-    fn by_mode(&self, call: &Call<'_>, blocked: Option<&str>, resolve: Resolve<'_>) -> Verdict {
-        let here = |what: &'static str| match self.may_touch(call, blocked, resolve) {
+    fn by_mode(&self, call: &Call<'_>, blocked: Option<&str>, disk: &Lookups<'_>) -> Verdict {
+        let here = |what: &'static str| match self.may_touch(call, blocked, disk) {
             true => Verdict::Allow(Cow::Borrowed(what)),
             false => Verdict::Ask,
         };
@@ -242,8 +289,9 @@ impl Policy {
     }
 
     /// Whether all that it touches lies where nobody need be asked.
-    fn may_touch(&self, call: &Call<'_>, blocked: Option<&str>, resolve: Resolve<'_>) -> bool {
+    fn may_touch(&self, call: &Call<'_>, blocked: Option<&str>, disk: &Lookups<'_>) -> bool {
         let places = &self.places;
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let inside = |path: &str| {
             let readings = places.read(path, resolve).filter(|_| !call.is_adrift(path));
             readings.is_some_and(|readings| match call.class {
@@ -258,19 +306,37 @@ impl Policy {
             }
             Touches::Command(command) => {
                 let mut denials = self.blocked.iter().chain(&self.denied_here);
-                let paths = command.words.as_deref().and_then(readonly::paths);
-                // In another directory the same words may mean another repository.
-                let here = command.directory.as_ref().is_none_or(|directory| {
-                    let readings = places.read(directory, resolve);
-                    readings.is_some_and(|readings| places.are(&readings, resolve))
-                });
-                here && blocked.is_none()
+                blocked.is_none()
                     && !call.moved
-                    && places.working.is_some()
                     && !denials.any(|rule| rule.limits_reading(self.agent))
-                    && paths.is_some_and(|paths| paths.into_iter().all(inside))
+                    && self.only_reads(command, disk)
             }
         }
+    }
+
+    /// Whether a command is on the closed list, and reads in the session's directories alone.
+    fn only_reads(&self, command: &ShellCommand, disk: &Lookups<'_>) -> bool {
+        let places = &self.places;
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
+        let Some(reads) = command.words.as_deref().and_then(readonly::reads) else { return false };
+        let is_readable = |path: &str| {
+            let Some(readings) = places.read(path, resolve) else { return false };
+            let fits = |kind| match kind {
+                Kind::Missing | Kind::File => true,
+                Kind::Directory => !reads.files_only,
+                // To read from a pipe or a device is more than to read.
+                Kind::Other => false,
+            };
+            places.hold(&readings, resolve) && readings.iter().all(|path| fits(disk.kind(path)))
+        };
+        // In another directory the same words may mean another repository.
+        let here = command.directory.as_deref().unwrap_or(".");
+        let Some(here) = places.read(here, resolve).filter(|here| places.are(here, resolve)) else {
+            return false;
+        };
+        let home = places.home.as_deref();
+        let is_quiet = |git| here.iter().all(|start| git::runs_nothing(start, git, home, disk));
+        reads.paths.iter().all(|path| is_readable(path)) && reads.git.is_none_or(is_quiet)
     }
 }
 
@@ -302,7 +368,7 @@ fn own_mode(agent: AgentType, mode: &str) -> ApprovalMode {
 pub fn stays_put(input: Option<&Json<'_>>) -> bool {
     let command = input.and_then(|input| input::fields(Some(input))?.remove("command"));
     let words = command.and_then(|command| shell::words(command.as_str()?));
-    words.is_some_and(|words| readonly::paths(&words).is_some())
+    words.is_some_and(|words| readonly::reads(&words).is_some())
 }
 
 fn places(config: &SessionConfig, home: Option<&Path>) -> Result<Places, GatewayError> {
@@ -329,4 +395,13 @@ fn places(config: &SessionConfig, home: Option<&Path>) -> Result<Places, Gateway
 
 fn invalid(message: String) -> GatewayError {
     GatewayError::new(ErrorCode::InvalidMessage, message)
+}
+
+/// Whether a call is too long to judge.
+fn is_too_long(call: &Call<'_>, input: Option<&Json<'_>>) -> bool {
+    let is_long = match &call.touches {
+        Touches::Command(command) => command.text.len() > shell::TEXT_LIMIT,
+        Touches::Nothing | Touches::Unclear | Touches::Files(_) | Touches::Host(_) => false,
+    };
+    is_long || input.is_some_and(|input| input.get().len() > input::INPUT_LIMIT)
 }

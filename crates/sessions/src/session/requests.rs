@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
 use super::hooks::can_deny;
-use super::policy::{Asked, Verdict, on_disk};
+use super::policy::{Asked, OnDisk, Verdict};
 
 /// How many settled requests are remembered, to tell who comes late.
 const OVER_LIMIT: usize = 1024;
@@ -65,7 +65,7 @@ impl Actor {
                     continue;
                 }
                 let verdict = match raised.kind {
-                    RequestKind::Permission => self.policy.decide(&asked(&raised), &on_disk),
+                    RequestKind::Permission => self.policy.decide(&asked(&raised), &OnDisk),
                     RequestKind::Question
                     | RequestKind::Hook
                     | RequestKind::Mcp

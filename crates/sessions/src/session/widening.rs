@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
-use super::policy::{Verdict, on_disk};
+use super::policy::{OnDisk, Verdict};
 use super::requests::asked;
 
 /// What an answer says beside the one call.
@@ -164,7 +164,7 @@ impl Actor {
     ) -> Vec<String> {
         let mut kept = Vec::new();
         if widening.remember {
-            kept.push(self.policy.remember(&asked(raised), allow, &on_disk));
+            kept.push(self.policy.remember(&asked(raised), allow, &OnDisk));
         }
         for (rule, allow) in &widening.rules {
             kept.push(self.policy.add(rule, *allow).unwrap_or_else(|why| why));
@@ -182,7 +182,7 @@ impl Actor {
 
     /// Refuses a changed call that a rule denies.
     fn check_changed(&self, changed: &Raised) -> Result<(), GatewayError> {
-        match self.policy.decide(&asked(changed), &on_disk) {
+        match self.policy.decide(&asked(changed), &OnDisk) {
             Verdict::Deny(rule) => {
                 let id = &changed.id;
                 let message = format!(
@@ -262,7 +262,7 @@ impl Actor {
             invalid(format!("failed to read updatedPermissions: {error}"))
         };
         let entries: Vec<Json<'static>> = list.read().map_err(unread)?;
-        let suggested = self.policy.suggestion(&asked(raised), &on_disk);
+        let suggested = self.policy.suggestion(&asked(raised), &OnDisk);
         let suggested: Vec<Value> = suggested.and_then(|list| list.read().ok()).unwrap_or_default();
         let mut native = Vec::new();
         for entry in entries {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{AgentType, ApprovalMode};
-use agentwire_sessions::session::policy::readonly::{ESCAPES, READERS};
+use agentwire_sessions::session::policy::escapes::{ESCAPES, WRAPPERS};
+use agentwire_sessions::session::policy::readonly::READERS;
 use agentwire_sessions::session::policy::table::{Class, PROTECTED, Shows, tools};
 use serde_json::json;
 
@@ -74,8 +75,9 @@ fn reader_table() -> String {
 
 fn escape_table() -> String {
     let mut table = "| program | options |\n|---|---|\n".to_owned();
-    for (program, options) in ESCAPES {
-        writeln!(table, "| `{program}` | `{}` |", options.join(" ")).expect("text");
+    for escape in ESCAPES {
+        let options = escape.options.join(" ");
+        writeln!(table, "| `{}` | `{options}` |", escape.program).expect("text");
     }
     table
 }
@@ -83,6 +85,7 @@ fn escape_table() -> String {
 #[test]
 fn the_lists_are_those_of_the_code() {
     let protected = format!("`{}`\n", PROTECTED.join("` `"));
+    let wrappers = format!("`{}`\n", WRAPPERS.join("` `"));
     for part in [
         tool_table(AgentType::Claude),
         tool_table(AgentType::Codex),
@@ -90,6 +93,7 @@ fn the_lists_are_those_of_the_code() {
         protected,
         reader_table(),
         escape_table(),
+        wrappers,
     ] {
         assert!(DOCUMENT.contains(&format!("\n\n{part}")), "docs/policy.md has not:\n{part}");
     }

@@ -1,13 +1,13 @@
 //! Files: where an edit leads, links included.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig};
-use agentwire_sessions::session::policy::{Policy, on_disk};
+use agentwire_sessions::session::policy::{Disk, Kind, OnDisk, Policy};
 use serde_json::json;
 
-use super::{Question, is_allowed, policy};
+use super::{MODES, Question, is_allowed, policy};
 
 fn edit(path: &str) -> Question {
     Question::new("Write", None, &json!({ "file_path": path, "content": "x" }))
@@ -119,7 +119,7 @@ fn links_are_followed() {
             ..SessionConfig::default()
         };
         let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
-        is_allowed(&policy.decide(&question.asked(), &on_disk))
+        is_allowed(&policy.decide(&question.asked(), &OnDisk))
     };
     for directory in ["work", "alias"] {
         for path in ["a", "src/a", "inner/a", "not/yet/there", "src/../a", "innocent2"] {
@@ -148,7 +148,8 @@ fn links_are_followed() {
         assert!(decide(directory, &[], ApprovalMode::AutoEdit, &edit(whole)), "{whole}");
         assert!(decide(directory, &["Edit(src/*)"], ApprovalMode::Ask, &edit(whole)), "{whole}");
     }
-    assert_eq!(on_disk(&at("work/twice")), on_disk(&at("outside")).join("not-yet"));
+    let outside = OnDisk.resolve(&at("outside")).expect("a disk that answers");
+    assert_eq!(OnDisk.resolve(&at("work/twice")), Some(outside.join("not-yet")));
 }
 
 #[test]
@@ -164,9 +165,9 @@ fn a_link_does_not_lead_around_a_denial() {
     };
     let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
     for question in [edit("open/a"), edit("secrets/a"), read("open/a"), edit("open/../secrets/a")] {
-        assert_eq!(super::word(&policy.decide(&question.asked(), &on_disk)), "deny");
+        assert_eq!(super::word(&policy.decide(&question.asked(), &OnDisk)), "deny");
     }
-    assert!(is_allowed(&policy.decide(&edit("other").asked(), &on_disk)));
+    assert!(is_allowed(&policy.decide(&edit("other").asked(), &OnDisk)));
 }
 
 #[test]
@@ -182,4 +183,35 @@ fn without_a_directory_nothing_is_inside() {
     }
     let list = Question::new("Bash", None, &json!({ "command": "ls" }));
     assert!(!is_allowed(&list.ask(&policy)));
+}
+
+/// A disk that hangs.
+struct Silent;
+
+impl Disk for Silent {
+    fn resolve(&self, _: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    fn kind(&self, _: &Path) -> Option<Kind> {
+        None
+    }
+
+    fn read(&self, _: &Path, _: usize) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+#[test]
+fn a_disk_that_does_not_answer_allows_nothing() {
+    for mode in MODES {
+        let rules = ["Edit", "Read(**)", "Bash(cat:*)"];
+        let policy = policy(AgentType::Claude, mode, &rules, &["Edit(secret)"]);
+        for question in [edit("a"), read("a")] {
+            let verdict = policy.decide(&question.asked(), &Silent);
+            assert!(!is_allowed(&verdict), "{mode:?} {verdict:?}");
+        }
+        let secret = policy.decide(&edit("secret").asked(), &Silent);
+        assert_eq!(super::word(&secret), "deny");
+    }
 }

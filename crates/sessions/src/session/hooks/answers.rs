@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::super::actor::{Actor, NOBODY};
 use super::super::book::Raised;
-use super::super::policy::{Verdict, on_disk};
+use super::super::policy::{OnDisk, Verdict};
 use super::super::requests::asked;
 use super::output::{Decision, Output, Vain};
 use super::{HookEvent, Occasion, Purpose};
@@ -280,7 +280,7 @@ impl Actor {
     fn allow(&mut self, raised: &Raised, input: Option<&Json<'static>>, always: bool) -> bool {
         let mut judged = raised.clone();
         judged.input = input.cloned().or(judged.input);
-        if let Verdict::Deny(rule) = self.policy.decide(&asked(&judged), &on_disk) {
+        if let Verdict::Deny(rule) = self.policy.decide(&asked(&judged), &OnDisk) {
             self.by_rule(raised, false, &rule);
             return true;
         }
@@ -290,7 +290,7 @@ impl Actor {
             Ok(()) => {
                 let mut reason = "a hook allowed it".to_owned();
                 if always {
-                    let rule = self.policy.remember(&asked(&judged), true, &on_disk);
+                    let rule = self.policy.remember(&asked(&judged), true, &OnDisk);
                     reason = format!("{reason} ({rule})");
                 }
                 let (outcome, reason) = (RequestOutcome::Allowed, Some(reason.as_str()));

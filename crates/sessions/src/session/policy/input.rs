@@ -6,10 +6,14 @@ use agentwire_protocol::Json;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The fields of an input. `None` if it is no object, or if two readers could take it for two
-/// different things: a key that stands twice, or a string that is no text.
+/// An input of more bytes is not judged. No model writes as much in one call.
+pub(super) const INPUT_LIMIT: usize = 1024 * 1024;
+
+/// The fields of an input. `None` if it is no object or too long, or if two readers could take it for
+/// two different things: a key that stands twice, or a string that is no text.
 pub(super) fn fields(input: Option<&Json<'_>>) -> Option<Map<String, Value>> {
-    match input?.read::<Plain>().ok()?.0 {
+    let input = input.filter(|input| input.get().len() <= INPUT_LIMIT)?;
+    match input.read::<Plain>().ok()?.0 {
         Value::Object(fields) => Some(fields),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             None

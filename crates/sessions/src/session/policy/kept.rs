@@ -8,6 +8,7 @@ use agentwire_protocol::event::input_digest;
 use serde_json::{Value, json};
 
 use super::call::{Call, Touches};
+use super::disk::{Disk, Lookups};
 use super::paths::{Pattern, Resolve};
 use super::rules::{Detail, Rule, Subject};
 use super::table::{self, Class};
@@ -19,9 +20,9 @@ pub const REMEMBERED_LIMIT: usize = 256;
 impl Policy {
     /// Answers the same question in the same way for the rest of the session. Gives the rule in
     /// words, or why there is none.
-    pub fn remember(&mut self, asked: &Asked<'_>, allow: bool, resolve: Resolve<'_>) -> String {
+    pub fn remember(&mut self, asked: &Asked<'_>, allow: bool, disk: &dyn Disk) -> String {
         let call = Call::of(self.agent, asked);
-        match self.rule_like(&call, asked, allow, resolve) {
+        match self.kept_rule(&call, asked, allow, disk) {
             Ok(rule) => self.keep(rule, allow),
             Err(why) => format!("not remembered: {why}"),
         }
@@ -37,10 +38,10 @@ impl Policy {
 
     /// What "always" would keep of this call, in the words of Claude's `updatedPermissions`; nothing, if
     /// they have no word for it.
-    pub fn suggestion(&self, asked: &Asked<'_>, resolve: Resolve<'_>) -> Option<Json<'static>> {
+    pub fn suggestion(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Option<Json<'static>> {
         let call = Call::of(self.agent, asked);
         let name = call.name?;
-        let rule = self.rule_like(&call, asked, true, resolve).ok()?;
+        let rule = self.kept_rule(&call, asked, true, disk).ok()?;
         let contents: Vec<Option<String>> = match (&rule.detail, &call.touches) {
             (Detail::Any, _) => vec![None],
             (Detail::Command { words, .. }, _) => vec![Some(shell::quoted(words))],
@@ -79,6 +80,27 @@ impl Policy {
         }
         kept.push(rule);
         words
+    }
+
+    /// The rule to keep of this call, or why there is none.
+    fn kept_rule(
+        &self,
+        call: &Call<'_>,
+        asked: &Asked<'_>,
+        allow: bool,
+        disk: &dyn Disk,
+    ) -> Result<Rule, &'static str> {
+        let lookups = Lookups::new(disk);
+        let resolve: Resolve<'_> = &|path| lookups.resolve(path);
+        let (own, places) = (&self.own, &self.places);
+        if allow && own.may_be_touched(call, asked.input, asked.blocked_path, places, resolve) {
+            return Err("agentwire's own files are asked about every time");
+        }
+        let rule = self.rule_like(call, asked, allow, resolve)?;
+        match allow && lookups.are_over() {
+            true => Err("its path is not certain"),
+            false => Ok(rule),
+        }
     }
 
     /// The narrowest rule that answers the same question again.

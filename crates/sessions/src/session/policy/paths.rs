@@ -6,11 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use super::shell::is_hidden;
 use super::table::PROTECTED;
 
-/// Follows symbolic links as the system does; see [`on_disk`].
-pub type Resolve<'a> = &'a dyn Fn(&Path) -> PathBuf;
-
-/// How many dangling links are followed.
-const LINK_LIMIT: usize = 40;
+/// Follows symbolic links as the system does; see [`super::Disk`].
+pub(super) type Resolve<'a> = &'a dyn Fn(&Path) -> PathBuf;
 
 /// The directories that a session may work in.
 #[derive(Clone, Debug)]
@@ -134,36 +131,6 @@ fn is_protected(name: &OsStr) -> bool {
     })
 }
 
-/// Where a path leads on this machine, whether or not its end exists: a link to nothing yet is
-/// followed, since what writes through it makes the file that it names. The one function of the
-/// policy that looks at the disk; it is handed in.
-pub fn on_disk(path: &Path) -> PathBuf {
-    let mut start = path.to_path_buf();
-    let mut rest: Vec<PathBuf> = Vec::new();
-    let mut links = 0;
-    loop {
-        if let Ok(mut real) = std::fs::canonicalize(&start) {
-            real.extend(rest.iter().rev());
-            return normal(&real);
-        }
-        if let Ok(target) = std::fs::read_link(&start) {
-            links += 1;
-            if links > LINK_LIMIT {
-                return PathBuf::from("/");
-            }
-            start.pop();
-            start.push(target);
-            continue;
-        }
-        let Some(last) = start.components().next_back() else { return path.to_path_buf() };
-        let last = PathBuf::from(last.as_os_str());
-        // Not `pop`: it takes nothing from what ends in `..`.
-        let Some(parent) = start.parent().map(Path::to_path_buf) else { return path.to_path_buf() };
-        rest.push(last);
-        start = parent;
-    }
-}
-
 /// A pattern of paths, as in `.gitignore`: `*` and `?` within a name, `**` for any names; what it
 /// matches it matches with all that is below.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -266,11 +233,23 @@ impl Pattern {
     }
 }
 
-fn fits(pattern: &str, name: &OsStr) -> bool {
+pub(super) fn fits(pattern: &str, name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     wild(&pattern, &name, |c| *c == '*', |c, own| *c == '?' || c == own)
+}
+
+/// A pattern in which a set of characters is any one of them.
+pub(super) fn without_sets(pattern: &str) -> String {
+    let mut simple = String::new();
+    let mut rest = pattern;
+    while let Some((before, set)) = rest.split_once('[') {
+        simple.push_str(before);
+        simple.push('?');
+        rest = set.split_once(']').map_or("", |(_, after)| after);
+    }
+    simple + rest
 }
 
 /// Whether the items fit the pattern, of which some stand for any number of items. Only the last of

@@ -1,6 +1,5 @@
-//! The closed list of commands that only read, with the options they may have; and the options by
-//! which some programs write files or run others. docs/policy.md shows the lists; a test compares
-//! them.
+//! The closed list of commands that only read, with the options they may have. docs/policy.md shows
+//! it; a test compares them.
 
 /// A command that only reads.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +16,17 @@ pub struct Reader {
     pub texts: &'static [&'static str],
     /// What else may follow.
     pub operands: Operands,
+    /// Whether `--` ends the options. It does not for a program that reads an expression behind it.
+    pub dashes: Dashes,
+}
+
+/// What `--` means to a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dashes {
+    /// All that follows is no option.
+    EndOptions,
+    /// Nothing: options may follow.
+    Nothing,
 }
 
 /// What may follow a command beside its options.
@@ -30,6 +40,8 @@ pub enum Operands {
     Texts,
     /// Paths in the session's directories, or revisions.
     Paths,
+    /// The same, but no directories: the program would follow the links in them.
+    Files,
     /// A pattern, then paths.
     PatternAndPaths,
     /// A format that begins with `+`.
@@ -44,6 +56,7 @@ impl Operands {
             Self::Anything => "anything",
             Self::Texts => "words",
             Self::Paths => "paths",
+            Self::Files => "files",
             Self::PatternAndPaths => "a pattern, paths",
             Self::Format => "+format",
         }
@@ -57,6 +70,7 @@ const PLAIN: Reader = Reader {
     numbers: &[],
     texts: &[],
     operands: Operands::Nothing,
+    dashes: Dashes::EndOptions,
 };
 
 /// A command of these letters and operands.
@@ -145,13 +159,14 @@ pub const READERS: &[Reader] = &[
     Reader {
         options: &["--brief", "--unified"],
         numbers: &["-U"],
-        ..reader(&["diff"], "uqwbBi", Operands::Paths)
+        ..reader(&["diff"], "uqwbBi", Operands::Files)
     },
     Reader { numbers: &["-d", "--max-depth"], ..reader(&["du"], "achkmsx", Operands::Paths) },
     reader(&["df"], "hk", Operands::Paths),
     Reader {
         numbers: &["-L"],
         texts: &["-I", "-P"],
+        dashes: Dashes::Nothing,
         ..reader(&["tree"], "adfgipstuDFh", Operands::Paths)
     },
     Reader { texts: &["-d", "-f", "-c"], ..reader(&["cut"], "s", Operands::Paths) },
@@ -190,6 +205,7 @@ pub const READERS: &[Reader] = &[
         ],
         numbers: &["-maxdepth", "-mindepth", "-mtime", "-mmin"],
         texts: &["-name", "-iname", "-path", "-ipath", "-type", "-size"],
+        dashes: Dashes::Nothing,
         ..reader(&["find"], "", Operands::Paths)
     },
     Reader {
@@ -242,92 +258,35 @@ pub const READERS: &[Reader] = &[
     },
 ];
 
-/// By these a program that is thought to read writes a file or runs another: a rule that ends in `*`
-/// does not cover them.
-pub const ESCAPES: &[(&str, &[&str])] = &[
-    (
-        "git",
-        &[
-            "--output",
-            "--ext-diff",
-            "--exec",
-            "--exec-path",
-            "--config-env",
-            "--extcmd",
-            "--upload-pack",
-            "--receive-pack",
-            "--open-files-in-pager",
-            "--show-signature",
-            "--no-index",
-            "--git-dir",
-            "--work-tree",
-            "-O",
-            "-x",
-        ],
-    ),
-    (
-        "find",
-        &[
-            "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf",
-            "-fls",
-        ],
-    ),
-    ("fd", &["--exec", "--exec-batch", "-x", "-X"]),
-    ("rg", &["--pre", "--hostname-bin", "--search-zip", "-z"]),
-    ("ag", &["--pager"]),
-    ("sort", &["--output", "--compress-program", "--files0-from", "-o"]),
-    ("sed", &["--in-place", "--file", "-i", "-f"]),
-    ("tree", &["-o"]),
-    ("date", &["--set", "-s"]),
-    (
-        "tar",
-        &[
-            "--checkpoint-action",
-            "--to-command",
-            "--use-compress-program",
-            "--rsh-command",
-            "--info-script",
-            "--new-volume-script",
-            "-I",
-            "-F",
-        ],
-    ),
-    ("man", &["--pager", "--html", "-P", "-H"]),
-];
+/// What a command of the list reads.
+#[derive(Debug)]
+pub(super) struct Reads<'w> {
+    /// The paths, or what may be one.
+    pub(super) paths: Vec<&'w str>,
+    /// Whether none of them may be a directory.
+    pub(super) files_only: bool,
+    /// The command of git.
+    pub(super) git: Option<&'static str>,
+}
 
-/// The paths that a command reads, if it is on the list with all its words.
-pub(super) fn paths(words: &[String]) -> Option<Vec<&str>> {
+/// What a command reads, if it is on the list with all its words.
+pub(super) fn reads(words: &[String]) -> Option<Reads<'_>> {
     READERS.iter().find_map(|reader| {
         let starts = words.iter().zip(reader.words).all(|(word, own)| word == own);
         let rest = words.get(reader.words.len()..).filter(|_| starts)?;
-        reader.paths(rest)
+        let git = match reader.words {
+            ["git", command] => Some(*command),
+            _ => None,
+        };
+        let files_only = reader.operands == Operands::Files;
+        Some(Reads { paths: reader.paths(rest)?, files_only, git })
     })
 }
 
-/// Whether one of the words after the first `covered` is an option of [`ESCAPES`].
-pub(super) fn escapes(words: &[String], covered: usize) -> bool {
-    let Some(program) = words.first() else { return false };
-    let program = program.rsplit('/').next().unwrap_or(program);
-    let options = ESCAPES.iter().filter(|(name, _)| *name == program).flat_map(|(_, list)| *list);
-    // What stands before the subcommand can be configuration, and that can be a program to run.
-    let configures = program == "git" && covered == 1 && words.iter().any(|word| word == "-c");
-    configures || options.clone().any(|option| words.iter().skip(covered).any(|w| is(w, option)))
-}
-
-/// Long options may be shortened, short ones may stand together or with their value.
-fn is(word: &str, option: &str) -> bool {
-    match (option.strip_prefix("--"), option.len()) {
-        (Some(long), _) => {
-            let name = word.strip_prefix("--").and_then(|word| word.split('=').next());
-            name.is_some_and(|name| long == name || (name.len() >= 2 && long.starts_with(name)))
-        }
-        (None, 2) => {
-            let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-            let letter = option.trim_start_matches('-');
-            letters.is_some_and(|letters| letters.contains(letter))
-        }
-        (None, _) => word == option,
-    }
+/// Whether a program of the list has no option at all that runs another program.
+pub(super) fn never_runs(program: &str) -> bool {
+    !matches!(program, "git" | "find" | "rg" | "tree" | "diff")
+        && READERS.iter().any(|reader| reader.words.first() == Some(&program))
 }
 
 impl Reader {
@@ -339,8 +298,13 @@ impl Reader {
         let mut rest = words.iter().map(String::as_str);
         while let Some(word) = rest.next() {
             if word == "--" {
-                operands.extend(rest);
-                break;
+                match self.dashes {
+                    Dashes::Nothing => continue,
+                    Dashes::EndOptions => {
+                        operands.extend(rest);
+                        break;
+                    }
+                }
             }
             if !word.starts_with('-') || word == "-" {
                 operands.push(word);
@@ -352,7 +316,7 @@ impl Reader {
             Operands::Nothing => operands.is_empty().then_some(operands),
             Operands::Texts | Operands::Anything => Some(Vec::new()),
             Operands::Format => operands.iter().all(|word| word.starts_with('+')).then(Vec::new),
-            Operands::Paths => Some(operands),
+            Operands::Paths | Operands::Files => Some(operands),
             Operands::PatternAndPaths => {
                 operands.first()?;
                 Some(operands.into_iter().skip(1).collect())

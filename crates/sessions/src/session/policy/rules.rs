@@ -1,15 +1,16 @@
 //! Rules: how they are written, and when one fits what an agent asks for.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::event::input_digest;
 use agentwire_protocol::{AgentType, Json};
 
-use super::call::{Call, Touches};
+use super::call::{Call, ShellCommand, Touches};
+use super::escapes;
 use super::paths::{Pattern, Places, Resolve};
-use super::readonly;
-use super::shell::{self, Mention};
+use super::shell::{self, Mention, Said};
 use super::table::{self, Class};
 
 /// One rule.
@@ -67,8 +68,23 @@ pub(super) enum Denial {
 pub(super) struct Measure<'a> {
     pub(super) places: &'a Places,
     pub(super) resolve: Resolve<'a>,
-    /// The call's input; long ones are worth no digest unless a rule wants it.
+    /// The call's input.
     pub(super) input: Option<&'a Json<'a>>,
+    /// Its digest, made when the first rule wants it.
+    pub(super) digest: &'a OnceCell<String>,
+    /// The call's command, split when the first rule wants it.
+    pub(super) said: &'a OnceCell<Said>,
+}
+
+impl Measure<'_> {
+    fn has_digest(&self, digest: &str) -> bool {
+        *self.digest.get_or_init(|| input_digest(self.input)) == digest
+    }
+
+    fn mentions(&self, command: &ShellCommand, denied: &[String]) -> Mention {
+        let said = || Said::new(&command.text, command.words.as_deref());
+        self.said.get_or_init(said).mentions(denied)
+    }
 }
 
 impl Rule {
@@ -113,10 +129,10 @@ impl Rule {
         is_subject
             && match (&self.detail, &call.touches) {
                 (Detail::Any, _) => true,
-                (Detail::Input(digest), _) => *digest == input_digest(measure.input),
+                (Detail::Input(digest), _) => measure.has_digest(digest),
                 (Detail::Command { words, more }, Touches::Command(command)) => {
                     let fits = command.words.as_ref().is_some_and(|own| match more {
-                        true => own.starts_with(words) && !readonly::escapes(own, words.len()),
+                        true => own.starts_with(words) && !escapes::escapes(own, words.len()),
                         false => own == words,
                     });
                     let here = command.directory.as_ref().is_none_or(|directory| {
@@ -179,11 +195,11 @@ impl Rule {
         let sure = |is_sure| if is_sure { Denial::Sure } else { Denial::None };
         match (&self.detail, &call.touches) {
             (Detail::Any, _) => Denial::Sure,
-            (Detail::Input(digest), _) => sure(*digest == input_digest(measure.input)),
+            (Detail::Input(digest), _) => sure(measure.has_digest(digest)),
             (Detail::Text(text), Touches::Command(command)) => sure(*text == command.text),
             (Detail::Text(_), _) => Denial::None,
             (Detail::Command { words, .. }, Touches::Command(command)) => {
-                match (shell::mentions(&command.text, words), &command.words) {
+                match (measure.mentions(command, words), &command.words) {
                     (Mention::Plain, _) => Denial::Sure,
                     (Mention::Possible, _) | (Mention::None, None) => Denial::Possible,
                     (Mention::None, Some(_)) => Denial::None,

@@ -1,5 +1,13 @@
 //! Shell text: read exactly or not at all; and which words it mentions, however it is quoted.
 
+mod hidden;
+
+use hidden::Hiding;
+
+/// A longer text is not judged: nothing allows it, and a rule that denies may fit. A shell cannot be
+/// started with more than twice as much.
+pub(super) const TEXT_LIMIT: usize = 64 * 1024;
+
 /// These ask wherever they stand, in quotes too: a shell acts on them, and so do programs that hand
 /// their arguments to another shell (make, ssh, npm).
 const HARD: &str = ";&|<>(){}$`\\!";
@@ -44,6 +52,9 @@ const RESERVED: &[&str] = &[
 /// The words of one simple command, exactly as sh, bash and zsh with their default options read
 /// them; `None` if the text is anything else or in any doubt.
 pub(super) fn words(text: &str) -> Option<Vec<String>> {
+    if text.len() > TEXT_LIMIT {
+        return None;
+    }
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;
@@ -109,37 +120,74 @@ pub(super) fn quoted(words: &[String]) -> String {
 pub(super) enum Mention {
     /// Its words stand there one after the other.
     Plain,
-    /// Its words but the options stand there in their order: it may be the same in other words.
+    /// It may be the same in other words.
     Possible,
     /// Not at all.
     None,
 }
 
-/// Looks for a denied command anywhere in a text, whatever quotes and separators it has.
-pub(super) fn mentions(text: &str, denied: &[String]) -> Mention {
-    let said = tokens(text);
-    let denied = tokens(&denied.join(" "));
-    let Some((program, rest)) = denied.split_first() else { return Mention::None };
-    let program = base(program);
-    let is_program = |token: &String| base(token).eq_ignore_ascii_case(program);
-    let starts = || said.iter().enumerate().filter(|(_, token)| is_program(token));
-    let after = |at: usize| said.get(at + 1..).unwrap_or_default();
-    if starts().any(|(at, _)| after(at).starts_with(rest)) {
-        return Mention::Plain;
-    }
-    let possible = starts().any(|(at, _)| {
-        let mut later = after(at).iter();
-        let mut wanted = rest.iter().filter(|word| !word.starts_with('-'));
-        wanted.all(|word| later.any(|token| token == word))
-    });
-    if possible { Mention::Possible } else { Mention::None }
+/// A command's text, split once for all rules.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// `None` if the text is too long to judge.
+    tokens: Option<Vec<String>>,
+    /// `None` if the command is not read exactly.
+    hiding: Option<Hiding>,
 }
 
-fn base(token: &str) -> &str {
+impl Said {
+    /// Splits a command; `words` are its words, if it is read exactly.
+    pub(super) fn new(text: &str, words: Option<&[String]>) -> Self {
+        let tokens = (text.len() <= TEXT_LIMIT).then(|| tokens(text));
+        Self { tokens, hiding: words.map(Hiding::of) }
+    }
+
+    /// Looks for a denied command anywhere in the text, whatever quotes and separators it has.
+    pub(super) fn mentions(&self, denied: &[String]) -> Mention {
+        let Some(said) = &self.tokens else { return Mention::Possible };
+        let Some(program) = denied.first().and_then(|word| tokens(word).into_iter().next()) else {
+            return Mention::None;
+        };
+        let program = base(&program);
+        let is_program = |token: &str| base(token).eq_ignore_ascii_case(program);
+        let resembles = |token: &String| {
+            let hiding = self.hiding.as_ref();
+            is_program(token) || hiding.is_some_and(|hiding| hiding.resembles(token, program))
+        };
+        let is_hiding = self.hiding.as_ref().is_none_or(|hiding| hiding.runs_code);
+        let doubt = if is_hiding { Mention::Possible } else { Mention::None };
+        let denied = tokens(&denied.join(" "));
+        let rest = denied.get(1..).unwrap_or_default();
+        let after = |at: usize| said.get(at + 1..).unwrap_or_default();
+        let starts = said.iter().enumerate().filter(|(_, token)| is_program(token));
+        if starts.map(|(at, _)| after(at)).any(|after| after.starts_with(rest)) {
+            return Mention::Plain;
+        }
+        // `git-push` is `git push`.
+        let joined = rest.first().map(|word| format!("{program}-{word}"));
+        if joined.is_some_and(|joined| said.iter().any(|token| base(token) == joined)) {
+            return Mention::Possible;
+        }
+        // What stands behind a later mention stands behind the first one too.
+        let Some(first) = said.iter().position(resembles) else { return doubt };
+        let mut later = after(first).iter();
+        let mut wanted = rest.iter().filter(|word| !word.starts_with('-'));
+        match wanted.all(|word| later.any(|token| token == word)) {
+            true => Mention::Possible,
+            false => doubt,
+        }
+    }
+}
+
+/// The last name of a path.
+pub(super) fn base(token: &str) -> &str {
     token.rsplit('/').next().unwrap_or(token)
 }
 
-fn tokens(text: &str) -> Vec<String> {
+/// A text without quotes, split wherever a shell or a program may split it.
+pub(super) fn tokens(text: &str) -> Vec<String> {
+    #[cfg(test)]
+    tests::SPLIT.with(|bytes| bytes.set(bytes.get() + text.len()));
     let bare: String = text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
     let splits = |c: char| c == '=' || HARD.contains(c) || c.is_whitespace() || is_hidden(c);
     bare.split(splits).filter(|token| !token.is_empty()).map(str::to_owned).collect()

@@ -217,6 +217,7 @@ fn newer(text: &str) -> Option<Record> {
         owner: None,
         config: config.unwrap_or_default(),
         open: Open::default(),
+        client: None,
         unfit: Some(why),
     })
 }
@@ -262,6 +263,7 @@ fn shown(
         owner,
         config: SessionConfig::default(),
         open: Open::default(),
+        client: None,
         unfit: Some(DAMAGED.to_owned()),
     })
 }

@@ -1,10 +1,24 @@
 //! The parser against real shells: what it reads, they read alike.
 
+use std::cell::Cell;
+use std::path::Path;
 use std::process::Command;
 
+use agentwire_protocol::{AgentType, ApprovalMode, Json, SessionConfig};
 use proptest::prelude::*;
 
-use super::{Mention, mentions, quoted, words};
+use super::super::{Asked, Policy, Verdict};
+use super::{Mention, Said, TEXT_LIMIT, quoted, words};
+
+thread_local! {
+    /// How many bytes were split on this thread.
+    pub(super) static SPLIT: Cell<usize> = const { Cell::new(0) };
+}
+
+fn mentions(text: &str, denied: &[&str]) -> Mention {
+    let denied: Vec<String> = denied.iter().map(|&word| word.to_owned()).collect();
+    Said::new(text, words(text).as_deref()).mentions(&denied)
+}
 
 /// What the shell makes of the words, each ended by a NUL; `None` if that shell is not here. No
 /// program is found but the shell's own, and nothing is written outside of the directory.
@@ -74,14 +88,65 @@ proptest! {
 
 #[test]
 fn a_denied_word_is_found_in_any_quotes() {
-    let rm = ["rm".to_owned()];
     for text in [
         "rm", "r''m x", "\"rm\" x", "\\rm", "/bin/rm", "a;rm", "a|rm", "$(rm)", "`rm`", "x=rm",
         "RM x",
     ] {
-        assert_eq!(mentions(text, &rm), Mention::Plain, "{text}");
+        assert_eq!(mentions(text, &["rm"]), Mention::Plain, "{text}");
     }
-    for text in ["rmdir x", "farm", "ls -rm", "git status"] {
-        assert_eq!(mentions(text, &rm), Mention::None, "{text}");
+    for text in ["rmdir x", "farm", "ls -rm", "ls -lrm", "git status", "docker run --rm x"] {
+        assert_eq!(mentions(text, &["rm"]), Mention::None, "{text}");
     }
+}
+
+#[test]
+fn a_denied_word_that_is_hidden_is_possible() {
+    for text in [
+        "env -Srm x",
+        "env -iSrm x",
+        "script -qcrm",
+        "su -c'rm x'",
+        "perl -e 1",
+        "python3 -c pass",
+        "node -r x -e 1",
+        "sed 1erm x",
+        "sed s/a/b/e x",
+        "ssh host '/bin/r?'",
+        "sh -c '/bin/[r]m x'",
+    ] {
+        assert_eq!(mentions(text, &["rm"]), Mention::Possible, "{text}");
+    }
+    for text in
+        ["python3 -m pytest -c x", "node a.js -e x", "sed -i s/a/b/ x", "ssh host 'ls *.txt'"]
+    {
+        assert_eq!(mentions(text, &["rm"]), Mention::None, "{text}");
+    }
+    assert_eq!(mentions("git-push x", &["git", "push"]), Mention::Possible);
+    assert_eq!(mentions("pip3 install x", &["pip", "install"]), Mention::Possible);
+    assert_eq!(mentions("python3 -mpip install x", &["pip", "install"]), Mention::Possible);
+}
+
+#[test]
+fn a_command_is_split_once_for_all_rules() {
+    let config = SessionConfig {
+        working_directory: Some("/srv/project".to_owned()),
+        approval_mode: Some(ApprovalMode::AutoAll),
+        blocked_tools: Some((0..60).map(|n| format!("Bash(program{n} x:*)")).collect()),
+        ..SessionConfig::default()
+    };
+    let policy = Policy::new(AgentType::Claude, &config, None).unwrap();
+    let decide = |command: &str| {
+        let input = Json::of(&serde_json::json!({ "command": command }));
+        let asked = Asked { tool_name: Some("Bash"), input: Some(&input), ..Asked::default() };
+        let before = SPLIT.get();
+        let verdict = policy.decide(&asked, &Path::to_path_buf);
+        (verdict, SPLIT.get() - before)
+    };
+    let text = "a b ".repeat(TEXT_LIMIT / 4);
+    let (verdict, split) = decide(&text);
+    assert!(matches!(verdict, Verdict::Allow(_)), "{verdict:?}");
+    assert!(split < text.len() + 60 * 40, "{split} bytes are split for {} bytes", text.len());
+    let (verdict, split) = decide(&format!("{text}more"));
+    assert_eq!(verdict, Verdict::Ask);
+    assert_eq!(split, 0, "a text that is too long is not split");
 }

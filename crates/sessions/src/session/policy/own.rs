@@ -1,0 +1,276 @@
+//! agentwire's own files: what reads or writes them is always put to the user.
+
+use std::path::{Path, PathBuf};
+
+use agentwire_protocol::Json;
+use serde_json::Value;
+
+use super::call::{Call, ShellCommand, Touches};
+use super::input::INPUT_LIMIT;
+use super::paths::{Places, Resolve, fits, normal, without_sets};
+use super::shell::{TEXT_LIMIT, base, tokens};
+use super::table::Class;
+
+/// How many paths of one command are looked at; one with more asks.
+const PATH_LIMIT: usize = 512;
+
+/// The directories of sockets that agentwire makes begin with this.
+const SOCKETS: &str = "agentwire-mcp-";
+
+/// Variables that name where the files are begin with this.
+const VARIABLES: &str = "AGENTWIRE_";
+
+/// Commands after which a relative path leads elsewhere.
+const MOVES: &[&str] = &["cd", "chdir", "popd", "pushd"];
+
+/// Programs that go through all that is below a directory: always, or with one of these letters.
+const RECURSIVE: &[(&str, &str)] = &[
+    ("7z", ""),
+    ("ack", ""),
+    ("ag", ""),
+    ("bsdtar", ""),
+    ("chgrp", "R"),
+    ("chmod", "R"),
+    ("chown", "R"),
+    ("cp", "Rar"),
+    ("cpio", ""),
+    ("ditto", ""),
+    ("du", ""),
+    ("egrep", "Rr"),
+    ("fd", ""),
+    ("fdfind", ""),
+    ("fgrep", "Rr"),
+    ("find", ""),
+    ("gfind", ""),
+    ("grep", "Rr"),
+    ("gtar", ""),
+    ("ls", "R"),
+    ("mv", ""),
+    ("pax", ""),
+    ("rclone", ""),
+    ("rg", ""),
+    ("rm", "Rr"),
+    ("rsync", ""),
+    ("scp", "r"),
+    ("tar", ""),
+    ("tree", ""),
+    ("zgrep", "Rr"),
+    ("zip", ""),
+];
+
+/// Where agentwire keeps its data, its settings and its secrets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Own(Vec<PathBuf>);
+
+impl Own {
+    pub(super) fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let is_place = |path: &PathBuf| path.is_absolute() && path.parent().is_some();
+        Self(paths.into_iter().filter(is_place).map(|path| normal(&path)).collect())
+    }
+
+    /// Whether a call may read or write one of them.
+    pub(super) fn may_be_touched(
+        &self,
+        call: &Call<'_>,
+        input: Option<&Json<'_>>,
+        blocked: Option<&str>,
+        places: &Places,
+        resolve: Resolve<'_>,
+    ) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let look = Look { own: &self.0, places, resolve };
+        let reaches = matches!(call.class, Class::Search | Class::Delete | Class::Move);
+        blocked.is_some_and(|path| look.is_reached(path, false))
+            || match &call.touches {
+                Touches::Files(files) => files.iter().any(|path| look.is_reached(path, reaches)),
+                Touches::Command(command) => look.is_named_by(command),
+                Touches::Nothing | Touches::Host(_) => false,
+                // Nothing is known of it but what its input says.
+                Touches::Unclear => input.is_some_and(|input| {
+                    input.get().len() > INPUT_LIMIT
+                        || input.read().map_or(true, |value| look.is_named_in(&value))
+                }),
+            }
+    }
+}
+
+struct Look<'a> {
+    own: &'a [PathBuf],
+    places: &'a Places,
+    resolve: Resolve<'a>,
+}
+
+impl Look<'_> {
+    /// Whether a path lies there; or, if `reaches`, above.
+    fn is_reached(&self, path: &str, reaches: bool) -> bool {
+        let Some(readings) = self.places.read(path, self.resolve) else {
+            return self.is_spelled_in(path);
+        };
+        readings.iter().any(|path| self.holds(path) || (reaches && self.is_below(path)))
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        let path = lower(path);
+        let is_socket = path.iter().any(|name| name.to_string_lossy().starts_with(SOCKETS));
+        let is_in = |own: &PathBuf| {
+            path.starts_with(lower(own)) || path.starts_with(lower(&(self.resolve)(own)))
+        };
+        is_socket || self.own.iter().any(is_in)
+    }
+
+    fn is_below(&self, path: &Path) -> bool {
+        let path = lower(path);
+        self.own.iter().any(|own| {
+            lower(own).starts_with(&path) || lower(&(self.resolve)(own)).starts_with(&path)
+        })
+    }
+
+    fn is_named_in(&self, value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+            Value::String(text) => self.is_spelled_in(text),
+            Value::Array(items) => items.iter().any(|item| self.is_named_in(item)),
+            Value::Object(fields) => fields.values().any(|item| self.is_named_in(item)),
+        }
+    }
+
+    fn is_named_by(&self, command: &ShellCommand) -> bool {
+        if command.text.len() > TEXT_LIMIT {
+            return true;
+        }
+        let text = self.expanded(&command.text);
+        if self.is_spelled_in(&text) {
+            return true;
+        }
+        let tokens = tokens(&text);
+        let mut said: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        said.extend(command.words.iter().flatten().map(String::as_str));
+        let recurses = is_recursive(&said);
+        let here = command.directory.as_deref().unwrap_or(".");
+        if recurses && self.is_reached(here, true) {
+            return true;
+        }
+        let paths: Vec<&str> = said.iter().filter_map(|token| path_in(token)).collect();
+        // A link may have any name.
+        let names = said.iter().filter(|token| !token.starts_with('-')).take(PATH_LIMIT);
+        // Into a directory above nothing of theirs is moved or copied.
+        let target = match command.words.as_deref() {
+            Some([program, .., last]) if matches!(base(program), "cp" | "mv") => Some(last),
+            _ => None,
+        };
+        let reaches = |path: &str| recurses && target.is_none_or(|target| target != path);
+        paths.len() > PATH_LIMIT
+            || names.chain(&paths).any(|path| self.is_reached(path, reaches(path)))
+            || paths.iter().any(|path| self.is_matched(path))
+            || (command.words.is_none() && self.is_hinted_at(&text, &said))
+    }
+
+    /// The text with the home directory for its names.
+    fn expanded(&self, text: &str) -> String {
+        match self.places.home.as_deref().and_then(Path::to_str) {
+            Some(home) => text.replace("${HOME}", home).replace("$HOME", home),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Whether the whole path of one of them stands in a text.
+    fn is_spelled_in(&self, text: &str) -> bool {
+        let bare: String = text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+        let mut bare = bare.to_lowercase();
+        for other in ["//", "/./"] {
+            while bare.contains(other) {
+                bare = bare.replace(other, "/");
+            }
+        }
+        let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+        let spelled = |path: &Path| {
+            let path = lower(path).to_string_lossy().into_owned();
+            bare.match_indices(&path).any(|(at, found)| {
+                let before = bare.get(..at).and_then(|before| before.chars().next_back());
+                let after = bare.get(at + found.len()..).and_then(|after| after.chars().next());
+                !before.is_some_and(|c| is_name(c) || c == '/') && !after.is_some_and(is_name)
+            })
+        };
+        let is_named = |own: &PathBuf| {
+            let below_home = self.places.home.as_ref().and_then(|home| own.strip_prefix(home).ok());
+            let short = below_home.map(|rest| Path::new("~").join(rest));
+            spelled(own)
+                || spelled(&(self.resolve)(own))
+                || short.is_some_and(|path| spelled(&path))
+        };
+        bare.contains(SOCKETS)
+            || bare.contains(&VARIABLES.to_lowercase())
+            || self.own.iter().any(is_named)
+    }
+
+    /// Whether a path with wildcards may stand for one of them, or for something in it.
+    fn is_matched(&self, path: &str) -> bool {
+        if !path.contains(['*', '?', '[']) {
+            return false;
+        }
+        let whole = match (path.strip_prefix("~/"), &self.places.home, &self.places.working) {
+            (Some(rest), Some(home), _) => home.join(rest),
+            (_, _, Some(working)) => working.join(path),
+            _ => PathBuf::from(path),
+        };
+        let whole = lower(&normal(&whole));
+        let names: Vec<String> =
+            whole.iter().map(|name| without_sets(&name.to_string_lossy())).collect();
+        self.own.iter().map(|own| lower(own)).any(|own| {
+            let own: Vec<_> = own.iter().collect();
+            names.len() >= own.len()
+                && names.iter().zip(own).all(|(name, own)| name == "**" || fits(name, own))
+        })
+    }
+
+    /// Whether a text that is not read exactly has the last two names of one of them, or the last one
+    /// in a path that may lead anywhere.
+    fn is_hinted_at(&self, text: &str, said: &[&str]) -> bool {
+        let names: Vec<String> =
+            said.iter().flat_map(|token| token.split(['/', ','])).map(str::to_lowercase).collect();
+        let moves = text.contains('$') || said.iter().any(|token| MOVES.contains(token));
+        self.own.iter().any(|own| {
+            let own = lower(own);
+            let name =
+                |path: Option<&Path>| Some(path?.file_name()?.to_string_lossy().into_owned());
+            let (Some(last), Some(above)) = (name(Some(&own)), name(own.parent())) else {
+                return false;
+            };
+            let in_path = || {
+                said.iter().any(|token| {
+                    let is_relative = !token.starts_with(['/', '~']);
+                    let token = token.to_lowercase();
+                    is_relative && token.contains('/') && token.split('/').any(|name| name == last)
+                })
+            };
+            (names.contains(&last) && names.contains(&above)) || (moves && in_path())
+        })
+    }
+}
+
+/// The part of a token that may be a path.
+fn path_in(token: &str) -> Option<&str> {
+    let start =
+        token.find(['/', '~']).filter(|_| token.starts_with('-') || token.contains([':', '@']));
+    let path = start.and_then(|start| token.get(start..)).unwrap_or(token);
+    let is_path = path.contains('/') || path.starts_with(['~', '.']);
+    (is_path && !path.starts_with('-')).then_some(path)
+}
+
+fn is_recursive(said: &[&str]) -> bool {
+    let has_letter = |letters: &str| {
+        let is_short = |token: &&&str| token.starts_with('-') && !token.starts_with("--");
+        said.iter().filter(is_short).any(|token| token.contains(|c| letters.contains(c)))
+            || said.iter().any(|token| token.starts_with("--rec") || *token == "--archive")
+    };
+    let mut known =
+        RECURSIVE.iter().filter(|(program, _)| said.iter().any(|token| base(token) == *program));
+    known.any(|(_, letters)| letters.is_empty() || has_letter(letters))
+}
+
+/// File systems may ignore case.
+fn lower(path: &Path) -> PathBuf {
+    PathBuf::from(path.to_string_lossy().to_lowercase())
+}
