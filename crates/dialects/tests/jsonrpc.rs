@@ -464,6 +464,34 @@ fn a_cancelled_prompt_ends_its_run() {
     assert_eq!(wire.error(), (json!(2), -32000, "conflict".to_owned()));
 }
 
+/// Who cannot see the question whether to go on past a limit does not wait for its answer.
+#[test]
+fn at_a_limit_the_turn_fails_unless_the_client_sees_the_question() {
+    use agentwire_dialects::unified::Unified;
+    use agentwire_protocol::session::OnLimit;
+    let limits = |options: &Value| {
+        let mut wire = Wire::new();
+        wire.line(&call(1, "run", &json!({ "agent": "demo", "prompt": "a", "options": options })));
+        match wire.ask() {
+            (_, Ask::Start(new)) => new.config.on_limit,
+            (_, ask) => panic!("{ask:?}"),
+        }
+    };
+    assert_eq!(limits(&json!({ "max_turns": 1 })), Some(OnLimit::Fail));
+    assert_eq!(limits(&json!({ "max_turns": 1, "on_limit": "ask" })), Some(OnLimit::Ask));
+    assert_eq!(limits(&json!({})), None);
+    for (profile, expected) in [("core", Some(OnLimit::Fail)), ("full", None)] {
+        let (mut front, mut out) = (Unified::default(), Outbox::default());
+        let start = json!({ "id": 1, "command": "start", "agentType": "demo", "prompt": "a",
+            "profile": profile, "config": { "maxBudgetUsd": 1.0 } });
+        front.on_line(start.to_string().as_bytes(), &mut out);
+        match out.take().as_slice() {
+            [Effect::Ask(_, Ask::Start(new))] => assert_eq!(new.config.on_limit, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_session_that_is_over_is_resumed_and_what_follows_waits() {
     let mut wire = Wire::new();
