@@ -120,6 +120,7 @@ const ORDINARY: &[&str] = &[
     "rg agentwire src | head",
     "find . -name '*.rs'",
     "cd src && ls",
+    "AGENTWIRE_LOG=debug cargo test",
     "rm -rf target",
     "cp -r src /tmp/x",
     "git clone https://host/agentwire.git",

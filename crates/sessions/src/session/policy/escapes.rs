@@ -51,8 +51,10 @@ fn wrapped(word: &str) -> Option<&str> {
         let name = canonical(base(word));
         matches!(name, "git" | "sed") || ESCAPES.iter().any(|escape| escape.program == name)
     };
-    if is_known(word) {
-        return Some(word);
+    // `--split-string=find`, too.
+    let value = word.split_once('=').map(|(_, value)| value);
+    if let Some(name) = [Some(word), value].into_iter().flatten().find(|name| is_known(name)) {
+        return Some(name);
     }
     let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
     letters

@@ -17,8 +17,8 @@ const PATH_LIMIT: usize = 512;
 /// The directories of sockets that agentwire makes begin with this.
 const SOCKETS: &str = "agentwire-mcp-";
 
-/// Variables that name where the files are begin with this.
-const VARIABLES: &str = "AGENTWIRE_";
+/// Uses of variables that name where the files are begin with one of these.
+const VARIABLES: [&str; 2] = ["$agentwire_", "${agentwire_"];
 
 /// Commands after which a relative path leads elsewhere.
 const MOVES: &[&str] = &["cd", "chdir", "popd", "pushd"];
@@ -201,7 +201,7 @@ impl Look<'_> {
                 || short.is_some_and(|path| spelled(&path))
         };
         bare.contains(SOCKETS)
-            || bare.contains(&VARIABLES.to_lowercase())
+            || VARIABLES.iter().any(|start| bare.contains(start))
             || self.own.iter().any(is_named)
     }
 

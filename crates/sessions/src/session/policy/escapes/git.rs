@@ -76,7 +76,7 @@ const COMMANDS: &[&str] = &[
 
 /// Commands that take the address of another repository.
 const REMOTE: &[&str] =
-    &["archive", "clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"];
+    &["archive", "clone", "config", "fetch", "ls-remote", "pull", "push", "remote", "submodule"];
 
 /// Options before the command that change nothing of what it runs.
 const HARMLESS: &[&str] = &[

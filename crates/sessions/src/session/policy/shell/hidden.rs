@@ -38,6 +38,15 @@ const INTERPRETERS: &[(&str, &str, &[&str])] = &[
     ("vim", "cS", &["--cmd"]),
     ("nvim", "cS", &["--cmd"]),
     ("ex", "c", &[]),
+    ("expect", "c", &[]),
+    ("gnuplot", "e", &[]),
+    ("nu", "c", &["--commands"]),
+    ("ocaml", "e", &[]),
+    ("octave", "", &["--eval"]),
+    ("powershell", "cCeE", &[]),
+    ("pwsh", "cCeE", &[]),
+    ("sbcl", "", &["--eval"]),
+    ("xonsh", "c", &[]),
     ("emacs", "f", &["--eval", "-eval", "--execute", "--funcall"]),
 ];
 
