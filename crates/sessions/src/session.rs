@@ -17,6 +17,7 @@ pub mod policy;
 mod requests;
 mod stderr;
 mod taken;
+mod unasked;
 
 use std::sync::Arc;
 

@@ -68,7 +68,7 @@ impl Question {
             input: self.input.as_ref(),
             title: self.title.as_deref(),
             server: self.server.as_deref(),
-            blocked_path: None,
+            ..Asked::default()
         }
     }
 

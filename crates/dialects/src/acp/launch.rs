@@ -6,6 +6,7 @@ use agentwire_protocol::session::{McpServer, SystemPrompt};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
+use super::modes;
 use crate::agent::{Launch, Start, has_native_options, own_prompt, refuse};
 use crate::gemini;
 
@@ -40,18 +41,15 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
     }
     let mut launch = Launch::new("gemini", config);
     launch.words(&["--acp", "--skip-trust"]);
-    launch.option(
-        "--approval-mode",
-        gemini::approval_mode(config.permission_mode.as_deref(), config.approval_mode)?,
-    );
+    launch.option("--approval-mode", gemini_mode(config.permission_mode.as_deref())?);
+    let blocked = config.blocked_tools.as_deref().unwrap_or_default();
+    launch.file(gemini::rules::FILE, gemini::rules::file(blocked));
+    launch.option("--policy", format_args!("{{file:{}}}", gemini::rules::FILE));
     if let Some(model) = &config.model {
         launch.option("--model", model);
     }
     if sandbox == SandboxMode::WorkspaceWrite {
         launch.words(&["--sandbox"]);
-    }
-    if let Some(tools) = config.allowed_tools.as_ref().filter(|tools| !tools.is_empty()) {
-        launch.option("--allowed-tools", tools.join(","));
     }
     for directory in config.additional_directories.iter().flatten() {
         launch.option("--include-directories", directory);
@@ -59,6 +57,16 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
     // The launcher swallows signals; one process does not.
     launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
     Ok(launch)
+}
+
+/// The mode that Gemini runs in: the one that asks, unless a mode is wanted that does less.
+fn gemini_mode(permission_mode: Option<&str>) -> Result<&'static str, GatewayError> {
+    match permission_mode {
+        None => Ok("default"),
+        Some(mode) if modes::gateway_mode(mode).is_some() => Ok("default"),
+        Some("plan") => Ok("plan"),
+        Some(other) => Err(GatewayError::unsupported("gemini", &format!("permissionMode {other}"))),
+    }
 }
 
 /// The agent's name in refusals.

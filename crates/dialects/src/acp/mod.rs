@@ -11,9 +11,11 @@
 
 mod agent;
 mod launch;
+mod modes;
 mod program;
 mod wire;
 
+pub use modes::gateway_mode;
 pub use program::PROGRAM;
 
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};

@@ -169,6 +169,7 @@ impl Actor {
         prompt: Option<Prompt>,
         started: oneshot::Sender<Result<(), Refusal>>,
     ) -> bool {
+        self.guard();
         let agent_type = self.plan.agent;
         let forked_from = self.forked_from.take().map(Text::from);
         let config = self.config.shown();
@@ -196,6 +197,7 @@ impl Actor {
         loop {
             self.take_changes();
             self.tend_hooks();
+            self.end_breach();
             self.settle_raised();
             self.keep_limits();
             self.end_if_done();

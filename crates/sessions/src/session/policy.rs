@@ -8,10 +8,12 @@ pub mod readonly;
 mod rules;
 mod shell;
 pub mod table;
+mod told;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use agentwire_dialects::acp::gateway_mode;
 use agentwire_protocol::event::{ToolKind, input_digest};
 use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SessionConfig};
 
@@ -42,6 +44,10 @@ pub struct Policy {
 pub struct Asked<'a> {
     /// The tool, as the request names it.
     pub tool_name: Option<&'a str>,
+    /// That name is only a title, which may be the model's own words: it allows nothing.
+    pub is_title: bool,
+    /// The agent's id of the call.
+    pub call_id: Option<&'a str>,
     /// Its kind, as the call that started says.
     pub kind: Option<ToolKind>,
     /// What it wants to run with.
@@ -105,6 +111,11 @@ impl Policy {
     /// The mode.
     pub fn mode(&self) -> ApprovalMode {
         self.mode
+    }
+
+    /// Whether any rule denies something.
+    pub fn denies_anything(&self) -> bool {
+        !self.blocked.is_empty() || !self.denied_here.is_empty()
     }
 
     /// Decides. `resolve` follows symbolic links: [`on_disk`], but for tests.
@@ -282,6 +293,8 @@ impl Policy {
 /// accepts edits: it asks, and is answered here.
 fn own_mode(agent: AgentType, mode: &str) -> ApprovalMode {
     match (agent, mode) {
+        // These always ask: the names of modes that approve are modes of the gateway.
+        (AgentType::Gemini | AgentType::Acp, mode) => gateway_mode(mode).unwrap_or_default(),
         (AgentType::Codex, "acceptEdits") => ApprovalMode::AutoEdit,
         _ => ApprovalMode::Ask,
     }

@@ -161,6 +161,7 @@ impl Actor {
         if always && raised.kind == RequestKind::Permission && raised.asker == Asker::Agent {
             let allowed = outcome == RequestOutcome::Allowed;
             let rule = self.policy.remember(&asked(&raised), allowed);
+            self.guard();
             reason = Some(reason.map_or(rule.clone(), |reason| format!("{reason} ({rule})")));
         }
         self.close(&raised, outcome, SettledBy::Client, reason.as_deref(), updated);
@@ -320,6 +321,8 @@ pub(super) fn asked(raised: &Raised) -> Asked<'_> {
     let tool = raised.tool.as_ref();
     Asked {
         tool_name: raised.tool_name.as_deref().or(tool.map(|tool| tool.name.as_str())),
+        is_title: tool.is_some_and(|tool| tool.is_title),
+        call_id: raised.tool_use_id.as_deref(),
         kind: tool.map(|tool| tool.kind),
         input: raised.input.as_ref(),
         title: raised.title.as_deref(),
