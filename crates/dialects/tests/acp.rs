@@ -1380,6 +1380,25 @@ fn clients_see_the_mode_that_they_set() {
     assert_eq!(live.refuses(option).0, ErrorCode::Unsupported);
 }
 
+/// What claude-agent-acp would run unasked it leaves alone, if it is told the rule.
+#[test]
+fn claude_is_told_what_is_denied() {
+    let mut live =
+        Live::start(ACP, json!({"blockedTools":["Edit(src/**)","Read","Bash(rm:*)"]}), None);
+    live.forget();
+    live.says(
+        &INITIALIZE
+            .replace(r#""loadSession":true"#, r#""_meta":{"claudeCode":{"promptQueueing":true}}"#),
+    );
+    let opened: Value = serde_json::from_str(&live.stdin()[0]).expect("JSON");
+    let options = &opened["params"]["_meta"]["claudeCode"]["options"];
+    let denied =
+        "Edit(src/**) Write(src/**) NotebookEdit(src/**) Read Grep Glob NotebookRead Bash(rm:*)";
+    let denied: Vec<&str> = denied.split(' ').collect();
+    assert_eq!(options["disallowedTools"], json!(denied));
+    assert_eq!(options["allowDangerouslySkipPermissions"], false);
+}
+
 /// Of a call all is judged and shown that any word said of it.
 #[test]
 fn a_request_shows_all_of_its_call() {
@@ -1575,11 +1594,13 @@ fn gemini_is_given_rules_by_which_it_asks() {
     };
     let plain = file(json!(["Bash", "Edit(src/**)", "mcp__s", "write_file"]));
     assert_eq!(plain, file(json!([])));
-    assert!(!plain.contains("toolName = \"*\""));
+    assert!(plain.contains("\"complete_task\", ") && plain.contains("decision = \"allow\""));
+    assert!(plain.contains("toolName = \"run_shell_command\"\ndecision = \"ask_user\""));
     for rule in ["Read", "Read(.env)", "read_file", "Grep", "WebFetch", "google_web_search", "Task"]
     {
         let all = file(json!(["Bash", rule]));
         assert!(all.contains("toolName = \"*\"\ndecision = \"ask_user\""), "{rule}");
+        assert!(!all.contains("decision = \"allow\""), "{rule}");
         assert!(all.contains("toolName = \"invoke_agent\"\ndecision = \"deny\""), "{rule}");
     }
 }

@@ -117,7 +117,35 @@ pub(super) fn session(
         };
         add("_meta", json!({ "systemPrompt": prompt }));
     }
+    if announces("_meta.claudeCode") {
+        // claude-agent-acp runs reads unasked; what a rule denies it leaves alone if it knows the rule.
+        let rules = config.blocked_tools.as_deref().unwrap_or_default();
+        let options = json!({
+            "disallowedTools": denied(rules),
+            "allowDangerouslySkipPermissions": false,
+        });
+        let meta = params.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert("claudeCode".to_owned(), json!({ "options": options }));
+        }
+    }
     Ok(Object::Object(params))
+}
+
+/// Rules that deny, in the words of Claude, whose `Edit` is one tool of several.
+fn denied(rules: &[String]) -> Vec<String> {
+    let each = rules.iter().flat_map(|rule| {
+        let (name, rest) = rule.split_at(rule.find('(').unwrap_or(rule.len()));
+        let alike: &[&str] = match name {
+            "Edit" => &["Write", "NotebookEdit"],
+            "Read" => &["Grep", "Glob", "NotebookRead"],
+            _ => &[],
+        };
+        // A path means something else to a search.
+        let alike = alike.iter().filter(move |_| name == "Edit" || rest.is_empty());
+        std::iter::once(rule.clone()).chain(alike.map(move |alike| format!("{alike}{rest}")))
+    });
+    each.collect()
 }
 
 /// ACP wants an absolute path, and where we run ourselves is not for a dialect to know.

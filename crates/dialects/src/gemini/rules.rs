@@ -11,11 +11,8 @@ pub(crate) const FILE: &str = "ask.toml";
 /// Modes in which Gemini would run something by itself. Its plan mode forbids by itself.
 const MODES: &str = r#"["default", "autoEdit", "yolo"]"#;
 
-/// Tools that always ask: they change something, or reach further than the session's directories.
-const ASKED: &str = r#"["run_shell_command", "write_file", "replace", "web_fetch", "activate_skill", "save_memory", "mcp_*"]"#;
-
-/// Tools that Gemini runs unasked in every mode.
-const UNASKED: &str = r#"["read_file", "read_many_files", "list_directory", "glob", "grep_search", "search_file_content", "google_web_search", "get_internal_docs", "read_mcp_resource", "list_mcp_resources"]"#;
+/// Tools that Gemini runs unasked in every mode: they read, or keep its own lists.
+const UNASKED: &str = r#"["read_file", "list_directory", "glob", "grep_search", "google_web_search", "codebase_investigator", "cli_help", "get_internal_docs", "update_topic", "complete_task", "tracker_create_task", "tracker_update_task", "tracker_get_task", "tracker_list_tasks", "tracker_add_dependency", "tracker_visualize"]"#;
 
 /// Names in rules that are about tools which always ask.
 const ALWAYS_ASKED: &[&str] = &[
@@ -39,15 +36,14 @@ pub(crate) fn file(blocked: &[String]) -> String {
     // Plans are written unasked otherwise.
     let plans = r#"argsPattern = "\\.md\"""#;
     rule(&mut file, r#"["write_file", "replace"]"#, "ask_user", 398, r#"["plan"]"#, plans);
+    rule(&mut file, r#""*""#, "ask_user", 398, MODES, "");
+    let resources = r#"["read_mcp_resource", "list_mcp_resources"]"#;
+    rule(&mut file, resources, "ask_user", 398, r#"["plan"]"#, "");
     if blocked.iter().all(|rule| is_always_asked(rule)) {
-        rule(&mut file, ASKED, "ask_user", 398, MODES, "");
-        // Over ACP Gemini has nobody to ask for a subagent, which would wait for ever.
-        let generalist = "subagent = \"generalist\"\n\
-            denyMessage = \"A subagent cannot ask here. Report what is to be done instead.\"";
-        rule(&mut file, ASKED, "deny", 399, MODES, generalist);
+        rule(&mut file, UNASKED, "allow", 399, MODES, "");
     } else {
-        rule(&mut file, r#""*""#, "ask_user", 398, MODES, "");
         rule(&mut file, UNASKED, "ask_user", 398, r#"["plan"]"#, "");
+        // Over ACP Gemini has nobody to ask for a subagent, which would wait for ever.
         let alone = "denyMessage = \"A subagent cannot ask here. Do the work without one.\"";
         let all_modes = r#"["default", "autoEdit", "yolo", "plan"]"#;
         rule(&mut file, r#""invoke_agent""#, "deny", 399, all_modes, alone);

@@ -219,6 +219,9 @@ impl Core {
         {
             draft.kind = failed(completed, &breach.message).into();
         }
+        if matches!(draft.kind, EventKind::TurnStarted(_) | EventKind::TurnFailed(_)) {
+            self.breach = self.breach.take().filter(|breach| breach.ends_session);
+        }
         if let EventKind::TurnFailed(failed) = &mut draft.kind {
             if let Some((reason, error)) = self.cut.take()
                 && failed.reason == TurnFailure::Interrupted
@@ -261,9 +264,8 @@ impl Core {
     /// The agent did what it must not: it is told at once, and the turn fails for it.
     fn breach(&mut self, breach: Breach) {
         self.error(ErrorCode::AgentFailed.as_str(), breach.message.clone());
-        let ends_session =
-            breach.ends_session || self.breach.as_ref().is_some_and(|it| it.ends_session);
-        self.breach = Some(Breach { ends_session, ..breach });
+        let ends = self.breach.as_ref().is_some_and(|before| before.ends_session);
+        self.breach = Some(Breach { ends_session: ends || breach.ends_session, ..breach });
     }
 
     /// Answers a call, once what belongs to it is durable.
@@ -334,7 +336,7 @@ impl Sink for Core {
     }
 
     fn broken(&mut self, message: String) {
-        self.breach(Breach { message, ends_session: true });
+        self.breach(Breach { message, ends_session: true, is_known: false });
     }
 
     fn line_end(&mut self) {

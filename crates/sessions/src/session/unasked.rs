@@ -15,6 +15,8 @@ pub(super) struct Breach {
     pub(super) message: String,
     /// The agent cannot be held to anything any more.
     pub(super) ends_session: bool,
+    /// What follows from it has been done; only the turn is still to fail.
+    pub(super) is_known: bool,
 }
 
 impl Breach {
@@ -25,7 +27,7 @@ impl Breach {
             "the agent ran {name} (call {}) without asking, though it is {rule}; the turn was cancelled",
             call.tool_id
         );
-        Self { message, ends_session: false }
+        Self { message, ends_session: false, is_known: false }
     }
 }
 
@@ -62,7 +64,11 @@ impl Actor {
 
     /// Ends what the agent did in breach of the rules.
     pub(super) fn end_breach(&mut self) {
-        let Some(Breach { message, ends_session }) = self.core.breach.take() else { return };
+        let Some(breach) = self.core.breach.as_mut().filter(|breach| !breach.is_known) else {
+            return;
+        };
+        breach.is_known = true;
+        let Breach { message, ends_session, .. } = breach.clone();
         if ends_session {
             if let Some(process) = &mut self.process {
                 process.verdict = Some(message.clone());

@@ -1,14 +1,15 @@
 //! What a call would do, from all that was said of it: its newest input and content, the most
 //! dangerous of its kinds, and every path that it named.
 
-use agentwire_protocol::Json;
 use agentwire_protocol::event::ToolKind;
+use agentwire_protocol::{Json, Text};
 use serde_json::{Map, Value as Object, json};
 
 use super::super::wire::ToolCall;
 use super::content::KEPT_BYTES;
-use super::tools::{Tool, kind};
+use super::tools::{Tool, kind, name_in_id};
 use crate::json::Value;
+use crate::tape::Unasked;
 
 /// How many paths of a call are kept. A call with more is never taken for one that is known.
 const PATHS_LIMIT: usize = 256;
@@ -41,17 +42,16 @@ impl Deed {
     /// Takes note of one more word.
     pub(super) fn learn(&mut self, call: &ToolCall<'_>, name: Option<&str>) {
         let before = self.paths.len();
-        if let Some(said) = call.kind.as_deref().map(|word| kind(Some(word), name))
-            && self.kind.is_none_or(|known| rank(said) > rank(known))
-        {
-            self.version += u64::from(self.kind.is_some());
-            self.kind = Some(said);
+        if let Some(said) = call.kind.as_deref() {
+            self.is_of(kind(Some(said), name));
         }
         let mut has_changes = false;
         for piece in call.content.into_iter().flat_map(Value::items) {
             if let Some(path) = piece.get("path").and_then(Value::string) {
                 has_changes = true;
                 self.add(&path);
+                // Whatever it is called, it changes files.
+                self.is_of(ToolKind::Edit);
             }
             let content = piece.get("content");
             let resource = content.and_then(|content| content.get("resource")).or(content);
@@ -81,6 +81,13 @@ impl Deed {
             let is_other = self.title.as_ref().is_some_and(|known| *known != title);
             self.version += u64::from(is_other && self.raw.is_none());
             self.title = Some(title);
+        }
+    }
+
+    fn is_of(&mut self, kind: ToolKind) {
+        if self.kind.is_none_or(|known| rank(kind) > rank(known)) {
+            self.version += u64::from(self.kind.is_some());
+            self.kind = Some(kind);
         }
     }
 
@@ -120,6 +127,33 @@ impl Deed {
 }
 
 impl Tool {
+    /// A call of which there is this one word.
+    pub(super) fn of(id: &str, call: &ToolCall<'_>) -> Self {
+        let name = call.name.as_ref().map(Text::to_string);
+        let named = name.or_else(|| name_in_id(id).map(str::to_owned));
+        let mut deed = Deed::default();
+        deed.learn(call, named.as_deref());
+        deed.told = kind(call.kind.as_deref(), named.as_deref());
+        let mut tool = Self::default();
+        tool.input.clone_from(&deed.raw);
+        tool.deed = deed;
+        tool.is_named = named.is_some();
+        tool.name = named.unwrap_or_default();
+        tool
+    }
+
+    /// The call, for whoever judges that it runs.
+    pub(super) fn unasked(&self, id: &str) -> Unasked {
+        Unasked {
+            tool_id: id.to_owned(),
+            tool_name: self.is_named.then(|| self.name.clone()),
+            kind: self.deed.kind(),
+            input: self.judged(id, None),
+            title: self.deed.title().map(str::to_owned),
+            server: self.server.clone(),
+        }
+    }
+
     /// What is judged and shown of the call. `own` is the call as a request tells it. Whatever of the
     /// call is not in its input is put beside it, so that the digest covers all that is judged.
     pub(super) fn judged(&self, id: &str, own: Option<Value<'_>>) -> Option<Json<'static>> {

@@ -10,8 +10,9 @@ use super::super::wire::{self, Elicitation, Permission, ToolCall};
 use super::Translator;
 use super::content::shown;
 use super::forms::form;
+use super::tools::Tool;
 use crate::json::Value;
-use crate::tape::{Out, Unasked};
+use crate::tape::Out;
 
 /// A request that has no answer yet.
 pub(super) struct Asked {
@@ -180,14 +181,15 @@ impl Translator {
             return;
         }
         tool.deed.ran = version;
-        out.unasked(Unasked {
-            tool_id: id.to_owned(),
-            tool_name: tool.is_named.then(|| tool.name.clone()),
-            kind: tool.deed.kind(),
-            input: tool.judged(id, None),
-            title: tool.deed.title().map(str::to_owned),
-            server: tool.server.clone(),
-        });
+        out.unasked(tool.unasked(id));
+    }
+
+    /// A call that is over runs, or another under its id.
+    pub(super) fn runs_again(&self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) {
+        let runs = matches!(call.status.as_deref(), Some("in_progress" | "completed"));
+        if runs && !out.is_recording() {
+            out.unasked(Tool::of(id, call).unasked(id));
+        }
     }
 
     fn elicitation(&mut self, id: Json<'_>, params: Option<Value<'_>>, out: &mut Out<'_>) {

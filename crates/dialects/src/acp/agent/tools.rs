@@ -68,7 +68,8 @@ impl Translator {
     pub(super) fn tool_call(&mut self, call: &ToolCall<'_>, is_first: bool, out: &mut Out<'_>) {
         let Some(id) = call.id.clone() else { return };
         if self.is_over(&id) {
-            return out.emit(Other::named("lateToolCall"));
+            out.emit(Other::named("lateToolCall"));
+            return self.runs_again(&id, call, out);
         }
         let is_told = self.block.is_some() || (out.is_recording() && !self.ledger.turn_is_open());
         self.in_turn(out);

@@ -45,11 +45,19 @@ pub(super) fn judge(
 ) -> (Class, Vec<Class>, Touches) {
     let fields = input::fields(asked.input);
     let told = Told::of(fields.as_ref(), asked.call_id);
-    let by_kind = told.worst_kind(Class::of_kind(asked.kind.unwrap_or_default()));
+    let (started, shown) = (asked.kind.map(Class::of_kind), told.kind());
+    let by_kind = match (started, shown) {
+        (Some(started), Some(shown))
+            if started != Class::Unknown && rank(shown) > rank(started) =>
+        {
+            shown
+        }
+        (started, shown) => started.or(shown).unwrap_or(Class::Unknown),
+    };
     let class = tool.map_or(by_kind, |tool| tool.class);
     let shows = tool.map_or(table::shows_by_class(agent, by_kind), |tool| tool.shows);
     let mut suspects = vec![class, by_kind];
-    suspects.extend(told.shown_classes());
+    suspects.extend(started.into_iter().chain(shown).chain(told.shown_classes()));
     // The agent's own name of its tool decides, unless something worse is said.
     let own = if tool.is_some() { rank(class).max(rank(Class::Read)) } else { rank(class) };
     let mut is_certain = suspects.iter().all(|suspect| rank(*suspect) <= own);
@@ -113,19 +121,20 @@ impl<'f> Told<'f> {
         }
     }
 
-    fn worst_kind(&self, kind: Class) -> Class {
-        let said = match self.call.and_then(|call| call.get("kind")?.as_str()) {
-            Some("read") => Class::Read,
-            Some("search") => Class::Search,
-            Some("edit") => Class::Edit,
-            Some("delete") => Class::Delete,
-            Some("move") => Class::Move,
-            Some("execute") => Class::Shell,
-            Some("fetch") => Class::Network,
-            Some("switch_mode") => Class::Mode,
-            Some(_) | None => return kind,
-        };
-        if rank(said) > rank(kind) && kind != Class::Unknown { said } else { kind }
+    /// The kind that the call shows: the most dangerous that was said of it.
+    fn kind(&self) -> Option<Class> {
+        Some(match self.call?.get("kind")?.as_str()? {
+            "read" => Class::Read,
+            "search" => Class::Search,
+            "edit" => Class::Edit,
+            "delete" => Class::Delete,
+            "move" => Class::Move,
+            "execute" => Class::Shell,
+            "fetch" => Class::Network,
+            "switch_mode" => Class::Mode,
+            "think" => Class::Think,
+            _ => return None,
+        })
     }
 
     fn list(&self, name: &str) -> impl Iterator<Item = &'f Value> {
