@@ -12,7 +12,7 @@ pub(crate) const FILE: &str = "ask.toml";
 const MODES: &str = r#"["default", "autoEdit", "yolo"]"#;
 
 /// Tools that Gemini runs unasked in every mode: they read, or keep its own lists.
-const UNASKED: &str = r#"["read_file", "list_directory", "glob", "grep_search", "google_web_search", "codebase_investigator", "cli_help", "get_internal_docs", "update_topic", "complete_task", "tracker_create_task", "tracker_update_task", "tracker_get_task", "tracker_list_tasks", "tracker_add_dependency", "tracker_visualize"]"#;
+const UNASKED: &str = r#"["read_file", "list_directory", "glob", "grep_search", "google_web_search", "generalist", "codebase_investigator", "cli_help", "get_internal_docs", "update_topic", "complete_task", "tracker_create_task", "tracker_update_task", "tracker_get_task", "tracker_list_tasks", "tracker_add_dependency", "tracker_visualize"]"#;
 
 /// Names in rules that are about tools which always ask.
 const ALWAYS_ASKED: &[&str] = &[
@@ -31,6 +31,15 @@ const ALWAYS_ASKED: &[&str] = &[
 /// The policy file for a session with these rules in `blockedTools`.
 pub(crate) fn file(blocked: &[String]) -> String {
     let mut file = String::from("# agentwire decides what runs: Gemini asks it.\n");
+    let alone = "denyMessage = \"A subagent cannot ask here. Leave that to the main agent.\"";
+    // Of several rules that fit, the first of the highest priority counts.
+    let asks_all = !blocked.iter().all(|rule| is_always_asked(rule));
+    if !asks_all {
+        rule(&mut file, UNASKED, "allow", 399, MODES, "");
+        // Over ACP Gemini has nobody to ask for a subagent, which would wait for ever.
+        let generalist = format!("subagent = \"generalist\"\n{alone}");
+        rule(&mut file, r#""*""#, "deny", 399, MODES, &generalist);
+    }
     // With a pattern for the arguments, Gemini does not pass over commands that it calls safe.
     rule(&mut file, r#""run_shell_command""#, "ask_user", 399, MODES, r#"argsPattern = ".""#);
     // Plans are written unasked otherwise.
@@ -39,12 +48,8 @@ pub(crate) fn file(blocked: &[String]) -> String {
     rule(&mut file, r#""*""#, "ask_user", 398, MODES, "");
     let resources = r#"["read_mcp_resource", "list_mcp_resources"]"#;
     rule(&mut file, resources, "ask_user", 398, r#"["plan"]"#, "");
-    if blocked.iter().all(|rule| is_always_asked(rule)) {
-        rule(&mut file, UNASKED, "allow", 399, MODES, "");
-    } else {
+    if asks_all {
         rule(&mut file, UNASKED, "ask_user", 398, r#"["plan"]"#, "");
-        // Over ACP Gemini has nobody to ask for a subagent, which would wait for ever.
-        let alone = "denyMessage = \"A subagent cannot ask here. Do the work without one.\"";
         let all_modes = r#"["default", "autoEdit", "yolo", "plan"]"#;
         rule(&mut file, r#""invoke_agent""#, "deny", 399, all_modes, alone);
     }

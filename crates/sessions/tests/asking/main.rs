@@ -1,5 +1,10 @@
 //! The gateway decides, and an agent that speaks ACP cannot go round it: scripts in the place of agents.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
 #[expect(dead_code, reason = "hooks need more of it")]
 #[path = "../hooks/harness.rs"]

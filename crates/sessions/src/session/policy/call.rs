@@ -78,13 +78,19 @@ impl<'a> Call<'a> {
             return Self { class, suspects: vec![class], name, titled: called, mcp, touches };
         }
         // Codex asks for a call of an MCP tool without its kind, under the name that its server gave it.
-        let is_sure = !asked.is_title && !(agent == AgentType::Codex && asked.kind.is_none());
+        let is_vague = agent == AgentType::Codex && asked.kind.is_none();
+        let is_sure = !asked.is_title && !is_vague;
         let name = called.filter(|_| is_sure);
         let tool = called.filter(|_| !asked.is_title).and_then(|name| table::find(agent, name));
         let (class, suspects, touches) = match agent {
             AgentType::Gemini | AgentType::Acp => told::judge(agent, asked, tool),
             AgentType::Claude | AgentType::Codex | AgentType::Demo => judge(agent, asked, tool),
         };
+        // A call that is not what its name says is not what a rule of that name allows.
+        let is_other = tool.is_some_and(|tool| {
+            class != tool.class && (class == Class::Unknown || tool.class == Class::Network)
+        });
+        let name = name.filter(|_| !is_other);
         Self { class, suspects, name, titled: called, mcp: None, touches }
     }
 
