@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use agentwire_protocol::event::{
     AgentInfo, ErrorEvent, Other, SessionEndReason, SessionEnded, SessionStarted, Status,
-    StatusChanged,
+    StatusChanged, ToolKind,
 };
 use agentwire_protocol::json::{has_separator, on_one_line};
 use agentwire_protocol::{
@@ -121,6 +121,23 @@ pub enum Signal {
     Terminate,
 }
 
+/// A tool call that runs though the agent did not ask for it, or asked for something else.
+#[derive(Clone, Debug)]
+pub struct Unasked {
+    /// The agent's id of the call.
+    pub tool_id: String,
+    /// Its name; none if only its title is known.
+    pub tool_name: Option<String>,
+    /// The most dangerous kind that was said of it.
+    pub kind: ToolKind,
+    /// What it runs with, as far as that is known.
+    pub input: Option<Json<'static>>,
+    /// The line to show.
+    pub title: Option<String>,
+    /// The MCP server that has the tool.
+    pub server: Option<String>,
+}
+
 /// Takes what comes out of a tape.
 pub trait Sink {
     /// An event.
@@ -131,6 +148,12 @@ pub trait Sink {
 
     /// The reply to a command.
     fn reply(&mut self, _call: Call, _result: Result<Json<'static>, GatewayError>) {}
+
+    /// A tool call runs that nobody was asked about.
+    fn unasked(&mut self, _call: Unasked) {}
+
+    /// The agent does what the session must not allow, and cannot be held to it: the session must end.
+    fn broken(&mut self, _message: String) {}
 
     /// The line is through: what comes next is of another.
     fn line_end(&mut self) {}
@@ -445,6 +468,16 @@ impl<'o> Out<'o> {
     /// The reply to a command.
     pub fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
         self.sink.reply(call, result);
+    }
+
+    /// A tool call runs that nobody was asked about; see [`Sink::unasked`].
+    pub fn unasked(&mut self, call: Unasked) {
+        self.sink.unasked(call);
+    }
+
+    /// The agent cannot be held to what the session promises; see [`Sink::broken`].
+    pub fn broken(&mut self, message: String) {
+        self.sink.broken(message);
     }
 
     /// The line that is being translated says nothing that a unified event could carry.

@@ -11,7 +11,7 @@ mod common;
 
 use agentwire_dialects::acp::{ACP, Acp, GEMINI};
 use agentwire_dialects::agent::{AgentDialect, Exit, Setup, Start, Stdin};
-use agentwire_dialects::tape::{Action, Draft, Sink, Tape};
+use agentwire_dialects::tape::{Action, Draft, Sink, Tape, Unasked};
 use agentwire_protocol::{Call, CommandFrame, ErrorCode, GatewayError, Json, SessionConfig};
 use serde_json::{Value, json};
 
@@ -39,9 +39,17 @@ struct Seen {
     stdin: Vec<String>,
     actions: Vec<Action>,
     replies: Vec<(u64, Result<String, GatewayError>)>,
+    unasked: Vec<Unasked>,
+    broken: Vec<String>,
 }
 
 impl Sink for Seen {
+    fn unasked(&mut self, call: Unasked) {
+        self.unasked.push(call);
+    }
+    fn broken(&mut self, message: String) {
+        self.broken.push(message);
+    }
     fn event(&mut self, draft: Draft<'_>) {
         let event = common::stamped(draft, 1);
         self.events.push(serde_json::from_str(&event).expect("an event"));
@@ -264,21 +272,6 @@ fn mode_and_model_are_set_before_the_first_prompt() {
             r#"{"jsonrpc":"2.0","id":2,"method":"session/set_mode","params":{"modeId":"plan","sessionId":"s"}}"#,
         ),
         (
-            json!({"permissionMode":"acceptEdits"}),
-            OPENED,
-            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_mode","params":{"modeId":"autoEdit","sessionId":"s"}}"#,
-        ),
-        (
-            json!({"approvalMode":"autoAll"}),
-            OPENED,
-            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_mode","params":{"modeId":"yolo","sessionId":"s"}}"#,
-        ),
-        (
-            json!({"approvalMode":"autoEdit"}),
-            OPTIONS,
-            r#"{"jsonrpc":"2.0","id":2,"method":"session/set_config_option","params":{"configId":"p","sessionId":"s","value":"acceptEdits"}}"#,
-        ),
-        (
             json!({"model":"b"}),
             OPENED,
             r#"{"jsonrpc":"2.0","id":2,"method":"session/set_model","params":{"modelId":"b","sessionId":"s"}}"#,
@@ -292,8 +285,19 @@ fn mode_and_model_are_set_before_the_first_prompt() {
         assert_eq!(set(config, opened), line);
     }
     // What is so already is not asked for: the prompt goes.
-    for config in [json!({"approvalMode":"ask"}), json!({"model":"a"}), json!({})] {
-        assert!(set(config, OPENED).contains("session/prompt"));
+    for config in [
+        json!({"approvalMode":"ask"}),
+        json!({"model":"a"}),
+        json!({}),
+        // The agent goes on to ask; the gateway answers.
+        json!({"approvalMode":"autoEdit"}),
+        json!({"approvalMode":"autoAll"}),
+        json!({"permissionMode":"acceptEdits"}),
+        json!({"permissionMode":"bypassPermissions"}),
+    ] {
+        assert!(set(config.clone(), OPENED).contains("session/prompt"), "{config}");
+        let config = json!({"permissionMode":config["permissionMode"],"model":"a"});
+        assert!(set(config.clone(), OPTIONS).contains("session/prompt"), "{config}");
     }
 
     let mut live = Live::start(ACP, json!({"permissionMode":"plan"}), None);
@@ -307,11 +311,6 @@ fn mode_and_model_are_set_before_the_first_prompt() {
     live.says(INITIALIZE).says(OPENED).forget();
     live.says(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"no"}}"#);
     assert_eq!(live.refuses(json!({"command":"prompt","prompt":"x"})).0, ErrorCode::AgentFailed);
-    let mut live = Live::start(ACP, json!({"approvalMode":"autoAll"}), None);
-    live.says(INITIALIZE).forget();
-    live.says(OPTIONS);
-    let (code, message) = live.refuses(json!({"command":"prompt","prompt":"x"}));
-    assert_eq!((code, message.contains("approvalMode autoAll")), (ErrorCode::Unsupported, true));
 }
 
 #[test]
@@ -502,7 +501,13 @@ fn permissions_are_settled_by_the_kind_of_the_option() {
     let denied = |words: &str| vec![format!("toolFailed denied {words}")];
     for (answer, stdin, events) in [
         (json!({"behavior":"allow"}), vec![selected("once")], vec![]),
-        (json!({"behavior":"allow","remember":"session"}), vec![selected("always")], vec![]),
+        // What holds from now on, the gateway keeps.
+        (json!({"behavior":"allow","remember":"session"}), vec![selected("once")], vec![]),
+        (
+            json!({"behavior":"deny","remember":"session"}),
+            vec![selected("no")],
+            denied("permission was refused"),
+        ),
         (json!({"behavior":"deny"}), vec![selected("no")], denied("permission was refused")),
         (json!({"behavior":"deny","message":"not now"}), vec![selected("no")], denied("not now")),
         (
@@ -510,7 +515,7 @@ fn permissions_are_settled_by_the_kind_of_the_option() {
             vec![cancelled, cancel],
             denied("permission was refused"),
         ),
-        (json!({"hookOutput":{"optionId":"always"}}), vec![selected("always")], vec![]),
+        (json!({"hookOutput":{"optionId":"once"}}), vec![selected("once")], vec![]),
         (
             json!({"hookOutput":{"optionId":"no"}}),
             vec![selected("no")],
@@ -543,6 +548,7 @@ fn permissions_refuse_what_they_cannot_say() {
         ),
         (json!({"answers":{"a":"b"}}), ErrorCode::Unsupported, "answers"),
         (json!({"hookOutput":{"optionId":"other"}}), ErrorCode::InvalidMessage, "optionId"),
+        (json!({"hookOutput":{"optionId":"always"}}), ErrorCode::Unsupported, "the option always"),
         (json!({}), ErrorCode::InvalidMessage, "behavior"),
     ] {
         let mut command = answer;
@@ -557,8 +563,13 @@ fn permissions_refuse_what_they_cannot_say() {
         &PERMISSION.replace("allow_once", "allow_always").replace("reject_once", "reject_always"),
     );
     live.forget();
-    let allow = json!({"command":"settle","requestId":"t:0","behavior":"allow"});
-    assert_eq!(live.refuses(allow).0, ErrorCode::Unsupported);
+    for allow in [
+        json!({"command":"settle","requestId":"t:0","behavior":"allow"}),
+        json!({"command":"settle","requestId":"t:0","behavior":"allow","remember":"session"}),
+        json!({"command":"settle","requestId":"t:0","hookOutput":{"optionId":"once"}}),
+    ] {
+        assert_eq!(live.refuses(allow).0, ErrorCode::Unsupported);
+    }
     live.does(json!({"command":"settle","requestId":"t:0","behavior":"deny"}));
     assert_eq!(
         live.stdin(),
@@ -773,30 +784,35 @@ fn a_subagent_is_told_when_it_works_and_ends_with_its_call() {
 #[test]
 fn configure_waits_for_the_agent() {
     let mut live = Live::ready();
-    live.does(json!({"command":"configure","model":"b","approvalMode":"autoAll"}));
+    live.does(json!({"command":"configure","model":"b","permissionMode":"plan"}));
     assert_eq!(
         live.stdin(),
         [
             r#"{"jsonrpc":"2.0","id":2,"method":"session/set_model","params":{"modelId":"b","sessionId":"s"}}"#,
-            r#"{"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"modeId":"yolo","sessionId":"s"}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"modeId":"plan","sessionId":"s"}}"#,
         ]
     );
     live.says(&result("2", json!({})));
     assert_eq!(live.replies(), [""; 0]);
     live.says(&result("3", json!(null)));
     assert_eq!(live.replies(), ["{}"]);
-    assert_eq!(live.events(), ["statusChanged model b", "statusChanged mode yolo"]);
+    assert_eq!(live.events(), ["statusChanged model b", "statusChanged mode plan"]);
+    // A mode of the gateway takes the agent back to the one that asks.
+    live.does(json!({"command":"configure","approvalMode":"autoAll"}));
+    assert!(live.stdin()[0].contains(r#""modeId":"default""#));
+    live.says(&result("4", json!({}))).forget();
 
     // One of two fails: one reply.
     live.does(json!({"command":"configure","model":"c","permissionMode":"plan"})).forget();
-    live.says(r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"Internal error","data":{"details":"no model c"}}}"#);
-    live.says(&result("5", json!({})));
+    live.says(r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"Internal error","data":{"details":"no model c"}}}"#);
+    live.says(&result("6", json!({})));
     assert_eq!(live.replies(), ["agentFailed: Internal error: no model c"]);
     assert_eq!(live.events(), ["error Internal error: no model c", "statusChanged mode plan"]);
 
     for (change, name) in [
         (json!({"command":"configure","maxThinkingTokens":5}), "maxThinkingTokens"),
         (json!({"command":"configure","permissionMode":"bogus"}), "permissionMode bogus"),
+        (json!({"command":"query","method":"setPermissionMode","args":["yolo"]}), "permissionMode"),
     ] {
         let (code, message) = live.refuses(change);
         assert_eq!((code, message.contains(name)), (ErrorCode::Unsupported, true), "{message}");
@@ -1000,15 +1016,19 @@ fn gemini_is_started_with_its_flags() {
         (json!({}), "--approval-mode=default"),
         (json!({"approvalMode":"ask"}), "--approval-mode=default"),
         (json!({"approvalMode":"askDangerous"}), "--approval-mode=default"),
-        (json!({"approvalMode":"autoEdit"}), "--approval-mode=auto_edit"),
-        (json!({"approvalMode":"autoAll"}), "--approval-mode=yolo"),
+        // It always asks; what then runs is the gateway's to decide.
+        (json!({"approvalMode":"autoEdit"}), "--approval-mode=default"),
+        (json!({"approvalMode":"autoAll"}), "--approval-mode=default"),
         (json!({"permissionMode":"plan","approvalMode":"autoAll"}), "--approval-mode=plan"),
-        (json!({"permissionMode":"acceptEdits"}), "--approval-mode=auto_edit"),
-        (json!({"permissionMode":"bypassPermissions"}), "--approval-mode=yolo"),
+        (json!({"permissionMode":"acceptEdits"}), "--approval-mode=default"),
+        (json!({"permissionMode":"auto_edit"}), "--approval-mode=default"),
+        (json!({"permissionMode":"autoEdit"}), "--approval-mode=default"),
+        (json!({"permissionMode":"yolo"}), "--approval-mode=default"),
+        (json!({"permissionMode":"bypassPermissions"}), "--approval-mode=default"),
         (json!({"model":"--yolo"}), "--approval-mode=default --model=--yolo"),
         (json!({"sandboxMode":"workspaceWrite"}), "--approval-mode=default --sandbox"),
         (json!({"sandboxMode":"fullAccess"}), "--approval-mode=default"),
-        (json!({"allowedTools":["-a","b"]}), "--approval-mode=default --allowed-tools=-a,b"),
+        (json!({"allowedTools":["-a","b"]}), "--approval-mode=default"),
         (
             json!({"additionalDirectories":["/a","-b"]}),
             "--approval-mode=default --include-directories=/a --include-directories=-b",
@@ -1019,7 +1039,10 @@ fn gemini_is_started_with_its_flags() {
             "--approval-mode=default",
         ),
     ] {
-        let expected = format!("gemini --acp --skip-trust {flags}");
+        let (mode, more) = flags.split_once(' ').unwrap_or((flags, ""));
+        let expected =
+            format!("gemini --acp --skip-trust {mode} --policy={{file:ask.toml}} {more}");
+        let expected = expected.trim_end().to_owned();
         assert_eq!(argv(&GEMINI, config).map(|argv| argv.join(" ")), Ok(expected));
     }
     assert_eq!(
@@ -1257,5 +1280,327 @@ fn a_directory_is_given_and_absolute() {
             assert_eq!(error.code, ErrorCode::InvalidMessage);
             assert!(error.message.contains("workingDirectory"), "{error}");
         }
+    }
+}
+
+/// An agent is never left in a mode in which it approves by itself.
+#[test]
+fn the_agent_is_put_into_the_mode_that_asks() {
+    let bypass = OPENED.replace(r#""currentModeId":"default""#, r#""currentModeId":"yolo""#);
+    for config in [json!({}), json!({"approvalMode":"autoAll"}), json!({"permissionMode":"yolo"})] {
+        let mut live = Live::start(ACP, config, None);
+        live.does(json!({"command":"prompt","prompt":"hi"}));
+        live.says(INITIALIZE).forget();
+        live.says(&bypass);
+        let stdin = live.stdin();
+        assert!(stdin.len() == 1 && stdin[0].contains(r#""modeId":"default""#), "{stdin:?}");
+        live.says(&result("2", json!({})));
+        assert!(live.stdin()[0].contains("session/prompt"));
+        assert!(live.seen.broken.is_empty());
+    }
+    let refused = |opened: &str, answer: &str| {
+        let mut live = Live::start(ACP, json!({}), None);
+        live.says(INITIALIZE).says(opened).says(answer).forget();
+        live.refuses(json!({"command":"prompt","prompt":"x"}))
+    };
+    // It does not leave it, or only says so.
+    let error = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"no"}}"#;
+    assert_eq!(refused(&bypass, error).0, ErrorCode::AgentFailed);
+    let stays = OPTIONS.replace(r#""currentValue":"ask""#, r#""currentValue":"acceptEdits""#);
+    let (code, message) = refused(&stays, &stays.replace("\"id\":1,", "\"id\":2,"));
+    assert_eq!(
+        (code, message.contains("acceptEdits")),
+        (ErrorCode::StartFailed, true),
+        "{message}"
+    );
+    // It has no other.
+    for only in ["bypassPermissions", "full-access", "auto_edit", "YOLO", "dont-ask", "auto"] {
+        let modes = json!({"currentModeId":only,"availableModes":[{"id":only}]});
+        let opened = result("1", json!({"sessionId":"s","modes":modes}));
+        let (code, message) = refused(&opened, "{}");
+        assert_eq!((code, message.contains(only)), (ErrorCode::StartFailed, true), "{message}");
+        let named = json!({"currentModeId":"m1","availableModes":[{"id":"m1","name":only}]});
+        let opened = result("1", json!({"sessionId":"s","modes":named}));
+        assert_eq!(refused(&opened, "{}").0, ErrorCode::StartFailed, "{only}");
+    }
+    // One that says nothing of the kind stays as it is.
+    let modes = json!({"currentModeId":"code","availableModes":[{"id":"code"},{"id":"architect"}]});
+    let mut live = Live::start(ACP, json!({"approvalMode":"autoAll"}), None);
+    live.does(json!({"command":"prompt","prompt":"hi"}));
+    live.says(INITIALIZE).forget();
+    live.says(&result("1", json!({"sessionId":"s","modes":modes})));
+    assert!(live.stdin()[0].contains("session/prompt"));
+}
+
+#[test]
+fn an_agent_that_moves_to_a_mode_that_approves_ends_the_session() {
+    for line in [
+        update(json!({"sessionUpdate":"current_mode_update","currentModeId":"yolo"})),
+        update(json!({"sessionUpdate":"config_option_update","configOptions":[{"id":"p",
+            "category":"mode","currentValue":"yolo","options":[{"value":"yolo"}]}]})),
+    ] {
+        let mut live = Live::busy();
+        live.says(&line);
+        let broken = live.seen.broken.join("");
+        assert!(broken.contains("yolo"), "{broken}");
+        live.forget();
+        let (code, _) = live.refuses(json!({"command":"prompt","prompt":"x"}));
+        assert_eq!(code, ErrorCode::AgentFailed);
+    }
+    let mut live = Live::start(GEMINI, json!({}), None);
+    live.says(GEMINI_CLI).says(OPENED).forget();
+    live.says(&text("[MODE_UPDATE] autoEdit"));
+    assert_eq!(live.seen.broken.len(), 1);
+    // Back to one that asks, or to one in which it does less, is its own matter.
+    let mut live = Live::busy();
+    live.says(&update(json!({"sessionUpdate":"current_mode_update","currentModeId":"plan"})));
+    live.says(&update(json!({"sessionUpdate":"current_mode_update","currentModeId":"default"})));
+    assert!(live.seen.broken.is_empty());
+}
+
+#[test]
+fn clients_see_the_mode_that_they_set() {
+    let mut live = Live::ready();
+    for mode in ["yolo", "acceptEdits", "bypassPermissions"] {
+        live.does(json!({"command":"configure","permissionMode":mode}));
+        assert_eq!(live.stdin(), [""; 0]);
+        assert_eq!(live.events(), [format!("statusChanged mode {mode}")]);
+        assert_eq!(live.replies(), ["{}"]);
+    }
+    // The agent says what it is in; what was set stays.
+    live.says(&update(json!({"sessionUpdate":"current_mode_update","currentModeId":"default"})));
+    assert_eq!(live.events(), ["statusChanged mode bypassPermissions"]);
+    live.does(json!({"command":"configure","permissionMode":"default"}));
+    assert_eq!(live.events(), ["statusChanged mode default"]);
+    let option = json!({"command":"query","method":"setConfigOption","args":["p","acceptEdits"]});
+    let mut live = Live::start(ACP, json!({"permissionMode":"acceptEdits"}), None);
+    live.says(INITIALIZE).says(OPTIONS);
+    assert_eq!(live.seen.events[1]["info"]["mode"], "acceptEdits");
+    live.forget();
+    assert_eq!(live.refuses(option).0, ErrorCode::Unsupported);
+}
+
+/// What claude-agent-acp would run unasked it leaves alone, if it is told the rule.
+#[test]
+fn claude_is_told_what_is_denied() {
+    let mut live =
+        Live::start(ACP, json!({"blockedTools":["Edit(src/**)","Read","Bash(rm:*)"]}), None);
+    live.forget();
+    live.says(
+        &INITIALIZE
+            .replace(r#""loadSession":true"#, r#""_meta":{"claudeCode":{"promptQueueing":true}}"#),
+    );
+    let opened: Value = serde_json::from_str(&live.stdin()[0]).expect("JSON");
+    let options = &opened["params"]["_meta"]["claudeCode"]["options"];
+    let denied =
+        "Edit(src/**) Write(src/**) NotebookEdit(src/**) Read Grep Glob NotebookRead Bash(rm:*)";
+    let denied: Vec<&str> = denied.split(' ').collect();
+    assert_eq!(options["disallowedTools"], json!(denied));
+    assert_eq!(options["allowDangerouslySkipPermissions"], false);
+}
+
+/// Of a call all is judged and shown that any word said of it.
+#[test]
+fn a_request_shows_all_of_its_call() {
+    let diff = |path: &str| json!({"type":"diff","path":path,"oldText":"a","newText":"b"});
+    let first = |call: Value| {
+        let mut call = call;
+        call["sessionUpdate"] = "tool_call".into();
+        call["toolCallId"] = "t".into();
+        update(call)
+    };
+    let asks = |call: Value| {
+        let mut call = call;
+        call["toolCallId"] = "t".into();
+        json!({"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{
+            "sessionId":"s","toolCall":call,
+            "options":[{"optionId":"once","name":"Once","kind":"allow_once"}]}})
+        .to_string()
+    };
+    let input = |lines: &[String]| {
+        let mut live = Live::busy();
+        for line in lines {
+            live.says(line);
+        }
+        let raised = live.seen.events.iter().find(|event| event["type"] == "requestRaised");
+        raised.expect("a request")["input"].clone()
+    };
+    // The kind that it said last, or first, if that is worse.
+    for (one, other) in [("think", "execute"), ("execute", "think"), ("read", "delete")] {
+        let shown = input(&[
+            first(json!({"title":"x","kind":one,"status":"in_progress"})),
+            asks(json!({"kind":other})),
+        ]);
+        let worst = if one == "think" || one == "read" { other } else { one };
+        assert!(
+            shown["kind"] == worst || shown.get("kind").is_none_or(|_| one == worst),
+            "{shown}"
+        );
+    }
+    // Every change, and every place.
+    let shown = input(&[
+        first(json!({"title":"x","kind":"edit","status":"in_progress","content":[diff("/w/a")]})),
+        asks(json!({"content":[diff("/w/a"),diff("/etc/b")],"locations":[{"path":"/etc/c"}]})),
+    ]);
+    assert_eq!(shown["content"][1]["path"], "/etc/b");
+    assert_eq!(shown["locations"], json!([{"path":"/etc/c"}]));
+    // What an earlier word named, beside the input.
+    let shown = input(&[
+        first(
+            json!({"title":"x","kind":"edit","status":"in_progress","locations":[{"path":"/etc/c"}]}),
+        ),
+        asks(json!({"rawInput":{"path":"/w/a","note":"/etc/c"}})),
+    ]);
+    assert_eq!(shown["rawInput"]["path"], "/w/a");
+    assert_eq!(shown["locations"], json!([{"path":"/etc/c"}]));
+    let link = json!({"type":"content","content":{"type":"resource_link","uri":"file:///etc/d"}});
+    let shown = input(&[
+        first(json!({"title":"x","kind":"fetch","status":"in_progress","content":[link]})),
+        asks(json!({"rawInput":{"url":"https://a.org"}})),
+    ]);
+    assert_eq!(shown["locations"], json!([{"path":"file:///etc/d"}]));
+    // An input that says it all is shown as it is.
+    let raw = json!({"file_path":"/w/a","old_string":"a","new_string":"b"});
+    let shown = input(&[
+        first(json!({"title":"x","kind":"edit","status":"in_progress","content":[diff("/w/a")]})),
+        asks(json!({"rawInput":raw})),
+    ]);
+    assert_eq!(shown, raw);
+}
+
+#[test]
+fn a_call_that_changes_is_asked_about_again() {
+    let change = |call: Value| {
+        let mut call = call;
+        call["sessionUpdate"] = "tool_call_update".into();
+        call["toolCallId"] = "t".into();
+        update(call)
+    };
+    for changed in [
+        json!({"kind":"delete"}),
+        json!({"title":"rm -rf /"}),
+        json!({"rawInput":{"command":"rm"}}),
+        json!({"locations":[{"path":"/etc/passwd"}]}),
+        json!({"content":[{"type":"diff","path":"/etc/x","newText":"b"}]}),
+    ] {
+        let mut live = Live::busy();
+        live.says(&PERMISSION.replace("\"execute\"", "\"edit\"")).forget();
+        live.says(&change(changed.clone()));
+        let events = live.events();
+        assert!(
+            events[0].starts_with("requestSettled") && events[0].contains("withdrawn"),
+            "{changed}: {events:?}"
+        );
+        assert_eq!(events[1], "requestRaised", "{changed}");
+        let allow = |id: &str| json!({"command":"settle","requestId":id,"behavior":"allow"});
+        assert_eq!(live.refuses(allow("t:0")).0, ErrorCode::RequestNotFound);
+        live.does(allow("t:0:2"));
+        assert!(live.stdin()[0].contains(r#""optionId":"once""#), "{changed}");
+    }
+    // What says nothing new changes nothing.
+    let mut live = Live::busy();
+    live.says(PERMISSION).forget();
+    live.says(&change(json!({"status":"pending","title":"touch x","kind":"execute"})));
+    assert!(!live.events().iter().any(|event| event.starts_with("request")));
+}
+
+#[test]
+fn what_runs_unasked_is_told() {
+    let call = |status: &str| {
+        update(json!({"sessionUpdate":"tool_call","toolCallId":"t","status":status,"title":"rm x",
+            "kind":"execute","rawInput":{"command":"rm x"}}))
+    };
+    for status in ["in_progress", "completed"] {
+        let mut live = Live::busy();
+        live.says(&call(status));
+        let unasked = std::mem::take(&mut live.seen.unasked);
+        let input = unasked[0].input.as_ref().map(|input| input.get().to_owned());
+        assert_eq!(input.as_deref(), Some(r#"{"command":"rm x"}"#));
+        assert_eq!((unasked.len(), unasked[0].tool_name.as_deref()), (1, None));
+    }
+    for status in ["pending", "failed"] {
+        let mut live = Live::busy();
+        live.says(&call(status));
+        assert!(live.seen.unasked.is_empty(), "{status}");
+    }
+    // It was asked about, and runs as it was asked for.
+    let done =
+        update(json!({"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}));
+    let mut live = Live::busy();
+    live.says(PERMISSION).does(json!({"command":"settle","requestId":"t:0","behavior":"allow"}));
+    live.says(&done);
+    assert!(live.seen.unasked.is_empty());
+    // It did not wait for the answer, or runs as something else.
+    let mut live = Live::busy();
+    live.says(PERMISSION).says(&done);
+    assert_eq!(live.seen.unasked.len(), 1);
+    let other =
+        update(json!({"sessionUpdate":"tool_call_update","toolCallId":"t","status":"in_progress",
+        "locations":[{"path":"/etc/x"}]}));
+    let mut live = Live::busy();
+    live.says(PERMISSION).does(json!({"command":"settle","requestId":"t:0","behavior":"allow"}));
+    live.says(&other);
+    assert_eq!(live.seen.unasked.len(), 1);
+}
+
+/// Gemini tells its tools by the ids of their calls; a server's tool is never one of Gemini's own.
+#[test]
+fn a_servers_tool_is_never_the_agents_own() {
+    for (id, title, kind, name) in [
+        ("read_file__read_file_1_0", "a.txt", "read", Some(("read_file", "read"))),
+        (
+            "mcp_s_read_file__mcp_s_read_file_1_0",
+            "read_file",
+            "read",
+            Some(("mcp_s_read_file", "mcp")),
+        ),
+        ("mcp_s_a__b__mcp_s_a__b_1_0", "read_file", "read", Some(("mcp_s_a__b", "mcp"))),
+        ("mcp_s_add__mcp_s_add_1_0", "add (s MCP Server)", "execute", Some(("add", "mcp"))),
+        ("read_file__other_1_0", "read_file", "read", None),
+    ] {
+        let mut live = Live::start(GEMINI, json!({}), None);
+        live.says(GEMINI_CLI).says(OPENED).does(json!({"command":"prompt","prompt":"hi"})).forget();
+        live.says(&update(
+            json!({"sessionUpdate":"tool_call","toolCallId":id,"status":"in_progress",
+            "title":title,"kind":kind}),
+        ));
+        let started = &live.seen.events[0];
+        match name {
+            Some((name, kind)) => {
+                assert_eq!((&started["toolName"], &started["kind"]), (&json!(name), &json!(kind)));
+                assert!(live.seen.unasked[0].tool_name.is_some());
+            }
+            // Its title is all there is, and that is no name.
+            None => assert!(live.seen.unasked[0].tool_name.is_none()),
+        }
+    }
+}
+
+/// What Gemini would run by itself it asks about, so that rules hold.
+#[test]
+fn gemini_is_given_rules_by_which_it_asks() {
+    let file = |blocked: Value| {
+        let config = json!({"workingDirectory":"/w","blockedTools":blocked});
+        let config: SessionConfig = serde_json::from_value(config).expect("a config");
+        let start = Start {
+            config: &config,
+            resume: None,
+            fork: false,
+            native_session_id: None,
+            prompt: None,
+        };
+        let launch = GEMINI.launch(&start).expect("a launch");
+        String::from_utf8(launch.files["ask.toml"].clone()).expect("text")
+    };
+    let plain = file(json!(["Bash", "Edit(src/**)", "mcp__s", "write_file"]));
+    assert_eq!(plain, file(json!([])));
+    assert!(plain.contains("\"complete_task\", ") && plain.contains("decision = \"allow\""));
+    assert!(plain.contains("toolName = \"run_shell_command\"\ndecision = \"ask_user\""));
+    for rule in ["Read", "Read(.env)", "read_file", "Grep", "WebFetch", "google_web_search", "Task"]
+    {
+        let all = file(json!(["Bash", rule]));
+        assert!(all.contains("toolName = \"*\"\ndecision = \"ask_user\""), "{rule}");
+        assert!(!all.contains("decision = \"allow\""), "{rule}");
+        assert!(all.contains("toolName = \"invoke_agent\"\ndecision = \"deny\""), "{rule}");
     }
 }

@@ -240,12 +240,11 @@ fn options_become_flags_and_values_never_do() {
         (json!({"sandboxMode":"none"}), "--approval-mode=default"),
         (json!({"sandboxMode":"fullAccess"}), "--approval-mode=default"),
         (json!({"sandboxMode":"workspaceWrite"}), "--approval-mode=default --sandbox"),
-        (json!({"allowedTools":["-a","b"]}), "--approval-mode=default --allowed-tools=-a,b"),
         (
             json!({"additionalDirectories":["-d"]}),
             "--approval-mode=default --include-directories=-d",
         ),
-        (json!({"blockedTools":["x"],"maxTurns":1,"maxBudgetUsd":1.0}), "--approval-mode=default"),
+        (json!({"blockedTools":[],"maxTurns":1,"maxBudgetUsd":1.0}), "--approval-mode=default"),
     ] {
         assert_eq!(launch(config, None, None).as_deref(), Ok(flags));
     }
@@ -269,6 +268,9 @@ fn options_that_cannot_be_taken_are_refused_by_name() {
         (json!({"betas":[]}), "betas"),
         (json!({"outputFormat":{"type":"json_schema","schema":{}}}), "outputFormat"),
         (json!({"fallbackModel":"x"}), "fallbackModel"),
+        // It never asks, so nobody could apply them.
+        (json!({"blockedTools":["Edit","Bash(rm:*)"]}), "the rule Edit in blockedTools"),
+        (json!({"allowedTools":["Bash(ls)"]}), "the rule Bash(ls) in allowedTools"),
     ] {
         let error = launch(config, None, None).expect_err(name);
         assert!(error.contains(name), "{error}");

@@ -20,7 +20,7 @@ fn launch(dialect: &dyn AgentDialect, fields: Value) -> Launch {
 }
 
 fn has(launch: &Launch, word: &str) -> bool {
-    launch.args.iter().any(|arg| arg == word)
+    launch.shown_args().iter().any(|arg| arg == word)
 }
 
 #[test]
@@ -39,8 +39,11 @@ fn claude_leaves_the_sources_of_the_project_out() {
         (json!({ "trust": false, "settingSources": [] }), Some(""), true),
     ] {
         let launch = launch(&claude::CLAUDE, fields.clone());
-        let given = launch.args.iter().find_map(|arg| arg.strip_prefix("--setting-sources="));
-        assert_eq!(given, sources, "{fields}");
+        let given = launch
+            .shown_args()
+            .into_iter()
+            .find_map(|arg| arg.strip_prefix("--setting-sources=").map(str::to_owned));
+        assert_eq!(given.as_deref(), sources, "{fields}");
         assert_eq!(has(&launch, "--strict-mcp-config"), is_strict, "{fields}");
     }
 }
@@ -51,7 +54,10 @@ fn codex_is_told_whether_it_may_read_the_project() {
         assert!(!format!("{:?}", launch(dialect, json!({})).args).contains("trust_level"));
         for (trust, level) in [(true, "trusted"), (false, "untrusted")] {
             let launch = launch(dialect, json!({ "trust": trust }));
-            let given = launch.args.iter().find_map(|arg| arg.strip_prefix("--config=projects="));
+            let given = launch
+                .shown_args()
+                .into_iter()
+                .find_map(|arg| arg.strip_prefix("--config=projects=").map(str::to_owned));
             let table = format!("projects = {}", given.expect("the setting"));
             let table: toml::Table = toml::from_str(&table).expect("TOML");
             for path in ["/home/me/my project", "/home/me", "/home", "/"] {

@@ -19,6 +19,7 @@ mod requests;
 mod stderr;
 mod taken;
 mod trusting;
+mod unasked;
 mod widening;
 
 use std::sync::Arc;

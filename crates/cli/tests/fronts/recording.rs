@@ -287,6 +287,13 @@ fn acp(lines: &[Line<'_>]) -> Script {
             script.call("initialize", line);
             continue;
         }
+        // Its client had asked for these modes. Ours never does, and ends an agent that takes one.
+        if ["autoEdit", "yolo"]
+            .iter()
+            .any(|mode| line.text.contains(&format!("[MODE_UPDATE] {mode}")))
+        {
+            continue;
+        }
         let is_created_here = match has_session {
             true => creates(line),
             false => line.is_reply(),

@@ -2,6 +2,7 @@
 
 mod commands;
 mod content;
+mod deed;
 mod forms;
 mod opening;
 mod requests;
@@ -58,6 +59,10 @@ pub(super) struct Translator {
     auth_methods: Option<Json<'static>>,
     mode: Choice,
     model: Choice,
+    /// What clients see while the agent is in the mode that asks: their name of a mode of the gateway.
+    shown_mode: Option<String>,
+    /// The mode that clients were last told.
+    told_mode: Option<String>,
     /// `availableCommands`, as last told.
     commands: Option<Json<'static>>,
     /// The block of text or thought that is open: the wire has no word for its end.
@@ -98,6 +103,8 @@ enum Sent {
     Setting {
         setting: Setting,
         value: String,
+        /// What clients see in place of the mode.
+        shown: Option<String>,
         waiter: Waiter,
     },
     /// What a client asked for; the result is its reply.
@@ -140,6 +147,8 @@ impl Translator {
             auth_methods: None,
             mode: Choice::default(),
             model: Choice::default(),
+            shown_mode: None,
+            told_mode: None,
             commands: None,
             block: None,
             held: Vec::new(),
@@ -211,8 +220,8 @@ impl Translator {
             (Sent::Open { replays }, None) => self.opened(result, replays, out),
             (Sent::Prompt, None) => self.finish_turn(result, out),
             (Sent::Prompt, Some(failure)) => self.fail_prompt(&failure, out),
-            (Sent::Setting { setting, value, waiter }, None) => {
-                self.setting_taken(setting, &value, waiter, result, out);
+            (Sent::Setting { setting, value, shown, waiter }, None) => {
+                self.setting_taken(setting, (&value, shown), waiter, result, out);
             }
             (Sent::Query { method, call }, None) => {
                 if let Some(call) = call {

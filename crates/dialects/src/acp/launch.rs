@@ -6,7 +6,8 @@ use agentwire_protocol::session::{McpServer, SystemPrompt};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
-use crate::agent::{Launch, Start, has_native_options, own_prompt, refuse};
+use super::modes;
+use crate::agent::{Launch, Part, Start, has_native_options, own_prompt, refuse};
 use crate::gemini;
 
 pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, GatewayError> {
@@ -41,18 +42,15 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
     let mut launch = Launch::new("gemini", config);
     launch.words(&["--acp"]);
     gemini::project::trust(config.trust, &mut launch);
-    launch.option(
-        "--approval-mode",
-        gemini::approval_mode(config.permission_mode.as_deref(), config.approval_mode)?,
-    );
+    launch.option("--approval-mode", gemini_mode(config.permission_mode.as_deref())?);
+    let blocked = config.blocked_tools.as_deref().unwrap_or_default();
+    launch.file(gemini::rules::FILE, gemini::rules::file(blocked));
+    launch.option_of("--policy", [Part::File(gemini::rules::FILE.to_owned())]);
     if let Some(model) = &config.model {
         launch.option("--model", model);
     }
     if sandbox == SandboxMode::WorkspaceWrite {
         launch.words(&["--sandbox"]);
-    }
-    if let Some(tools) = config.allowed_tools.as_ref().filter(|tools| !tools.is_empty()) {
-        launch.option("--allowed-tools", tools.join(","));
     }
     for directory in config.additional_directories.iter().flatten() {
         launch.option("--include-directories", directory);
@@ -60,6 +58,16 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
     // The launcher swallows signals; one process does not.
     launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
     Ok(launch)
+}
+
+/// The mode that Gemini runs in: the one that asks, unless a mode is wanted that does less.
+fn gemini_mode(permission_mode: Option<&str>) -> Result<&'static str, GatewayError> {
+    match permission_mode {
+        None => Ok("default"),
+        Some(mode) if modes::gateway_mode(mode).is_some() => Ok("default"),
+        Some("plan") => Ok("plan"),
+        Some(other) => Err(GatewayError::unsupported("gemini", &format!("permissionMode {other}"))),
+    }
 }
 
 /// The agent's name in refusals.
@@ -110,7 +118,35 @@ pub(super) fn session(
         };
         add("_meta", json!({ "systemPrompt": prompt }));
     }
+    if announces("_meta.claudeCode") {
+        // claude-agent-acp runs reads unasked; what a rule denies it leaves alone if it knows the rule.
+        let rules = config.blocked_tools.as_deref().unwrap_or_default();
+        let options = json!({
+            "disallowedTools": denied(rules),
+            "allowDangerouslySkipPermissions": false,
+        });
+        let meta = params.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert("claudeCode".to_owned(), json!({ "options": options }));
+        }
+    }
     Ok(Object::Object(params))
+}
+
+/// Rules that deny, in the words of Claude, whose `Edit` is one tool of several.
+fn denied(rules: &[String]) -> Vec<String> {
+    let each = rules.iter().flat_map(|rule| {
+        let (name, rest) = rule.split_at(rule.find('(').unwrap_or(rule.len()));
+        let alike: &[&str] = match name {
+            "Edit" => &["Write", "NotebookEdit"],
+            "Read" => &["Grep", "Glob", "NotebookRead"],
+            _ => &[],
+        };
+        // A path means something else to a search.
+        let alike = alike.iter().filter(move |_| name == "Edit" || rest.is_empty());
+        std::iter::once(rule.clone()).chain(alike.map(move |alike| format!("{alike}{rest}")))
+    });
+    each.collect()
 }
 
 /// ACP wants an absolute path, and where we run ourselves is not for a dialect to know.

@@ -11,10 +11,12 @@
 
 mod agent;
 mod launch;
+mod modes;
 mod program;
 mod project;
 mod wire;
 
+pub use modes::gateway_mode;
 pub use program::PROGRAM;
 
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};

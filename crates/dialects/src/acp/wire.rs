@@ -46,6 +46,7 @@ wire! {
         kind: Cow<'d, str> = "kind",
         status: Cow<'d, str> = "status",
         content: Value<'d> = "content",
+        locations: Value<'d> = "locations",
         raw_input: Value<'d> = "rawInput",
         raw_output: Value<'d> = "rawOutput",
         meta: Meta<'d> = "_meta",

@@ -9,6 +9,8 @@ const NAME: &str = "gemini with stream-json";
 
 pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     let config = start.config;
+    unenforceable("blockedTools", config.blocked_tools.as_deref())?;
+    unenforceable("allowedTools", config.allowed_tools.as_deref())?;
     refuse(
         NAME,
         &[
@@ -44,9 +46,6 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     if config.sandbox_mode == Some(SandboxMode::WorkspaceWrite) {
         launch.words(&["--sandbox"]);
     }
-    if let Some(tools) = config.allowed_tools.as_ref().filter(|tools| !tools.is_empty()) {
-        launch.option("--allowed-tools", tools.join(","));
-    }
     for directory in config.additional_directories.iter().flatten() {
         launch.option("--include-directories", directory);
     }
@@ -71,8 +70,22 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     Ok(launch)
 }
 
+/// Refuses rules by name: this wire never asks, so the gateway cannot apply them.
+fn unenforceable(list: &str, rules: Option<&[String]>) -> Result<(), GatewayError> {
+    match rules.and_then(<[String]>::first) {
+        None => Ok(()),
+        Some(rule) => {
+            let what = format!(
+                "the rule {rule} in {list}: `gemini -p` never asks, so no rule can be applied; use \
+                 the driver acp"
+            );
+            Err(GatewayError::unsupported(NAME, &what))
+        }
+    }
+}
+
 /// The flag's value. The wire cannot ask, so what would have to ask is not offered to the model.
-pub(crate) fn approval_mode(
+pub(super) fn approval_mode(
     permission_mode: Option<&str>,
     approval_mode: Option<ApprovalMode>,
 ) -> Result<&'static str, GatewayError> {

@@ -11,12 +11,12 @@ mod agent;
 mod launch;
 mod program;
 pub(crate) mod project;
+pub(crate) mod rules;
 mod wire;
 
 pub use program::PROGRAM;
 
 pub(crate) use agent::{SPAWN, api_error, tool_kind};
-pub(crate) use launch::approval_mode;
 
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig, Text};

@@ -182,6 +182,7 @@ impl Actor {
         prompt: Option<Prompt>,
         started: oneshot::Sender<Result<(), Refusal>>,
     ) -> bool {
+        self.guard();
         let agent_type = self.plan.agent;
         let forked_from = self.forked_from.take().map(Text::from);
         let config = self.config.shown();
@@ -206,6 +207,7 @@ impl Actor {
         loop {
             self.take_changes();
             self.tend_hooks();
+            self.end_breach();
             // First the limits: what is asked past one waits.
             self.keep_limits();
             self.settle_raised();

@@ -71,6 +71,8 @@ pub(super) struct Running {
 #[derive(Clone, Debug)]
 pub(super) struct Tool {
     pub(super) name: String,
+    /// The name is only its title, which may be the model's own words.
+    pub(super) is_title: bool,
     pub(super) kind: ToolKind,
     pub(super) server: Option<String>,
 }
@@ -309,6 +311,7 @@ impl Book {
                         id.clone(),
                         Tool {
                             name: tool.tool_name.to_string(),
+                            is_title: tool.title.as_ref() == Some(&tool.tool_name),
                             kind: tool.kind,
                             server: tool.server.as_ref().map(Text::to_string),
                         },

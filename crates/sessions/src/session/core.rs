@@ -2,7 +2,7 @@
 //! said before them is durable.
 
 use agentwire_dialects::agent::{AgentDialect, Exit};
-use agentwire_dialects::tape::{Action, Agent, Draft, Judged, Signal, Sink};
+use agentwire_dialects::tape::{Action, Agent, Draft, Judged, Signal, Sink, Unasked};
 use agentwire_protocol::event::{
     ErrorEvent, RequestKind, RequestOutcome, RequestSettled, SettledBy, Status, TurnFailed,
     TurnFailure,
@@ -14,8 +14,9 @@ use agentwire_protocol::{
 use super::book::{Book, Raised};
 use super::hooks::Hooks;
 use super::journal::Journal;
-use super::policy::{OnDisk, Policy};
+use super::policy::{OnDisk, Policy, Verdict};
 use super::requests::asked;
+use super::unasked::{Breach, asked_of, failed};
 use crate::figures::Tally;
 
 /// What a session does once its events are durable.
@@ -64,6 +65,10 @@ pub(crate) struct Core {
     pub(super) cut: Option<(TurnFailure, String)>,
     /// How the last turn failed, if it did.
     pub(super) failure: Option<(TurnFailure, String)>,
+    /// The rules that deny, for calls that the agent runs without asking; none, if none denies.
+    pub(super) guard: Option<Policy>,
+    /// What the agent did that it must not, and the turn fails for.
+    pub(super) breach: Option<Breach>,
     /// How the process ended, while what ends with it is told.
     pub(super) epitaph: Option<Epitaph>,
     /// Changes that the agent was asked for; they hold once it has taken them.
@@ -174,6 +179,8 @@ impl Core {
             suggester: None,
             cut: None,
             failure: None,
+            guard: None,
+            breach: None,
             epitaph: None,
             changes: Vec::new(),
             advisor,
@@ -223,6 +230,14 @@ impl Core {
 
     /// Numbers and notes an event.
     pub(super) fn take(&mut self, mut draft: Draft<'_>) {
+        if let Some(breach) = &self.breach
+            && let EventKind::TurnCompleted(completed) = &mut draft.kind
+        {
+            draft.kind = failed(completed, &breach.message).into();
+        }
+        if matches!(draft.kind, EventKind::TurnStarted(_) | EventKind::TurnFailed(_)) {
+            self.breach = self.breach.take().filter(|breach| breach.ends_session);
+        }
         if let EventKind::TurnFailed(failed) = &mut draft.kind {
             if let Some((reason, error)) = self.cut.take()
                 && failed.reason == TurnFailure::Interrupted
@@ -266,6 +281,13 @@ impl Core {
             asked.is_told = true;
             change.details = Some(approval(mode));
         }
+    }
+
+    /// The agent did what it must not: it is told at once, and the turn fails for it.
+    fn breach(&mut self, breach: Breach) {
+        self.error(ErrorCode::AgentFailed.as_str(), breach.message.clone());
+        let ends = self.breach.as_ref().is_some_and(|before| before.ends_session);
+        self.breach = Some(Breach { ends_session: ends || breach.ends_session, ..breach });
     }
 
     /// Answers a call, once what belongs to it is durable.
@@ -327,6 +349,17 @@ impl Sink for Core {
             Err(_) => self.changes.retain(|change| change.call != call),
         }
         self.answer(call, result);
+    }
+
+    fn unasked(&mut self, call: Unasked) {
+        let Some(guard) = &self.guard else { return };
+        if let Verdict::Deny(rule) = guard.decide(&asked_of(&call), &OnDisk) {
+            self.breach(Breach::of(&call, &rule));
+        }
+    }
+
+    fn broken(&mut self, message: String) {
+        self.breach(Breach { message, ends_session: true, is_known: false });
     }
 
     fn line_end(&mut self) {

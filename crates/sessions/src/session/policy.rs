@@ -13,11 +13,13 @@ pub mod readonly;
 mod rules;
 mod shell;
 pub mod table;
+mod told;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
+use agentwire_dialects::acp::gateway_mode;
 use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{
     AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig,
@@ -53,6 +55,10 @@ pub struct Policy {
 pub struct Asked<'a> {
     /// The tool, as the request names it.
     pub tool_name: Option<&'a str>,
+    /// That name is only a title, which may be the model's own words: it allows nothing.
+    pub is_title: bool,
+    /// The agent's id of the call.
+    pub call_id: Option<&'a str>,
     /// Its kind, as the call that started says.
     pub kind: Option<ToolKind>,
     /// What it wants to run with.
@@ -143,6 +149,11 @@ impl Policy {
     /// The mode.
     pub fn mode(&self) -> ApprovalMode {
         self.mode
+    }
+
+    /// Whether any rule denies something.
+    pub fn denies_anything(&self) -> bool {
+        !self.blocked.is_empty() || !self.denied_here.is_empty()
     }
 
     /// Decides. `disk` is [`OnDisk`], except in tests.
@@ -360,6 +371,8 @@ fn own_mode(agent: AgentType, mode: &str) -> ApprovalMode {
             ApprovalMode::AutoAll
         }
         (AgentType::Codex, "on-request" | "never") => ApprovalMode::AskDangerous,
+        // These always ask: the names of modes that approve are modes of the gateway.
+        (AgentType::Gemini | AgentType::Acp, mode) => gateway_mode(mode).unwrap_or_default(),
         _ => ApprovalMode::Ask,
     }
 }

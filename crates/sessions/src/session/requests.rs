@@ -189,6 +189,7 @@ impl Actor {
         };
         let mut reason = settlement.message.clone().or_else(|| settlement.error.clone());
         let kept = self.widen(&raised, &widening, outcome != RequestOutcome::Denied).join(", ");
+        self.guard();
         if !kept.is_empty() {
             reason = Some(reason.map_or(kept.clone(), |reason| format!("{reason} ({kept})")));
         }
@@ -350,6 +351,8 @@ pub(super) fn asked(raised: &Raised) -> Asked<'_> {
     let tool = raised.tool.as_ref();
     Asked {
         tool_name: raised.tool_name.as_deref().or(tool.map(|tool| tool.name.as_str())),
+        is_title: tool.is_some_and(|tool| tool.is_title),
+        call_id: raised.tool_use_id.as_deref(),
         kind: tool.map(|tool| tool.kind),
         input: raised.input.as_ref(),
         title: raised.title.as_deref(),

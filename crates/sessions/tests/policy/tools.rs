@@ -445,3 +445,103 @@ fn a_blocked_tool_is_blocked_in_every_mode() {
         }
     }
 }
+
+/// A tool of a server, and a title, are never what a rule for one of the agent's own tools allows.
+#[test]
+fn a_name_that_is_somebody_elses_allows_nothing() {
+    let input = json!({ "query": "x" });
+    for (agent, name, kind) in [
+        (AgentType::Claude, "TodoWrite", Some(ToolKind::Mcp)),
+        (AgentType::Codex, "web_search", Some(ToolKind::Mcp)),
+        // Codex may ask so for a server's tool.
+        (AgentType::Codex, "web_search", None),
+        (AgentType::Gemini, "write_todos", Some(ToolKind::Mcp)),
+        (AgentType::Gemini, "read_file", Some(ToolKind::Mcp)),
+    ] {
+        let rules = policy(agent, ApprovalMode::AskDangerous, &[name], &[]);
+        assert_eq!(Question::new(name, kind, &input).ask(&rules), Verdict::Ask, "{agent:?} {name}");
+    }
+    for (agent, name) in [(AgentType::Gemini, "write_todos"), (AgentType::Acp, "update_plan")] {
+        let question = Question::new(name, Some(ToolKind::Other), &input);
+        let rules = policy(agent, ApprovalMode::Ask, &[name], &[]);
+        assert!(is_allowed(&question.ask(&rules)), "{name}");
+        let titled = Asked { is_title: true, ..question.asked() };
+        assert_eq!(rules.decide(&titled, &no_links), Verdict::Ask, "{name}");
+        // To deny, any name will do.
+        let rules = policy(agent, ApprovalMode::AutoAll, &[], &[name]);
+        assert_eq!(word(&rules.decide(&titled, &no_links)), "deny", "{name}");
+    }
+}
+
+/// Of an ACP call all that is told counts, and what contradicts itself asks.
+#[test]
+fn acp_calls_are_judged_whole() {
+    let shown = |fields: serde_json::Value| {
+        let mut call = json!({ "toolCallId": "t", "title": "x" });
+        for (name, value) in fields.as_object().expect("fields") {
+            call[name] = value.clone();
+        }
+        call
+    };
+    let diff = |path: &str| json!({ "type": "diff", "path": path, "newText": "b" });
+    let link = |uri: &str| json!({ "type": "content", "content": { "type": "resource_link", "uri": uri } });
+    let modes = policy(AgentType::Acp, ApprovalMode::AskDangerous, &["WebFetch"], &[]);
+    for (kind, call, allowed) in [
+        (ToolKind::Read, json!({ "rawInput": { "path": "a" } }), true),
+        (ToolKind::Read, json!({ "kind": "execute", "rawInput": { "path": "a" } }), false),
+        (ToolKind::Think, json!({}), true),
+        (ToolKind::Think, json!({ "kind": "delete" }), false),
+        (ToolKind::Think, json!({ "locations": [{ "path": "/etc/x" }] }), false),
+        (ToolKind::Think, json!({ "rawInput": { "command": "id" } }), false),
+        (ToolKind::Edit, json!({ "content": [diff("a"), diff("b")] }), true),
+        (ToolKind::Edit, json!({ "content": [diff("a"), diff("/etc/b")] }), false),
+        (
+            ToolKind::Edit,
+            json!({ "content": [diff("a")], "locations": [{ "path": "/etc/b" }] }),
+            false,
+        ),
+        (ToolKind::Edit, json!({ "content": [diff("a")], "rawInput": { "path": "b" } }), false),
+        (
+            ToolKind::Edit,
+            json!({ "content": [diff("/srv/project/a")], "rawInput": { "path": "a" } }),
+            true,
+        ),
+        (ToolKind::Edit, json!({ "content": [diff(".git/config")] }), false),
+        (ToolKind::Read, json!({ "locations": [{ "path": "file:///srv/project/a" }] }), true),
+        (ToolKind::Read, json!({ "locations": [{ "path": "file:///etc/a" }] }), false),
+        (ToolKind::Read, json!({ "locations": [{ "path": "FILE://host/srv/project/a" }] }), false),
+        (
+            ToolKind::Read,
+            json!({ "locations": [{ "path": "file:///srv/project/%2e%2e/x" }] }),
+            false,
+        ),
+        (
+            ToolKind::Read,
+            json!({ "rawInput": { "path": "a" }, "content": [link("file:///etc/a")] }),
+            false,
+        ),
+        (ToolKind::Fetch, json!({ "rawInput": { "url": "https://a.org" } }), true),
+        (ToolKind::Fetch, json!({ "rawInput": { "url": "file:///srv/project/a" } }), false),
+        (ToolKind::Fetch, json!({ "rawInput": {}, "content": [link("file:///etc/a")] }), false),
+        (ToolKind::Other, json!({ "kind": "edit", "content": [diff("a")] }), false),
+    ] {
+        let input = shown(call);
+        let verdict = Question::new("x", Some(kind), &input).ask(&modes);
+        assert_eq!(is_allowed(&verdict), allowed, "{kind:?} {input}");
+    }
+    // Another call's id is no call of its own: its fields are the model's.
+    let forged = shown(json!({ "kind": "read", "locations": [{ "path": "a" }] }));
+    let question = Question::new("x", Some(ToolKind::Read), &forged);
+    let asked = Asked { call_id: Some("other"), ..question.asked() };
+    assert_eq!(modes.decide(&asked, &no_links), Verdict::Ask);
+}
+
+/// A page on this machine is a file, whatever the tool that fetches it.
+#[test]
+fn an_address_of_a_file_is_a_path() {
+    let fetch = |url: &str| Question::new("WebFetch", None, &json!({ "url": url, "prompt": "x" }));
+    let rules = policy(AgentType::Claude, ApprovalMode::Ask, &["WebFetch"], &["Read(.env)"]);
+    assert!(is_allowed(&fetch("https://a.org").ask(&rules)));
+    assert_eq!(fetch("file:///srv/project/a").ask(&rules), Verdict::Ask);
+    assert_eq!(word(&fetch("file:///srv/project/.env").ask(&rules)), "deny");
+}

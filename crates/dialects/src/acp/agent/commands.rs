@@ -5,7 +5,9 @@ use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, Prompt, S
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::super::gateway_mode;
 use super::opening::Stage;
+use super::settings::WantedMode;
 use super::{SENT_LIMIT, Sent, Setting, Translator, Waiter};
 use crate::tape::{Action, Out};
 
@@ -99,7 +101,8 @@ impl Translator {
             approval_mode: change.approval_mode,
             ..SessionConfig::default()
         };
-        let mode = self.wanted_mode(&wanted)?;
+        let changes_mode = change.permission_mode.is_some() || change.approval_mode.is_some();
+        let mode = changes_mode.then(|| self.wanted_mode(&wanted)).transpose()?;
         let model = match &change.model {
             None => None,
             Some(Some(model)) => Some(model),
@@ -108,12 +111,23 @@ impl Translator {
             })?),
         };
         let model = model.filter(|model| self.model.current.as_ref() != Some(model)).cloned();
+        let mode = match mode {
+            Some(WantedMode { own: Some(own), shown }) => Some((own, shown)),
+            // The agent stays as it is; the gateway decides.
+            Some(WantedMode { own: None, shown }) => {
+                self.setup.config.permission_mode = shown.clone().or_else(|| wanted_name(&wanted));
+                self.shown_mode = shown;
+                self.show_mode(out);
+                None
+            }
+            None => None,
+        };
         if mode.is_none() && model.is_none() {
             out.reply(call, Ok(Json::checked("{}")));
         }
         // The model first: only it can be refused before anything is written.
         if let Some(model) = model {
-            self.set(Setting::Model, model, Waiter::Call(call), out)?;
+            self.set(Setting::Model, (model, None), Waiter::Call(call), out)?;
         }
         match mode {
             Some(mode) => self.set(Setting::Mode, mode, Waiter::Call(call), out),
@@ -144,13 +158,23 @@ impl Translator {
                 return self.configure(call, &Configure { model, ..Configure::default() }, out);
             }
             "setPermissionMode" => {
-                let permission_mode = Some(argument(args, 0, "a mode")?);
+                let mode: String = argument(args, 0, "a mode")?;
+                // The gateway decides in these, and hears of them by a change of the session.
+                if gateway_mode(&mode).is_some() {
+                    let what = format!("the query {method} {mode}; change permissionMode instead");
+                    return Err(GatewayError::unsupported(name, &what));
+                }
+                let permission_mode = Some(mode);
                 let change = Configure { permission_mode, ..Configure::default() };
                 return self.configure(call, &change, out);
             }
             "setConfigOption" if self.session.is_some() => {
                 let value: serde_json::Value = argument(args, 1, "a value")?;
                 let id: String = argument(args, 0, "an option")?;
+                if self.mode.option.as_ref() == Some(&id) {
+                    let what = format!("the query {method} {id}; change permissionMode instead");
+                    return Err(GatewayError::unsupported(name, &what));
+                }
                 let session = &self.session;
                 let params = match value.is_boolean() {
                     true => json!({
@@ -179,6 +203,11 @@ impl Translator {
         }
         Ok(())
     }
+}
+
+/// The agent's own mode that was asked for by its name.
+fn wanted_name(wanted: &SessionConfig) -> Option<String> {
+    wanted.permission_mode.clone().filter(|mode| gateway_mode(mode).is_none())
 }
 
 fn argument<T: DeserializeOwned>(

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::launch;
 use super::super::wire::{Initialized, Opened};
-use super::settings::{Choice, options_changed};
+use super::settings::{Choice, options_changed, shown_mode};
 use super::{Sent, Setting, Translator, Waiter};
 use crate::json::Value;
 use crate::tape::Out;
@@ -145,6 +145,8 @@ impl Translator {
         self.setup.fork = false;
         self.session = id.as_ref().map(Text::to_string);
         self.offers(&opened);
+        self.shown_mode = shown_mode(self.setup.config.permission_mode.as_deref());
+        self.told_mode = self.visible_mode();
         self.first_model = self.first_model.take().or_else(|| self.model.current.clone());
         // Of a recording it may be the result of `authenticate`, which says nothing.
         let says_nothing = id.is_none() && opened.modes.or(opened.options).is_none();
@@ -152,7 +154,7 @@ impl Translator {
             out.ready(AgentInfo {
                 native_session_id: id,
                 model: self.model.current.as_deref().map(Text::from),
-                mode: self.mode.current.as_deref().map(Text::from),
+                mode: self.told_mode.as_deref().map(Text::from),
                 models: self.model.list.clone(),
                 modes: self.mode.list.clone(),
                 ..AgentInfo::default()
@@ -177,15 +179,16 @@ impl Translator {
     /// Asks for the mode and the model of the configuration, unless they are so already.
     fn settle_config(&mut self, out: &mut Out<'_>) -> Result<(), GatewayError> {
         self.stage = Stage::Settling;
-        if let Some(mode) = self.wanted_mode(&self.setup.config)? {
-            self.set(Setting::Mode, mode, Waiter::Opening, out)?;
+        let mode = self.wanted_mode(&self.setup.config)?;
+        if let Some(own) = mode.own {
+            self.set(Setting::Mode, (own, mode.shown), Waiter::Opening, out)?;
         }
         // Gemini was started with its model, which may be an alias of the one it names.
         let is_given = self.agent == AgentType::Gemini;
         let model = self.setup.config.model.clone();
         let model = model.filter(|model| !is_given || self.launch_model.as_ref() != Some(model));
         match model.filter(|model| self.model.current.as_ref() != Some(model)) {
-            Some(model) => self.set(Setting::Model, model, Waiter::Opening, out),
+            Some(model) => self.set(Setting::Model, (model, None), Waiter::Opening, out),
             None => Ok(()),
         }
     }

@@ -10,6 +10,7 @@ use super::super::wire::{self, Elicitation, Permission, ToolCall};
 use super::Translator;
 use super::content::shown;
 use super::forms::form;
+use super::tools::Tool;
 use crate::json::Value;
 use crate::tape::Out;
 
@@ -24,7 +25,7 @@ pub(super) struct Asked {
 pub(super) enum What {
     Permission {
         tool: Option<String>,
-        options: Vec<(String, RequestOptionKind)>,
+        options: Vec<RequestOption<'static>>,
     },
     Form {
         fields: Vec<Field>,
@@ -96,37 +97,99 @@ impl Translator {
             self.tool_progress(tool_id, &ToolCall { status: None, ..call.clone() }, is_new, out);
         }
         self.advance(out);
-        let tool = call.id.as_deref().and_then(|id| self.ledger.tool(id)).map(|tool| &tool.memo);
-        let known = |text: &String| (!text.is_empty()).then(|| Text::from(text.clone()));
-        let tool_name = tool.and_then(|tool| known(&tool.name));
-        let title = call.title.clone().or_else(|| tool.and_then(|tool| known(&tool.title)));
-        let input = tool.and_then(|tool| tool.input.clone());
-        // Without arguments the call itself is what was shown, and what the digest binds to.
-        let input = input.or_else(|| read.tool_call.map(|call| call.json().into_owned()));
-        let is_input = |text: &String| input.as_ref().is_some_and(|input| input.get() == text);
-        let text =
-            Some(shown(call.content).text).filter(|text| !text.is_empty() && !is_input(text));
         let options = read.options.unwrap_or_default();
         let options = options.into_iter().filter_map(|option| {
             let kind = option_kind(option.kind.as_deref().unwrap_or_default());
-            let label = option.name.or_else(|| option.id.clone())?;
-            Some(RequestOption { id: option.id?, label, kind })
+            let label = option.name.or_else(|| option.id.clone())?.into_owned();
+            Some(RequestOption { id: option.id?.into_owned(), label, kind })
         });
         let options: Vec<_> = options.collect();
-        let offered = options.iter().map(|option| (option.id.to_string(), option.kind));
-        let what = What::Permission {
-            tool: call.id.as_deref().map(str::to_owned),
-            options: offered.collect(),
+        self.ask(id, &call, read.tool_call, options, out);
+    }
+
+    /// Asks about a call, with all that is known of it.
+    fn ask(
+        &mut self,
+        wire_id: Json<'_>,
+        call: &ToolCall<'_>,
+        own: Option<Value<'_>>,
+        options: Vec<RequestOption<'static>>,
+        out: &mut Out<'_>,
+    ) {
+        let id = call.id.as_deref();
+        let tool = id.and_then(|id| Some((id, &mut self.ledger.tool(id)?.memo)));
+        let known = |text: &String| (!text.is_empty()).then(|| Text::from(text.clone()));
+        let tool_name = tool.as_ref().and_then(|(_, tool)| known(&tool.name));
+        let title = tool.as_ref().and_then(|(_, tool)| tool.deed.title().map(str::to_owned));
+        let title = call.title.clone().or_else(|| title.map(Text::from));
+        // Without arguments the call itself is what is shown, and what the digest binds to.
+        let input = match tool {
+            Some((id, tool)) => {
+                tool.deed.asked = Some(tool.deed.version());
+                tool.judged(id, own)
+            }
+            None => own.map(|own| own.json().into_owned()),
         };
+        let is_input = |text: &String| input.as_ref().is_some_and(|input| input.get() == text);
+        let text =
+            Some(shown(call.content).text).filter(|text| !text.is_empty() && !is_input(text));
+        let what = What::Permission { tool: id.map(str::to_owned), options: options.clone() };
         let asked = RequestRaised {
             tool_name,
-            tool_use_id: call.id.as_deref().map(Text::from),
+            tool_use_id: id.map(Text::from),
             options,
             title,
             message: text.map(Text::from),
             ..raised(RequestKind::Permission, input)
         };
-        self.raise(id, call.id.as_deref(), what, asked, out);
+        self.raise(wire_id, id, what, asked, out);
+    }
+
+    /// A call that changed while it was asked about is asked about again: an answer to what it was is
+    /// none to what it is now.
+    pub(super) fn ask_again(&mut self, id: &str, out: &mut Out<'_>) {
+        let Some(tool) = self.ledger.tool(id) else { return };
+        if out.is_recording()
+            || tool.memo.deed.asked.is_none_or(|it| it == tool.memo.deed.version())
+        {
+            return;
+        }
+        let is_about = |asked: &Asked| matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == id);
+        let open = self.ledger.requests().filter(|request| is_about(&request.memo));
+        let options = open.filter_map(|request| match &request.memo.what {
+            What::Permission { options, .. } => Some(options.clone()),
+            What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
+        });
+        let options: Vec<_> = options.collect();
+        let withdrawn = (RequestOutcome::Withdrawn, SettledBy::Agent);
+        let reason = Some("the call changed while it was asked about");
+        let wire_ids = self.settle_where(withdrawn, reason, out, is_about);
+        for (wire_id, options) in wire_ids.into_iter().zip(options) {
+            let call = ToolCall { id: Some(id.into()), ..ToolCall::default() };
+            self.ask(wire_id, &call, None, options, out);
+        }
+    }
+
+    /// The call runs. Unless somebody was asked about what it does, the session has to judge it.
+    pub(super) fn runs(&mut self, id: &str, out: &mut Out<'_>) {
+        let is_about = |asked: &Asked| matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == id);
+        let is_waiting = self.ledger.requests().any(|request| is_about(&request.memo));
+        let Some(tool) = self.ledger.tool(id).map(|tool| &mut tool.memo) else { return };
+        let version = Some(tool.deed.version());
+        let is_known = tool.deed.ran == version || (tool.deed.asked == version && !is_waiting);
+        if is_known || out.is_recording() {
+            return;
+        }
+        tool.deed.ran = version;
+        out.unasked(tool.unasked(id));
+    }
+
+    /// A call that is over runs, or another under its id.
+    pub(super) fn runs_again(&self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) {
+        let runs = matches!(call.status.as_deref(), Some("in_progress" | "completed"));
+        if runs && !out.is_recording() {
+            out.unasked(Tool::of(id, call).unasked(id));
+        }
     }
 
     fn elicitation(&mut self, id: Json<'_>, params: Option<Value<'_>>, out: &mut Out<'_>) {

@@ -1,62 +1,96 @@
 //! The mode and the model of a session: what is offered, what is in use, and how another is asked for.
 
 use agentwire_protocol::event::{Other, Status, StatusChanged};
-use agentwire_protocol::{ApprovalMode, Call, GatewayError, Json, SessionConfig, Text};
+use agentwire_protocol::{ApprovalMode, Call, ErrorCode, GatewayError, Json, SessionConfig, Text};
 use serde_json::json;
 
+use super::super::modes;
 use super::super::wire::{ConfigOption, Opened};
+use super::opening::Stage;
 use super::{Sent, Setting, Translator, Waiter};
 use crate::json::Value;
 use crate::tape::Out;
-
-/// Names of one mode: those of other agents stand for the agent's own.
-const MODES: [&[&str]; 4] = [
-    &["default", "ask"],
-    &["acceptEdits", "autoEdit", "auto_edit", "auto-edit"],
-    &["bypassPermissions", "yolo", "autoAll"],
-    &["plan"],
-];
 
 /// Modes or models to choose from.
 #[derive(Default)]
 pub(super) struct Choice {
     pub(super) current: Option<String>,
     pub(super) ids: Vec<String>,
+    /// Ids of those in which the agent approves by itself, as their ids or names say.
+    approving: Vec<String>,
     /// As the agent lists them.
     pub(super) list: Option<Json<'static>>,
     /// The configuration option by which one is chosen; without it, a method of its own.
     pub(super) option: Option<String>,
 }
 
+/// A mode that is wanted.
+pub(super) struct WantedMode {
+    /// The agent's own to ask for, unless it is the one in use.
+    pub(super) own: Option<String>,
+    /// What clients see in its place: the name that they gave to a mode of the gateway.
+    pub(super) shown: Option<String>,
+}
+
 impl Translator {
-    /// The mode that the configuration asks for, unless it is the one in use.
-    pub(super) fn wanted_mode(
-        &self,
-        config: &SessionConfig,
-    ) -> Result<Option<String>, GatewayError> {
-        let (wanted, option) = match (&config.permission_mode, config.approval_mode) {
-            (Some(mode), _) => (mode.as_str(), format!("permissionMode {mode}")),
-            (None, Some(ApprovalMode::AutoEdit)) => ("autoEdit", "approvalMode autoEdit".into()),
-            (None, Some(ApprovalMode::AutoAll)) => ("autoAll", "approvalMode autoAll".into()),
-            (None, Some(ApprovalMode::Ask | ApprovalMode::AskDangerous)) => ("ask", String::new()),
-            (None, None) => return Ok(None),
+    /// The mode that the configuration asks for. The agent always runs in the one that asks most: what
+    /// may run unasked is decided by the gateway. Only a mode in which it does less is its own.
+    pub(super) fn wanted_mode(&self, config: &SessionConfig) -> Result<WantedMode, GatewayError> {
+        let current = self.mode.current.as_deref();
+        let wanted = config.permission_mode.as_deref();
+        let own = match wanted.filter(|mode| modes::gateway_mode(mode).is_none()) {
+            Some(mode) if self.mode.approves(mode) => {
+                let what = format!(
+                    "permissionMode {mode}, in which it approves by itself; set approvalMode"
+                );
+                return Err(GatewayError::unsupported(self.name(), &what));
+            }
+            Some(mode) if self.mode.ids.iter().any(|id| id == mode) => Some(mode),
+            Some(mode) => {
+                let what = format!("permissionMode {mode}");
+                return Err(GatewayError::unsupported(self.name(), &what));
+            }
+            None => modes::asking(&self.mode.ids),
         };
-        let alike = MODES.iter().find(|names| names.contains(&wanted)).copied().unwrap_or(&[]);
-        let offered = |name: &&str| self.mode.ids.iter().any(|id| id == *name);
-        match [wanted].iter().chain(alike).copied().find(|name| offered(name)) {
-            Some(mode) if self.mode.current.as_deref() == Some(mode) => Ok(None),
-            Some(mode) => Ok(Some(mode.to_owned())),
+        if own.is_none() {
             // An agent without modes asks by rules of its own.
-            None if option.is_empty() => Ok(None),
-            None => Err(GatewayError::unsupported(self.name(), &option)),
+            current.filter(|mode| self.mode.approves(mode)).map_or(Ok(()), |mode| {
+                let message = format!(
+                    "{} is in its mode {mode}, in which it approves by itself, and offers none that \
+                     asks; start it in another",
+                    self.name()
+                );
+                Err(GatewayError::new(ErrorCode::StartFailed, message))
+            })?;
         }
+        let own = own.filter(|own| current != Some(own)).map(str::to_owned);
+        Ok(WantedMode { own, shown: shown_mode(wanted) })
+    }
+
+    /// Tells the mode that clients see, if it is another than before. `false` if it is not.
+    pub(super) fn show_mode(&mut self, out: &mut Out<'_>) -> bool {
+        let now = self.visible_mode();
+        if now == self.told_mode {
+            return false;
+        }
+        self.told_mode.clone_from(&now);
+        if let Some(mode) = now {
+            out.emit(StatusChanged::new(Status::Mode).message(Text::from(mode)));
+        }
+        true
+    }
+
+    /// The mode that clients see.
+    pub(super) fn visible_mode(&self) -> Option<String> {
+        let asks = self.mode.current.as_deref() == modes::asking(&self.mode.ids);
+        self.shown_mode.clone().filter(|_| asks).or_else(|| self.mode.current.clone())
     }
 
     /// Asks for another mode or model.
     pub(super) fn set(
         &mut self,
         setting: Setting,
-        value: String,
+        (value, shown): (String, Option<String>),
         waiter: Waiter,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
@@ -80,17 +114,20 @@ impl Translator {
                 return Err(GatewayError::unsupported(self.name(), "the option model"));
             }
         };
-        self.send(method, &params, Sent::Setting { setting, value, waiter }, out)
+        self.send(method, &params, Sent::Setting { setting, value, shown, waiter }, out)
     }
 
     pub(super) fn setting_taken(
         &mut self,
         setting: Setting,
-        value: &str,
+        (value, shown): (&str, Option<String>),
         waiter: Waiter,
         result: Option<Value<'_>>,
         out: &mut Out<'_>,
     ) {
+        if setting == Setting::Mode {
+            self.shown_mode.clone_from(&shown);
+        }
         match result.and_then(|result| result.get("configOptions")) {
             Some(options) => self.options_changed(options, out),
             None if self.choose(setting, value, out) => {}
@@ -102,8 +139,12 @@ impl Translator {
         // The next process of the session is to be so as well.
         let config = &mut self.setup.config;
         match setting {
-            Setting::Mode => config.permission_mode = Some(value.to_owned()),
+            Setting::Mode => config.permission_mode = shown.or_else(|| Some(value.to_owned())),
             Setting::Model => config.model = Some(value.to_owned()),
+        }
+        let stays = self.mode.current.clone().filter(|mode| self.mode.approves(mode));
+        if let Some(mode) = stays.filter(|_| setting == Setting::Mode) {
+            return self.approves_itself(&mode, waiter, out);
         }
         let left = |sent: &Sent| matches!(sent, Sent::Setting { waiter: w, .. } if *w == waiter);
         match waiter {
@@ -112,6 +153,27 @@ impl Translator {
             }
             Waiter::Opening => self.settled(out),
             Waiter::Call(_) | Waiter::Nobody => {}
+        }
+    }
+
+    /// The agent is in a mode in which it approves by itself, though it was asked for another.
+    fn approves_itself(&mut self, mode: &str, waiter: Waiter, out: &mut Out<'_>) {
+        let message = format!(
+            "{} is in its mode {mode}, in which it approves by itself and not as the session says",
+            self.name()
+        );
+        match waiter {
+            Waiter::Opening => {
+                self.fail_opening(GatewayError::new(ErrorCode::StartFailed, message), out);
+            }
+            Waiter::Call(_) | Waiter::Nobody => {
+                let error = GatewayError::new(ErrorCode::AgentFailed, message.as_str());
+                if let Waiter::Call(call) = waiter {
+                    self.fail_call(call, error.clone(), out);
+                }
+                self.stage = Stage::Failed(error);
+                out.broken(message);
+            }
         }
     }
 
@@ -129,16 +191,27 @@ impl Translator {
 
     /// The mode or the model is another now. `false` if it is not.
     pub(super) fn choose(&mut self, setting: Setting, value: &str, out: &mut Out<'_>) -> bool {
-        let (choice, status) = match setting {
-            Setting::Mode => (&mut self.mode, Status::Mode),
-            Setting::Model => (&mut self.model, Status::Model),
+        let choice = match setting {
+            Setting::Mode => &mut self.mode,
+            Setting::Model => &mut self.model,
         };
-        if choice.current.as_deref() == Some(value) {
-            return false;
-        }
+        let is_other = choice.current.as_deref() != Some(value);
         choice.current = Some(value.to_owned());
-        out.emit(StatusChanged::new(status).message(Text::from(value)));
-        true
+        match setting {
+            Setting::Mode => {
+                let is_told = self.show_mode(out);
+                // Nobody has asked for that: it is never a mode that we ask for.
+                if is_other && self.mode.approves(value) && !out.is_recording() {
+                    self.approves_itself(value, Waiter::Nobody, out);
+                }
+                is_told
+            }
+            Setting::Model if is_other => {
+                out.emit(StatusChanged::new(Status::Model).message(Text::from(value)));
+                true
+            }
+            Setting::Model => false,
+        }
     }
 
     /// The options are others now, and with them maybe the mode and the model.
@@ -177,13 +250,13 @@ impl Translator {
 
 impl Choice {
     fn of(list: Value<'_>, current: &str, items: &str, id: &str) -> Self {
-        let ids = list.get(items).into_iter().flat_map(Value::items);
-        Self {
+        let items = list.get(items).into_iter().flat_map(Value::items);
+        let choice = Self {
             current: list.read::<Text<'_>>(current).as_ref().map(Text::to_string),
-            ids: ids.filter_map(|item| Some(item.read::<Text<'_>>(id)?.to_string())).collect(),
             list: Some(list.json().into_owned()),
-            option: None,
-        }
+            ..Self::default()
+        };
+        choice.with(items, id)
     }
 
     fn of_option(option: Value<'_>, read: &ConfigOption<'_>) -> Self {
@@ -193,14 +266,42 @@ impl Choice {
             let group = option.get("options").into_iter().flat_map(Value::items);
             std::iter::once(option).chain(group)
         });
-        let ids = values.filter_map(|value| Some(value.read::<Text<'_>>("value")?.to_string()));
-        Self {
+        let choice = Self {
             current: read.current.as_ref().map(Text::to_string),
-            ids: ids.collect(),
             list: Some(option.json().into_owned()),
             option: read.id.as_ref().map(Text::to_string),
-        }
+            ..Self::default()
+        };
+        choice.with(values, "value")
     }
+
+    fn with<'v>(mut self, items: impl Iterator<Item = Value<'v>>, id: &str) -> Self {
+        for item in items {
+            let Some(id) = item.read::<Text<'_>>(id).map(|id| id.to_string()) else { continue };
+            let name = item.read::<Text<'_>>("name").map(|name| name.to_string());
+            if name.is_some_and(|name| modes::approves(&name)) {
+                self.approving.push(id.clone());
+            }
+            self.ids.push(id);
+        }
+        self
+    }
+
+    /// Whether the agent approves something by itself in that mode.
+    pub(super) fn approves(&self, mode: &str) -> bool {
+        modes::approves(mode) || self.approving.iter().any(|id| id == mode)
+    }
+}
+
+/// The name to show for a mode of the gateway; the agent's own needs none.
+pub(super) fn shown_mode(wanted: Option<&str>) -> Option<String> {
+    let is_ours = |mode: &&str| {
+        matches!(
+            modes::gateway_mode(mode),
+            Some(ApprovalMode::AskDangerous | ApprovalMode::AutoEdit | ApprovalMode::AutoAll)
+        )
+    };
+    wanted.filter(is_ours).map(str::to_owned)
 }
 
 pub(super) fn options_changed(options: Value<'_>) -> StatusChanged<'_> {

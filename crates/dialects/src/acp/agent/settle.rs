@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::command::Answer;
-use agentwire_protocol::event::{RequestOptionKind, RequestOutcome, SettledBy, ToolFailure};
+use agentwire_protocol::event::{
+    RequestOption, RequestOptionKind, RequestOutcome, SettledBy, ToolFailure,
+};
 use agentwire_protocol::{ErrorCode, GatewayError, Json, Settlement};
 use serde::Deserialize;
 use serde_json::json;
@@ -63,7 +65,7 @@ impl Translator {
 fn respond(asked: &Asked, answer: Answer, agent: &str) -> Result<Ready, GatewayError> {
     let unsupported = |what: &str| Err(GatewayError::unsupported(agent, what));
     let line = match (&asked.what, answer) {
-        (What::Permission { tool, options }, answer) => {
+        (What::Permission { tool, options, .. }, answer) => {
             let chosen = choose(options, answer, agent)?;
             let refused_tool = if chosen.is_refusal { tool.clone() } else { None };
             let outcome = match chosen.option {
@@ -115,33 +117,29 @@ struct Chosen {
     is_refusal: bool,
 }
 
+/// The agent is only ever told that an answer holds once: what is allowed from now on, the gateway
+/// remembers itself, exactly as it was shown.
 fn choose(
-    options: &[(String, RequestOptionKind)],
+    options: &[RequestOption<'static>],
     answer: Answer,
     agent: &str,
 ) -> Result<Chosen, GatewayError> {
-    use RequestOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+    use RequestOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce, Unknown};
     let of_kind = |wanted| {
-        let option = options.iter().find(|(_, kind)| *kind == wanted);
-        option.map(|(id, _)| id.clone())
+        options.iter().find(|option| option.kind == wanted).map(|option| option.id.to_string())
     };
     let unsupported = |what: &str| Err(GatewayError::unsupported(agent, what));
     let allowed = |option| Ok(Chosen { option: Some(option), is_refusal: false });
     match answer {
         Answer::Allow { updated_input: Some(_), .. } => unsupported("updatedInput"),
         Answer::Allow { updated_permissions: Some(_), .. } => unsupported("updatedPermissions"),
-        Answer::Allow { always: true, .. } => match of_kind(AllowAlways) {
-            Some(option) => allowed(option),
-            None => unsupported("remember session: it offers no such answer"),
-        },
         Answer::Allow { .. } => match of_kind(AllowOnce) {
             Some(option) => allowed(option),
-            None => unsupported("behavior allow: it offers no such answer"),
+            None => unsupported("behavior allow: it offers no answer that holds once"),
         },
         // A refusal is always to be had: a request that is cancelled does not run.
-        Answer::Deny { interrupt, always, .. } => {
-            let for_good = of_kind(RejectAlways).filter(|_| always);
-            let option = for_good.or_else(|| of_kind(RejectOnce)).filter(|_| !interrupt);
+        Answer::Deny { interrupt, .. } => {
+            let option = of_kind(RejectOnce).filter(|_| !interrupt);
             Ok(Chosen { option, is_refusal: true })
         }
         Answer::HookOutput(output) => {
@@ -151,11 +149,18 @@ fn choose(
                 option_id: String,
             }
             let wanted = output.read::<Choice>().ok().map(|choice| choice.option_id);
-            match options.iter().find(|(id, _)| Some(id) == wanted.as_ref()) {
-                Some((id, kind)) => Ok(Chosen {
-                    option: Some(id.clone()),
-                    is_refusal: matches!(kind, RejectOnce | RejectAlways),
-                }),
+            let chosen = wanted.and_then(|id| options.iter().find(|option| option.id == *id));
+            match chosen.map(|option| (option.id.to_string(), option.kind)) {
+                Some((option, AllowOnce)) => allowed(option),
+                Some((option, RejectOnce)) => Ok(Chosen { option: Some(option), is_refusal: true }),
+                // What denies is never refused.
+                Some((_, RejectAlways)) => {
+                    Ok(Chosen { option: of_kind(RejectOnce), is_refusal: true })
+                }
+                Some((option, AllowAlways | Unknown)) => unsupported(&format!(
+                    "the option {option}, which may hold beyond this call; answer with behavior \
+                     allow and remember session, and agentwire keeps the exact rule"
+                )),
                 None => invalid("hookOutput must be {\"optionId\": one of the request's options}"),
             }
         }

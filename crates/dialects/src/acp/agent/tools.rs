@@ -10,6 +10,7 @@ use agentwire_protocol::{Json, Text};
 use super::super::wire::ToolCall;
 use super::Translator;
 use super::content::{Edit, KEPT_BYTES, Shown, arguments, changed, kept, look, shown};
+use super::deed::Deed;
 use super::subagents::Spawned;
 use crate::gemini;
 use crate::json::Value;
@@ -24,8 +25,13 @@ const HELD_LIMIT: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Tool {
     pub(super) name: String,
+    /// The name is the agent's, and not the title, which may be the model's own words.
+    pub(super) is_named: bool,
     pub(super) title: String,
     pub(super) input: Option<Json<'static>>,
+    pub(super) server: Option<String>,
+    /// What it would do, from all that was said of it.
+    pub(super) deed: Deed,
     /// The output so far; an update repeats it and adds to it.
     output: Said,
     /// The changes it is about to make, or has made.
@@ -41,6 +47,7 @@ struct Beginning {
     name: Option<String>,
     kind: Option<String>,
     input: Option<Json<'static>>,
+    deed: Deed,
     shown: Shown,
     /// The call by which its agent was spawned.
     spawned_by: Option<String>,
@@ -61,7 +68,8 @@ impl Translator {
     pub(super) fn tool_call(&mut self, call: &ToolCall<'_>, is_first: bool, out: &mut Out<'_>) {
         let Some(id) = call.id.clone() else { return };
         if self.is_over(&id) {
-            return out.emit(Other::named("lateToolCall"));
+            out.emit(Other::named("lateToolCall"));
+            return self.runs_again(&id, call, out);
         }
         let is_told = self.block.is_some() || (out.is_recording() && !self.ledger.turn_is_open());
         self.in_turn(out);
@@ -74,6 +82,10 @@ impl Translator {
         let was_held = self.held.iter().any(|held| held.id == *id);
         let is_new = self.start_tool(&id, call, out);
         self.learn(&id, call);
+        self.ask_again(&id, out);
+        if matches!(call.status.as_deref(), Some("in_progress" | "completed")) {
+            self.runs(&id, out);
+        }
         match call.status.as_deref() {
             Some("completed") => self.finish_tool(&id, call, true, out),
             Some("failed") if is_new && !was_held && self.is_gemini => {
@@ -100,7 +112,7 @@ impl Translator {
         if is_known || !is_pending || has_input {
             return false;
         }
-        let begun = Beginning::of(call);
+        let begun = Beginning::of(id, call);
         if begun.shown.text.len() > KEPT_BYTES {
             return false;
         }
@@ -114,8 +126,8 @@ impl Translator {
 
     /// Nothing more can be waited for: starts the calls that are held.
     pub(super) fn start_held(&mut self, out: &mut Out<'_>) {
-        for Held { id, begun } in std::mem::take(&mut self.held) {
-            self.start(&id, &begun, out);
+        for Held { id, mut begun } in std::mem::take(&mut self.held) {
+            self.start(&id, &mut begun, out);
             self.describe(&id, begun.shown, out);
         }
     }
@@ -124,25 +136,33 @@ impl Translator {
     /// it, since nothing was shown of it before.
     pub(super) fn start_tool(&mut self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) -> bool {
         if let Some(tool) = self.ledger.tool(id) {
+            let tool = &mut tool.memo;
+            tool.deed.learn(call, name_in_id(id));
             if let Some(input) = call.raw_input.filter(|input| input.is_object()) {
-                tool.memo.input = Some(input.json().into_owned());
-            } else if tool.memo.input.is_none() {
-                tool.memo.input = arguments(&kept(look(call.content, false).edits));
+                tool.input = Some(input.json().into_owned());
+            } else if tool.input.is_none() || tool.deed.shows_changes() {
+                let edits = kept(look(call.content, false).edits);
+                // What is shown last is what it would do.
+                if !edits.is_empty() || tool.input.is_none() {
+                    tool.input = arguments(&edits);
+                }
             }
             return false;
         }
         let Some(at) = self.held.iter().position(|held| held.id == id) else {
-            self.start(id, &Beginning::of(call), out);
+            let mut begun = Beginning::of(id, call);
+            self.start(id, &mut begun, out);
             return true;
         };
         let mut begun = self.held.remove(at).begun;
-        begun.add(call);
-        self.start(id, &begun, out);
+        begun.add(id, call);
+        self.start(id, &mut begun, out);
         self.describe(id, begun.shown, out)
     }
 
-    fn start(&mut self, id: &str, begun: &Beginning, out: &mut Out<'_>) {
-        let Beginning { title, input, .. } = begun;
+    fn start(&mut self, id: &str, begun: &mut Beginning, out: &mut Out<'_>) {
+        let mut deed = std::mem::take(&mut begun.deed);
+        let Beginning { title, input, .. } = &*begun;
         self.close_block(out);
         self.has_output = true;
         let named = begun.name.as_deref().or_else(|| name_in_id(id));
@@ -157,6 +177,7 @@ impl Translator {
         };
         let spawns = begun.spawns || (self.is_gemini && named == Some(gemini::SPAWN));
         let kind = if spawns { ToolKind::Agent } else { kind(begun.kind.as_deref(), named) };
+        deed.told = kind;
         let agent = &self.speaker(begun.spawned_by.as_deref(), out);
         let started = ToolStarted {
             tool_id: Text::from(id),
@@ -164,12 +185,21 @@ impl Translator {
             arguments: input.clone(),
             kind,
             title: title.as_deref().map(Text::from),
-            server,
+            server: server.clone(),
         };
         out.emit_as(agent, started);
         let title = title.clone().unwrap_or_default();
         let told = spawns.then(Spawned::default);
-        let memo = Tool { name: name.to_owned(), title, input, spawns: told, ..Tool::default() };
+        let memo = Tool {
+            name: name.to_owned(),
+            is_named: named.is_some(),
+            title,
+            input,
+            server: server.map(|server| server.to_string()),
+            deed,
+            spawns: told,
+            ..Tool::default()
+        };
         self.ledger.open_tool(id, agent, memo);
         self.started_tools.add(id);
         if spawns {
@@ -301,16 +331,17 @@ impl Translator {
 }
 
 impl Beginning {
-    fn of(call: &ToolCall<'_>) -> Self {
+    fn of(id: &str, call: &ToolCall<'_>) -> Self {
         let mut shown = shown(call.content);
         shown.edits = kept(shown.edits);
         let mut begun = Self { shown, ..Self::default() };
-        begun.add(call);
+        begun.add(id, call);
         begun
     }
 
     /// A newer word wins.
-    fn add(&mut self, call: &ToolCall<'_>) {
+    fn add(&mut self, id: &str, call: &ToolCall<'_>) {
+        self.deed.learn(call, name_in_id(id));
         let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
         self.title = text(&call.title).or(self.title.take());
         self.name = text(&call.name).or(self.name.take());
@@ -334,10 +365,16 @@ fn progress<'a>(
     ToolProgress { tool_id: Text::from(id), output, progress: None, message, elapsed_ms: None }
 }
 
-/// Gemini's ids begin with the tool's name twice: `read_file__read_file_1794766243269_0`.
-fn name_in_id(id: &str) -> Option<&str> {
-    let (name, rest) = id.split_once("__")?;
-    rest.strip_prefix(name)?.starts_with('_').then_some(name)
+/// Gemini's ids have the tool's name twice: `read_file__read_file_1794766243269_0`. A name may have
+/// the divider in it.
+pub(super) fn name_in_id(id: &str) -> Option<&str> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (rest, count) = id.rsplit_once('_')?;
+    let (twice, time) = rest.rsplit_once('_')?;
+    let length = twice.len().checked_sub(2)? / 2;
+    let (name, rest) = twice.split_at_checked(length)?;
+    let is_twice = rest.strip_prefix("__") == Some(name) && !name.is_empty();
+    (is_twice && is_number(count) && is_number(time)).then_some(name)
 }
 
 /// The server and the tool of `mcp_demo_add`, which Gemini titles `add (demo MCP Server)`.
@@ -351,7 +388,11 @@ fn object_in(text: &str) -> Option<Json<'static>> {
     json.get().starts_with('{').then(|| json.into_owned())
 }
 
-fn kind(kind: Option<&str>, name: Option<&str>) -> ToolKind {
+pub(super) fn kind(kind: Option<&str>, name: Option<&str>) -> ToolKind {
+    // What a server says of its tools makes none of them the agent's own.
+    if name.is_some_and(|name| name.starts_with("mcp_")) {
+        return ToolKind::Mcp;
+    }
     match kind.unwrap_or("other") {
         "read" => ToolKind::Read,
         "edit" => ToolKind::Edit,

@@ -165,7 +165,8 @@ impl Translator {
 
     fn mode_changed(&mut self, mode: &str, out: &mut Out<'_>) {
         if !self.choose(Setting::Mode, mode, out) {
-            out.emit(StatusChanged::new(Status::Mode).message(Text::from(mode)));
+            let visible = self.visible_mode().unwrap_or_else(|| mode.to_owned());
+            out.emit(StatusChanged::new(Status::Mode).message(Text::from(visible)));
         }
     }
 

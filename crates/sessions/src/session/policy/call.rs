@@ -4,17 +4,19 @@ use agentwire_protocol::AgentType;
 use agentwire_protocol::event::ToolKind;
 use serde_json::{Map, Value};
 
-use super::table::{self, Class, Shows};
-use super::{Asked, input, shell};
+use super::table::{self, Class, Shows, Tool};
+use super::{Asked, input, shell, told};
 
 /// What an agent asks for.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     pub(super) class: Class,
     /// The classes it may be of: what denies one of them denies the call.
-    pub(super) suspects: [Class; 2],
+    pub(super) suspects: Vec<Class>,
     /// The agent's name of the tool.
     pub(super) name: Option<&'a str>,
+    /// What it is called, where that may be somebody else's word for it: it denies, and allows nothing.
+    pub(super) titled: Option<&'a str>,
     /// Of an MCP tool: its server and its own name, as far as they are known.
     pub(super) mcp: Option<(&'a str, &'a str)>,
     pub(super) touches: Touches,
@@ -48,7 +50,7 @@ pub(super) struct ShellCommand {
     pub(super) directory: Option<String>,
 }
 
-type Fields = Map<String, Value>;
+pub(super) type Fields = Map<String, Value>;
 
 /// Fields of a command that change nothing of what it does.
 const BESIDE_COMMAND: &[&str] = &[
@@ -64,67 +66,77 @@ const BESIDE_COMMAND: &[&str] = &[
 /// Fields that say where a command runs.
 const DIRECTORY: &[&str] = &["cwd", "directory", "dir_path", "workdir"];
 
-/// Fields that are known to hold the path of a tool of which no more is known.
-const PATH: &[&str] = &[
-    "file_path",
-    "path",
-    "abs_path",
-    "absolute_path",
-    "filePath",
-    "notebook_path",
-    "dir_path",
-    "target_file",
-];
-
-/// A field whose name has one of these in it may hold a path.
-const LIKE_PATH: &[&str] = &["path", "file", "dir", "dest", "target", "location", "uri", "root"];
-
-/// The fields of ACP's tool call, which stands for the input where the agent does not tell it.
-const ACP_CALL: &[&str] =
-    &["toolCallId", "status", "title", "content", "locations", "kind", "_meta"];
-
 impl<'a> Call<'a> {
     pub(super) fn of(agent: AgentType, asked: &Asked<'a>) -> Self {
-        let name = asked.tool_name.filter(|name| !name.is_empty());
+        let called = asked.tool_name.filter(|name| !name.is_empty());
         let server = asked.server.filter(|server| !server.is_empty());
         // A server may give its tool any name, so that this comes before the table.
-        let full = name.and_then(|name| name.strip_prefix("mcp__")?.split_once("__"));
+        let full = called.and_then(|name| name.strip_prefix("mcp__")?.split_once("__"));
         if server.is_some() || full.is_some() || asked.kind == Some(ToolKind::Mcp) {
-            let mcp = full.or_else(|| server.zip(name));
+            let mcp = full.or_else(|| server.zip(called));
+            let is_taken = |name: &&str| table::find(agent, name).is_some();
+            let name = called.filter(|name| !asked.is_title && !is_taken(name));
             let (class, touches) = (Class::Mcp, Touches::Unclear);
-            let moved = asked.moved;
-            return Self { class, suspects: [class; 2], name, mcp, touches, moved };
+            let (moved, suspects) = (asked.moved, vec![class]);
+            return Self { class, suspects, name, titled: called, mcp, touches, moved };
         }
-        let by_kind = Class::of_kind(asked.kind.unwrap_or_default());
-        let (by_name, shows) = match name.and_then(|name| table::find(agent, name)) {
-            Some(tool) => (tool.class, tool.shows),
-            None => (by_kind, table::shows_by_class(agent, by_kind)),
+        // Codex asks for a call of an MCP tool without its kind, under the name that its server gave it.
+        let is_vague = agent == AgentType::Codex && asked.kind.is_none();
+        let is_sure = !asked.is_title && !is_vague;
+        let name = called.filter(|_| is_sure);
+        let tool = called.filter(|_| !asked.is_title).and_then(|name| table::find(agent, name));
+        let (class, suspects, touches) = match agent {
+            AgentType::Gemini | AgentType::Acp => told::judge(agent, asked, tool),
+            AgentType::Claude | AgentType::Codex | AgentType::Demo => judge(agent, asked, tool),
         };
-        let fields = input::fields(asked.input);
-        let (by_name, touches) = match (shows, &fields) {
-            (Shows::Nothing, _) => (by_name, Touches::Nothing),
-            (Shows::Command(field), fields) => {
-                let command = match fields {
-                    Some(fields) if is_acp_call(agent, fields) => shown_command(agent, fields),
-                    Some(fields) => command(agent, field, fields),
-                    None => None,
-                };
-                (by_name, or_title(command, asked))
-            }
-            (_, None) if by_name == Class::Shell => (by_name, or_title(None, asked)),
-            (_, None) => (by_name, Touches::Unclear),
-            (_, Some(fields)) => touched(agent, by_name, shows, fields),
-        };
-        let class =
-            if is_certain(agent, asked, by_name, by_kind) { by_name } else { Class::Unknown };
-        let (suspects, moved) = ([by_name, by_kind], asked.moved);
-        Self { class, suspects, name, mcp: None, touches, moved }
+        // A call that is not what its name says is not what a rule of that name allows.
+        let is_other = tool.is_some_and(|tool| {
+            class != tool.class && (class == Class::Unknown || tool.class == Class::Network)
+        });
+        let name = name.filter(|_| !is_other);
+        let moved = asked.moved;
+        Self { class, suspects, name, titled: called, mcp: None, touches, moved }
     }
 
     /// Whether nobody knows from where that path leads.
     pub(super) fn is_adrift(&self, path: &str) -> bool {
         self.moved && !path.starts_with(['/', '~'])
     }
+
+    /// Whether that is what it is called, by whomever.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == Some(name) || self.titled == Some(name)
+    }
+
+    /// Whether it is a server's tool whose name is that of one of the agent's own.
+    pub(super) fn only_sounds_like(&self, name: &str) -> bool {
+        self.class == Class::Mcp && self.name != Some(name)
+    }
+}
+
+fn judge(
+    agent: AgentType,
+    asked: &Asked<'_>,
+    tool: Option<&'static Tool>,
+) -> (Class, Vec<Class>, Touches) {
+    let by_kind = Class::of_kind(asked.kind.unwrap_or_default());
+    let (by_name, shows) = match tool {
+        Some(tool) => (tool.class, tool.shows),
+        None => (by_kind, table::shows_by_class(agent, by_kind)),
+    };
+    let fields = input::fields(asked.input);
+    let (by_name, touches) = match (shows, &fields) {
+        (Shows::Nothing, _) => (by_name, Touches::Nothing),
+        (Shows::Command(field), fields) => {
+            let command = fields.as_ref().and_then(|fields| command(agent, field, fields));
+            (by_name, or_title(command, asked))
+        }
+        (_, None) if by_name == Class::Shell => (by_name, or_title(None, asked)),
+        (_, None) => (by_name, Touches::Unclear),
+        (_, Some(fields)) => touched(by_name, shows, fields),
+    };
+    let class = if is_certain(agent, asked, by_name, by_kind) { by_name } else { Class::Unknown };
+    (class, vec![by_name, by_kind], touches)
 }
 
 /// The name decides; the kind is the fall-back, and can only make it more dangerous.
@@ -138,13 +150,13 @@ fn is_certain(agent: AgentType, asked: &Asked<'_>, by_name: Class, by_kind: Clas
 }
 
 /// What cannot be read exactly can still be denied by what is shown of it.
-fn or_title(command: Option<ShellCommand>, asked: &Asked<'_>) -> Touches {
+pub(super) fn or_title(command: Option<ShellCommand>, asked: &Asked<'_>) -> Touches {
     let title = || Some(asked.title?.to_owned()).filter(|title| !title.is_empty());
     let said = |text| ShellCommand { text, words: None, directory: None };
     command.or_else(|| title().map(said)).map_or(Touches::Unclear, Touches::Command)
 }
 
-fn touched(agent: AgentType, class: Class, shows: Shows, fields: &Fields) -> (Class, Touches) {
+fn touched(class: Class, shows: Shows, fields: &Fields) -> (Class, Touches) {
     let text = |field: &str| fields.get(field).and_then(Value::as_str);
     let here = |field: &str| match fields.get(field) {
         None | Some(Value::Null) => Some("."),
@@ -163,13 +175,8 @@ fn touched(agent: AgentType, class: Class, shows: Shows, fields: &Fields) -> (Cl
             file(here(field).filter(|_| text(pattern).is_some_and(stays)))
         }
         Shows::Changes(field) => return changes(class, field, fields),
-        Shows::Guess if is_acp_call(agent, fields) => shown_files(fields),
-        Shows::Guess => file(only_path(fields)),
-        Shows::Address(field) => {
-            let host = text(field).and_then(host);
-            return (class, host.map_or(Touches::Unclear, Touches::Host));
-        }
-        Shows::Nothing | Shows::Unclear | Shows::Command(_) => None,
+        Shows::Address(field) => return addressed(class, text(field)),
+        Shows::Guess | Shows::Nothing | Shows::Unclear | Shows::Command(_) => None,
     };
     (class, files.map_or(Touches::Unclear, Touches::Files))
 }
@@ -207,7 +214,7 @@ fn changes(class: Class, field: &str, fields: &Fields) -> (Class, Touches) {
     (class, if files.is_empty() { Touches::Unclear } else { Touches::Files(files) })
 }
 
-fn command(agent: AgentType, field: &str, fields: &Fields) -> Option<ShellCommand> {
+pub(super) fn command(agent: AgentType, field: &str, fields: &Fields) -> Option<ShellCommand> {
     let (text, words) = match fields.get(field)? {
         Value::String(text) => {
             let words = shell::words(text);
@@ -248,48 +255,14 @@ fn command(agent: AgentType, field: &str, fields: &Fields) -> Option<ShellComman
     Some(ShellCommand { text, words, directory })
 }
 
-/// The call itself stands for its input. Arguments come from the model, which may add fields to look
-/// like this; a call that has any other field is none.
-fn is_acp_call(agent: AgentType, fields: &Fields) -> bool {
-    matches!(agent, AgentType::Gemini | AgentType::Acp)
-        && fields.get("toolCallId").is_some_and(Value::is_string)
-        && fields.keys().all(|name| ACP_CALL.contains(&name.as_str()))
-}
-
-/// Gemini's title is the whole command, and before its description stands where it runs
-/// (fixture real-shell-allow-once). The titles of other agents may be the model's own words.
-fn shown_command(agent: AgentType, fields: &Fields) -> Option<ShellCommand> {
-    let title = fields.get("title")?.as_str()?;
-    let said = || {
-        let first = fields.get("content")?.as_array()?.first()?;
-        let text = first.get("content")?.get("text")?.as_str()?;
-        let (directory, _) = text.strip_prefix("[current working directory ")?.split_once(']')?;
-        Some(directory.to_owned())
-    };
-    let directory = said().filter(|_| agent == AgentType::Gemini);
-    let words = directory.as_ref().and_then(|_| shell::words(title));
-    Some(ShellCommand { text: title.to_owned(), words, directory })
-}
-
-/// The files of the differences that a call shows, and of the places it names.
-fn shown_files(fields: &Fields) -> Option<Vec<String>> {
-    let list = |name: &str| fields.get(name).and_then(Value::as_array).into_iter().flatten();
-    let is_diff = |item: &&Value| item.get("type").and_then(Value::as_str) == Some("diff");
-    let shown = list("content").filter(is_diff).chain(list("locations"));
-    let files: Option<Vec<String>> =
-        shown.map(|item| Some(item.get("path")?.as_str()?.to_owned())).collect();
-    files.filter(|files| !files.is_empty())
-}
-
-fn only_path(fields: &Fields) -> Option<&str> {
-    let speaks = |name: &String| {
-        let name = name.to_ascii_lowercase();
-        LIKE_PATH.iter().any(|part| name.contains(part))
-    };
-    let mut speaking = fields.iter().filter(|(name, _)| speaks(name));
-    match (speaking.next(), speaking.next()) {
-        (Some((name, Value::String(path))), None) if PATH.contains(&name.as_str()) => Some(path),
-        _ => None,
+/// What an address leads to. One of a file is a path, and never a host.
+fn addressed(class: Class, address: Option<&str>) -> (Class, Touches) {
+    match address.map(|address| (address, told::file_address(address))) {
+        Some((_, Some(path))) => {
+            (Class::Read, path.map_or(Touches::Unclear, |path| Touches::Files(vec![path])))
+        }
+        Some((address, None)) => (class, host(address).map_or(Touches::Unclear, Touches::Host)),
+        None => (class, Touches::Unclear),
     }
 }
 

@@ -184,12 +184,12 @@ impl Rule {
                 covers(*class, *own)
                     || (*class == Class::Edit && matches!(own, Class::Delete | Class::Move))
             }),
-            Subject::Tool(name) => call.name == Some(name),
+            Subject::Tool(name) => call.is_called(name) && !call.only_sounds_like(name),
             Subject::Mcp { server, tool } => denies_mcp(server, tool.as_deref(), call),
         };
         // Without a class the name is all there is to go by.
-        let named = self.text.split('(').next();
-        if !is_subject && (named != call.name || call.mcp.is_some()) {
+        let named = self.text.split('(').next().is_some_and(|name| call.is_called(name));
+        if !is_subject && (!named || call.mcp.is_some()) {
             return Denial::None;
         }
         let sure = |is_sure| if is_sure { Denial::Sure } else { Denial::None };
@@ -264,7 +264,7 @@ fn denies_mcp(server: &str, tool: Option<&str>, call: &Call<'_>) -> bool {
         Some(tool) => format!("mcp__{server}__{tool}"),
         None => format!("mcp__{server}__"),
     };
-    let own = match (call.mcp, call.name) {
+    let own = match (call.mcp, call.name.or(call.titled)) {
         (Some((server, tool)), _) => Cow::Owned(format!("mcp__{server}__{tool}")),
         (None, Some(name)) => Cow::Borrowed(name),
         (None, None) => return false,

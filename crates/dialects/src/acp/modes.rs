@@ -1,0 +1,47 @@
+//! What the modes of agents mean: which of them ask, and which approve by themselves.
+
+use agentwire_protocol::ApprovalMode;
+
+/// Names of modes that ask before anything runs, the best first.
+const ASKING: &[&str] = &["default", "ask", "manual", "approve", "read-only"];
+
+/// A mode with one of these in its name approves by itself.
+const APPROVING: &[&str] = &[
+    "bypass",
+    "yolo",
+    "accept",
+    "autoedit",
+    "autoall",
+    "autoapprove",
+    "autopilot",
+    "dontask",
+    "fullaccess",
+    "fullauto",
+    "dangerous",
+    "unrestricted",
+    "skippermission",
+];
+
+/// The gateway's mode that a name stands for, in the words of this or of other agents. The agent then
+/// stays in the mode that asks.
+pub fn gateway_mode(mode: &str) -> Option<ApprovalMode> {
+    match mode {
+        "default" | "ask" => Some(ApprovalMode::Ask),
+        "acceptEdits" | "autoEdit" | "auto_edit" | "auto-edit" => Some(ApprovalMode::AutoEdit),
+        "bypassPermissions" | "yolo" | "autoAll" => Some(ApprovalMode::AutoAll),
+        _ => None,
+    }
+}
+
+/// Whether an agent in that mode approves something by itself.
+pub(super) fn approves(mode: &str) -> bool {
+    let plain: String = mode.chars().filter(char::is_ascii_alphanumeric).collect();
+    let plain = plain.to_ascii_lowercase();
+    plain == "auto" || plain == "smartapprove" || APPROVING.iter().any(|name| plain.contains(name))
+}
+
+/// The mode, of those that are offered, in which the agent asks most.
+pub(super) fn asking(offered: &[String]) -> Option<&str> {
+    let of_name = |name: &&str| offered.iter().find(|id| id.eq_ignore_ascii_case(name));
+    ASKING.iter().find_map(of_name).map(String::as_str)
+}

@@ -1,0 +1,295 @@
+//! What Gemini and agents that speak ACP ask for: put together from their input, the changes they
+//! show, the places they name and the kinds they say. What contradicts itself is unknown, and asks.
+
+use agentwire_protocol::AgentType;
+use serde_json::Value;
+
+use super::call::{Fields, ShellCommand, Touches, command, or_title};
+use super::table::{self, Class, Shows, Tool};
+use super::{Asked, input, shell};
+
+/// Fields that are known to hold the path of a tool of which no more is known.
+const PATH: &[&str] = &[
+    "file_path",
+    "path",
+    "abs_path",
+    "absolute_path",
+    "filePath",
+    "notebook_path",
+    "dir_path",
+    "target_file",
+];
+
+/// A field whose name has one of these in it may hold a path.
+const LIKE_PATH: &[&str] = &["path", "file", "dir", "dest", "target", "location", "uri", "root"];
+
+/// The fields of ACP's tool call, which holds what its input does not tell.
+const ACP_CALL: &[&str] =
+    &["toolCallId", "status", "title", "content", "locations", "kind", "rawInput", "_meta"];
+
+/// Fields of an input that hold a command to run.
+const COMMANDS: &[&str] = &["command", "cmd", "argv", "script"];
+
+/// All that is told of a call.
+struct Told<'f> {
+    /// The call itself, if it stands for its input.
+    call: Option<&'f Fields>,
+    /// What the tool is called with.
+    raw: Option<&'f Fields>,
+}
+
+pub(super) fn judge(
+    agent: AgentType,
+    asked: &Asked<'_>,
+    tool: Option<&'static Tool>,
+) -> (Class, Vec<Class>, Touches) {
+    let fields = input::fields(asked.input);
+    let told = Told::of(fields.as_ref(), asked.call_id);
+    let (started, shown) = (asked.kind.map(Class::of_kind), told.kind());
+    let by_kind = match (started, shown) {
+        (Some(started), Some(shown))
+            if started != Class::Unknown && rank(shown) > rank(started) =>
+        {
+            shown
+        }
+        (started, shown) => started.or(shown).unwrap_or(Class::Unknown),
+    };
+    let class = tool.map_or(by_kind, |tool| tool.class);
+    let shows = tool.map_or(table::shows_by_class(agent, by_kind), |tool| tool.shows);
+    let mut suspects = vec![class, by_kind];
+    suspects.extend(started.into_iter().chain(shown).chain(told.shown_classes()));
+    // The agent's own name of its tool decides, unless something worse is said.
+    let own = if tool.is_some() { rank(class).max(rank(Class::Read)) } else { rank(class) };
+    let mut is_certain = suspects.iter().all(|suspect| rank(*suspect) <= own);
+    let touches = match (shows, &fields) {
+        (Shows::Nothing, _) => {
+            is_certain &= !told.names_paths();
+            Touches::Nothing
+        }
+        (Shows::Command(_), _) => or_title(told.command(agent), asked),
+        _ if class == Class::Shell => or_title(told.command(agent), asked),
+        (_, Some(_)) if class == Class::Network => match told.address(asked.title) {
+            Some(path) => {
+                suspects.push(Class::Read);
+                is_certain = false;
+                path.map_or(Touches::Unclear, |path| Touches::Files(vec![path]))
+            }
+            None => Touches::Unclear,
+        },
+        (Shows::Guess, _) => told.files().map_or(Touches::Unclear, Touches::Files),
+        (_, _) => Touches::Unclear,
+    };
+    // A command that stands beside something else is still denied by what it is.
+    let touches = match touches {
+        Touches::Unclear | Touches::Nothing if suspects.contains(&Class::Shell) => {
+            or_title(told.command(agent), asked)
+        }
+        other => other,
+    };
+    // No rule and no mode answers a question.
+    let is_certain = is_certain || class == Class::Question;
+    (if is_certain { class } else { Class::Unknown }, suspects, touches)
+}
+
+/// How dangerous a class is.
+fn rank(class: Class) -> u8 {
+    match class {
+        // What is not known asks by itself.
+        Class::Unknown | Class::Question | Class::Think => 0,
+        Class::Read | Class::Search => 1,
+        Class::Network | Class::Agent | Class::Mcp | Class::Mode => 2,
+        Class::Edit => 3,
+        Class::Move => 4,
+        Class::Delete => 5,
+        Class::Shell => 6,
+    }
+}
+
+impl<'f> Told<'f> {
+    /// Arguments come from the model, which may add fields to look like a call; one that has any other
+    /// field, or another call's id, is none.
+    fn of(fields: Option<&'f Fields>, call_id: Option<&str>) -> Self {
+        let id = fields.and_then(|fields| fields.get("toolCallId")?.as_str());
+        let is_call = id.is_some_and(|id| call_id.is_none_or(|own| own == id))
+            && fields.is_some_and(|it| it.keys().all(|name| ACP_CALL.contains(&name.as_str())));
+        match fields {
+            Some(call) if is_call => {
+                let raw = call.get("rawInput").and_then(Value::as_object);
+                Self { call: Some(call), raw }
+            }
+            raw => Self { call: None, raw },
+        }
+    }
+
+    /// The kind that the call shows: the most dangerous that was said of it.
+    fn kind(&self) -> Option<Class> {
+        Some(match self.call?.get("kind")?.as_str()? {
+            "read" => Class::Read,
+            "search" => Class::Search,
+            "edit" => Class::Edit,
+            "delete" => Class::Delete,
+            "move" => Class::Move,
+            "execute" => Class::Shell,
+            "fetch" => Class::Network,
+            "switch_mode" => Class::Mode,
+            "think" => Class::Think,
+            _ => return None,
+        })
+    }
+
+    fn list(&self, name: &str) -> impl Iterator<Item = &'f Value> {
+        self.call.and_then(|call| call.get(name)?.as_array()).into_iter().flatten()
+    }
+
+    fn diffs(&self) -> impl Iterator<Item = &'f Value> {
+        self.list("content").filter(|it| it.get("type").and_then(Value::as_str) == Some("diff"))
+    }
+
+    /// Files that the text shown links to.
+    fn links(&self) -> impl Iterator<Item = &'f str> {
+        let address = |piece: &'f Value| {
+            let content = piece.get("content")?;
+            content.get("resource").unwrap_or(content).get("uri")?.as_str()
+        };
+        self.list("content").filter_map(address).filter(|it| file_address(it).is_some())
+    }
+
+    /// Of which classes the call is by what it shows.
+    fn shown_classes(&self) -> Vec<Class> {
+        let kind = |diff: &Value| Some(diff.get("_meta")?.get("kind")?.as_str()? == "delete");
+        let mut classes = Vec::new();
+        for diff in self.diffs() {
+            let deletes = kind(diff) == Some(true);
+            classes.push(if deletes { Class::Delete } else { Class::Edit });
+        }
+        let runs = |raw: &Fields| COMMANDS.iter().any(|name| raw.contains_key(*name));
+        if self.raw.is_some_and(runs) {
+            classes.push(Class::Shell);
+        }
+        classes
+    }
+
+    /// Whether the call names a file or a directory.
+    fn names_paths(&self) -> bool {
+        self.diffs().chain(self.list("locations")).next().is_some()
+            || self.links().next().is_some()
+            || self.raw.is_some_and(|raw| raw.keys().any(|name| speaks_of_path(name)))
+    }
+
+    /// All files that the call names, if each of them can be read and they do not contradict.
+    fn files(&self) -> Option<Vec<String>> {
+        let path = |item: &Value| plain(item.get("path")?.as_str()?);
+        let changed = self.diffs().map(path).collect::<Option<Vec<_>>>()?;
+        let places = self.list("locations").map(path).collect::<Option<Vec<_>>>()?;
+        let links = self.links().map(plain).collect::<Option<Vec<_>>>()?;
+        let mut files = match self.raw.map(only_path) {
+            None | Some(OnlyPath::None) => Vec::new(),
+            Some(OnlyPath::Unclear) => return None,
+            Some(OnlyPath::Known(own)) => {
+                let own = plain(own)?;
+                let tail = format!("/{}", own.trim_start_matches("./"));
+                let is_own = |path: &String| *path == own || path.ends_with(&tail);
+                if !changed.is_empty() && !changed.iter().any(is_own) {
+                    return None;
+                }
+                vec![own]
+            }
+        };
+        for file in changed.into_iter().chain(places).chain(links) {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        Some(files).filter(|files| !files.is_empty())
+    }
+
+    /// The path, if an address in the input is one of a file; `Some(None)` if it cannot be read.
+    fn address(&self, title: Option<&str>) -> Option<Option<String>> {
+        let texts = self.raw.into_iter().flat_map(Fields::values).filter_map(Value::as_str);
+        let places = self.list("locations").filter_map(|it| it.get("path")?.as_str());
+        let shown = self.call.and_then(|call| call.get("title")?.as_str());
+        let all = texts.chain(places).chain(self.links()).chain(shown).chain(title);
+        let mut words = all.flat_map(str::split_whitespace);
+        words.find_map(|word| file_address(word.trim_matches(['"', '\'', '<', '(', ')', ','])))
+    }
+
+    /// The command to run.
+    fn command(&self, agent: AgentType) -> Option<ShellCommand> {
+        let mut told = match (self.raw, self.call) {
+            (Some(raw), _) => {
+                let field = COMMANDS.iter().find(|name| raw.contains_key(**name))?;
+                command(agent, field, raw)?
+            }
+            (None, Some(call)) => shown_command(agent, call)?,
+            (None, None) => return None,
+        };
+        // A place that a command names is where it runs, or something that is not understood.
+        for place in self.list("locations").chain(self.diffs()) {
+            match place.get("path").and_then(Value::as_str).and_then(plain) {
+                Some(path) if told.directory.is_none() => told.directory = Some(path),
+                Some(path) if told.directory.as_ref() == Some(&path) => {}
+                _ => told.words = None,
+            }
+        }
+        Some(told)
+    }
+}
+
+/// Gemini's title is the whole command, and before its description stands where it runs
+/// (fixture real-shell-allow-once). The titles of other agents may be the model's own words.
+fn shown_command(agent: AgentType, call: &Fields) -> Option<ShellCommand> {
+    let title = call.get("title")?.as_str()?;
+    let said = || {
+        let first = call.get("content")?.as_array()?.first()?;
+        let text = first.get("content")?.get("text")?.as_str()?;
+        let (directory, _) = text.strip_prefix("[current working directory ")?.split_once(']')?;
+        Some(directory.to_owned())
+    };
+    let directory = said().filter(|_| agent == AgentType::Gemini);
+    let words = directory.as_ref().and_then(|_| shell::words(title));
+    Some(ShellCommand { text: title.to_owned(), words, directory })
+}
+
+/// The path in an input.
+enum OnlyPath<'f> {
+    /// No field speaks of one.
+    None,
+    /// More than one does, or one that is not understood.
+    Unclear,
+    Known(&'f str),
+}
+
+fn only_path(fields: &Fields) -> OnlyPath<'_> {
+    let mut speaking = fields.iter().filter(|(name, _)| speaks_of_path(name));
+    match (speaking.next(), speaking.next()) {
+        (None, _) => OnlyPath::None,
+        (Some((name, Value::String(path))), None) if PATH.contains(&name.as_str()) => {
+            OnlyPath::Known(path)
+        }
+        (Some(_), _) => OnlyPath::Unclear,
+    }
+}
+
+fn speaks_of_path(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    LIKE_PATH.iter().any(|part| name.contains(part))
+}
+
+/// A path as it is written, or that of a file's address.
+fn plain(path: &str) -> Option<String> {
+    file_address(path).unwrap_or_else(|| Some(path.to_owned()))
+}
+
+/// The path in the address of a file; `None` if it is no such address, `Some(None)` if its path cannot
+/// be read in one way only.
+pub(super) fn file_address(address: &str) -> Option<Option<String>> {
+    let trimmed = address.trim_start();
+    let rest = trimmed.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("file:"));
+    let rest = rest.and_then(|_| trimmed.get(5..))?;
+    let path = match rest.strip_prefix("//") {
+        Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest),
+        None => rest,
+    };
+    let is_plain = path.starts_with('/') && !path.contains(['%', '?', '#', '\\', '\0']);
+    Some(is_plain.then(|| path.to_owned()))
+}
