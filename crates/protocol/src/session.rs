@@ -94,6 +94,9 @@ pub struct NewSession {
     pub replaces_config: bool,
     /// Sent twice, it counts once.
     pub key: Option<String>,
+    /// Who starts it may not do everything: it resumes no session without the guards of the operator. No
+    /// wire carries this; the server knows it from the client's token.
+    pub is_limited: bool,
 }
 
 impl NewSession {
@@ -109,6 +112,7 @@ impl NewSession {
             config: SessionConfig::default(),
             replaces_config: false,
             key: None,
+            is_limited: false,
         }
     }
 }

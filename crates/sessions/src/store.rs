@@ -104,6 +104,9 @@ pub struct Record {
     pub config: SessionConfig,
     /// What is open, so that it can be closed by whoever finds the session without its owner.
     pub open: Open,
+    /// What the operator started it with that is not kept, by the names of the fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unkept: Vec<String>,
 }
 
 /// What is open in a session: its turn, tool calls, subagents and requests.

@@ -82,6 +82,7 @@ fn record(session: &SessionId, state: SessionState) -> Record {
         owner: None,
         config: SessionConfig::default(),
         open: Open::default(),
+        unkept: Vec::new(),
     }
 }
 

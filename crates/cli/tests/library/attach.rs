@@ -90,6 +90,7 @@ fn write_long(place: &Place, id: &str, events: u64, padding: usize) {
         owner: None,
         config: SessionConfig::default(),
         open: Open::default(),
+        unkept: Vec::new(),
     };
     for first in (1..=events).step_by(1000) {
         let mut lines = String::new();

@@ -10,6 +10,7 @@ mod board;
 mod dist;
 mod documents;
 mod door;
+mod form;
 mod insights;
 mod logs;
 mod many;

@@ -288,6 +288,22 @@ impl SessionConfig {
         }
     }
 
+    /// The fields that are given and not kept, or not whole.
+    pub fn unkept_names(&self) -> Vec<&'static str> {
+        let has = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
+        let is_cut = |server: &McpServer| {
+            server.is_hosted() || !server.env.is_empty() || !server.headers.is_empty()
+        };
+        let fields = [
+            ("env", self.env.as_ref().is_some_and(|env| !env.is_empty())),
+            ("hooks", self.hooks.as_ref().is_some_and(|hooks| !hooks.is_empty())),
+            ("mcpServers", self.mcp_servers.iter().flatten().any(|(_, server)| is_cut(server))),
+            ("nativeArgs", has(&self.native_args)),
+            ("nativeOptions", self.native_options.as_ref().is_some_and(|them| !them.is_empty())),
+        ];
+        fields.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+    }
+
     /// Only what the specification has.
     pub fn core(&self) -> Self {
         Self {

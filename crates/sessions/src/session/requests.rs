@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
+use super::granted;
 use super::hooks::can_deny;
 use super::policy::{Asked, Verdict, on_disk};
 
@@ -124,6 +125,9 @@ impl Actor {
         }
         let answer = settlement.answer()?;
         check_answer(&raised, &answer)?;
+        if self.caller.is_limited {
+            granted::check(&raised, settlement)?;
+        }
         let is_denied = settlement.behavior == Some(Behavior::Deny);
         let failed = settlement.error.as_deref().filter(|_| !is_denied);
         if let Some(error) = failed.filter(|_| self.is_hook(id)) {
@@ -175,7 +179,7 @@ impl Actor {
         reason: Option<&str>,
         updated: Option<&Json<'static>>,
     ) {
-        let client = self.caller.clone().filter(|_| by == SettledBy::Client);
+        let client = self.caller.name.clone().filter(|_| by == SettledBy::Client);
         // The agent may have shown by itself that it is over.
         if self.core.book.requests.contains_key(&raised.id) {
             self.core.settled(raised, outcome, (by, client.as_deref()), reason, updated);

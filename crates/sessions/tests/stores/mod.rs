@@ -42,6 +42,7 @@ pub(crate) fn record(id: &str, state: SessionState, owner: Option<&str>, last: u
         owner: owner.map(str::to_owned),
         config: SessionConfig::default(),
         open: Open::default(),
+        unkept: Vec::new(),
     }
 }
 

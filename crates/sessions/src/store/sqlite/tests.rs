@@ -47,6 +47,7 @@ fn append(first: u64, size: usize) -> Append {
             owner: None,
             config: SessionConfig::default(),
             open: Open::default(),
+            unkept: Vec::new(),
         },
         keys: Vec::new(),
     }
