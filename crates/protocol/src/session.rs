@@ -145,6 +145,7 @@ struct GivenConfig {
 /// The specification's request for a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct SessionRequest {
     /// Which agent.
     pub agent_type: AgentType,

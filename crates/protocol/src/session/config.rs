@@ -101,6 +101,7 @@ pub enum OnLimit {
 /// NDJSON backend and our own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
 pub struct SessionConfig {
     /// Which agent, where it is not said elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -358,6 +359,7 @@ impl SystemPrompt {
 
 /// The agent's own system prompt, with more after it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct SystemPromptPreset {
     /// Always `preset`.
     #[serde(rename = "type")]
@@ -372,6 +374,7 @@ pub struct SystemPromptPreset {
 /// An MCP server: a command to run, or an address.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct McpServer {
     /// `stdio` (the default), `sse`, `http`, or `sdk` for one that the client hosts.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -402,6 +405,7 @@ impl McpServer {
 
 /// A kind of subagent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct AgentDefinition {
     /// When to use it.
     pub description: String,
@@ -418,6 +422,7 @@ pub struct AgentDefinition {
 /// When a hook is called.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct HookMatcher {
     /// A pattern of tool names, such as `Write|Edit`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -436,6 +441,7 @@ pub struct HookMatcher {
 /// Sandbox settings of the agent's own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
 pub struct SandboxSettings {
     /// Whether commands run in a sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -460,6 +466,7 @@ pub struct SandboxSettings {
 /// What of the network a sandbox may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
 pub struct SandboxNetwork {
     /// Listening on local ports.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -475,6 +482,7 @@ pub struct SandboxNetwork {
 /// Violations that are passed over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
 pub struct SandboxViolations {
     /// Of these files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -486,6 +494,7 @@ pub struct SandboxViolations {
 
 /// What form the answer must have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct OutputFormat {
     /// Always `json_schema`.
     #[serde(rename = "type")]

@@ -15,6 +15,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use super::entrance::{Entrance, PublicUrl};
+use super::guests::Guest;
 use super::problem::Problem;
 use super::{App, routes};
 use crate::tokens::{Caller, Scope, Tokens};
@@ -165,6 +166,10 @@ const HEADERS: [(HeaderName, &str); 4] = [
 pub(super) async fn door(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let mut response = match let_in(&app, &request) {
         Ok(caller) => {
+            let is_known = app.entrance.tokens.is_none() || !caller.id().is_empty();
+            if let Some(guest) = request.extensions().get::<Guest>().filter(|_| is_known) {
+                guest.known();
+            }
             request.extensions_mut().insert(caller);
             next.run(request).await
         }

@@ -75,7 +75,7 @@ fn a_permission_is_given_as_it_was_asked_for() {
         json!({ "behavior": "allow", "hookOutput": { "optionId": "allow_always" } }),
         json!({ "hookOutput": { "behavior": "allow", "updated_permissions": [] } }),
         json!({ "hookOutput": { "decision": "acceptForSession" } }),
-        rules(suggestions.clone()),
+        rules(suggestions),
         rules(json!("all")),
         rules(json!({})),
         rules(json!([{ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["rm"] } }])),
