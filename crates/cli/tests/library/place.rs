@@ -102,7 +102,7 @@ impl Place {
         let found =
             std::fs::read_to_string(self.path("data").join("server.json")).expect("a server");
         let found: Value = serde_json::from_str(&found).expect("JSON");
-        found["tokenFile"].as_str().expect("a file").into()
+        found.get("tokenFile").and_then(Value::as_str).expect("a file").into()
     }
 
     /// The server, by another address that leads to it.

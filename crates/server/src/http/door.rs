@@ -387,7 +387,10 @@ mod tests {
 
     #[test]
     fn bodies_are_json() {
-        let of = |kind| check_type(&Method::POST, &headers(&[("content-type", kind)])).is_ok();
+        let of = |kind| {
+            let headers = headers(&[("content-type", kind), ("content-length", "2")]);
+            check_type(&Method::POST, &headers).is_ok()
+        };
         assert!(of("application/json") && of("Application/JSON; charset=UTF-8"));
         for kind in [
             "text/plain",
@@ -403,6 +406,7 @@ mod tests {
         assert!(untyped("content-length", "2").is_err());
         assert!(untyped("transfer-encoding", "chunked").is_err());
         assert!(untyped("content-length", "0").is_ok());
+        assert!(untyped("content-type", "text/plain").is_ok());
         assert!(check_type(&Method::POST, &HeaderMap::new()).is_ok());
         assert!(check_type(&Method::GET, &HeaderMap::new()).is_ok());
     }
