@@ -288,7 +288,7 @@ export interface paths {
         get: operations["getSession"];
         put?: never;
         post?: never;
-        /** Forgets a session that is over */
+        /** Stops a session if it runs, and forgets it */
         delete: operations["forgetSession"];
         options?: never;
         head?: never;

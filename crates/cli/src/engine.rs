@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use agentwire_protocol::{AgentType, GatewayError};
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 use agentwire_sessions::{Hub, Settings, process};
 use tokio::runtime::{Builder, Runtime};
 
@@ -45,6 +45,10 @@ pub(crate) fn installed_or_demo(settings: &Settings, other: &str) -> AgentType {
 /// system does not grant that, the keepers still hold.
 pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
     if loaded.engine.keeper.is_some() {
+        loaded
+            .engine
+            .check_data_dir()
+            .map_err(|error| GatewayError::new(ErrorCode::Forbidden, error.to_string()))?;
         let _ = process::become_subreaper();
         let _ = process::hide_memory();
     }

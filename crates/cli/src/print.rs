@@ -7,10 +7,44 @@ use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::{LogFormat, LogLevel};
+use crate::view::page;
 
 /// stdout, for the answer.
 pub(crate) fn stdout() -> StdoutLock<'static> {
     io::stdout().lock()
+}
+
+/// stdout, for what agents said: as it is, but on a terminal nothing of it drives that.
+pub(crate) fn spoken() -> Box<dyn io::Write> {
+    match io::stdout().is_terminal() {
+        true => Box::new(Escaped { out: stdout(), rest: Vec::new() }),
+        false => Box::new(stdout()),
+    }
+}
+
+/// Text on a terminal. What would drive it is shown by the escapes of JSON.
+struct Escaped<W: io::Write> {
+    out: W,
+    /// The beginning of a character.
+    rest: Vec<u8>,
+}
+
+impl<W: io::Write> io::Write for Escaped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend_from_slice(bytes);
+        let whole = match std::str::from_utf8(&self.rest) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Ok(_) | Err(_) => self.rest.len(),
+        };
+        let left = self.rest.split_off(whole);
+        let text = std::mem::replace(&mut self.rest, left);
+        self.out.write_all(page::as_json(&String::from_utf8_lossy(&text)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Writes all of it now. Nobody has to read stderr; who reads stdout and goes is told of.
@@ -59,7 +93,10 @@ pub(crate) fn line(answer: &str) -> io::Result<()> {
 /// A JSON object as the answer, for programs.
 pub(crate) fn json(answer: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(answer)?;
-    writeln!(stdout(), "{text}")
+    match io::stdout().is_terminal() {
+        true => writeln!(stdout(), "{}", page::as_json(&text)),
+        false => writeln!(stdout(), "{text}"),
+    }
 }
 
 /// Asks on the terminal; `None` where there is nobody to ask.

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::print;
-use crate::view::page::{Ink, Page};
+use crate::view::page::{self, Ink, Page};
 use crate::view::{Lens, Style, View};
 
 /// How many writes may wait.
@@ -42,6 +42,8 @@ pub(crate) struct Screen {
     side: Option<View>,
     /// The bottom line is on stderr.
     bottom_is_side: bool,
+    /// Whether stdout is a terminal: what agents said must not drive it.
+    is_shown: bool,
     /// Whether somebody looks at where the bottom line is.
     is_seen: bool,
     /// Whether lines can be taken back there.
@@ -95,6 +97,7 @@ impl Screen {
             main,
             bottom_is_side: side.is_some(),
             side,
+            is_shown: out,
             is_seen,
             can_erase: is_seen && has_escapes(),
             bottom: None,
@@ -133,6 +136,10 @@ impl Screen {
                 let said = event.native.iter().filter(|native| native.stream == Stream::Stdout);
                 said.for_each(|native| native.write_to(&mut new.out));
             }
+        }
+        if self.main.is_none() && self.is_shown {
+            let text = String::from_utf8_lossy(&new.out);
+            new.out = page::as_json(&text).as_bytes().to_vec();
         }
         // Writing to memory cannot fail.
         match (&mut self.main, &mut self.side) {

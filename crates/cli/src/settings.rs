@@ -70,13 +70,17 @@ pub(crate) fn program_variable(agent: AgentType) -> Option<&'static str> {
     }
 }
 
+/// Where agentwire's settings usually are.
+fn config_dir(environment: Environment) -> Option<PathBuf> {
+    Some(base("XDG_CONFIG_HOME", ".config", environment)?.join("agentwire"))
+}
+
 /// The file that is named, which must be there, or the usual one, which need not.
 fn read(
     global: &Global,
     environment: Environment,
 ) -> Result<(File, Option<PathBuf>), GatewayError> {
-    let usual =
-        || Some(base("XDG_CONFIG_HOME", ".config", environment)?.join("agentwire/config.toml"));
+    let usual = || Some(config_dir(environment)?.join("config.toml"));
     let Some(path) = global.config.clone().or_else(usual) else {
         return Ok((File::default(), None));
     };
@@ -136,6 +140,7 @@ fn resolve(
     };
     let engine = Settings {
         data_dir,
+        config_dir: config_dir(environment),
         store: store.map(|StoreName(kind)| kind).unwrap_or_default(),
         keeper: std::env::current_exe().ok(),
         agents: commands(file.agents, environment)?,

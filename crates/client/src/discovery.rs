@@ -119,8 +119,17 @@ impl Server {
         Ok(Self { is_tls, authority, prefix, bearer: None, pid: None, trust: Trust::default() })
     }
 
-    /// With a token.
+    /// With a token. It is not sent where others can read it on the way.
     pub fn with_token(mut self, token: &str) -> Result<Self, AgentError> {
+        // One that was found is on this machine, whatever its address.
+        if self.is_exposed() && self.pid.is_none() {
+            let message = format!(
+                "a token must not be sent to {} without TLS: others can read it on the way; use an \
+                 https address",
+                self.url()
+            );
+            return Err(AgentError::invalid(message));
+        }
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
             .map_err(|_| AgentError::invalid("the token has characters that no token has"))?;
         bearer.set_sensitive(true);
@@ -131,7 +140,14 @@ impl Server {
     /// With the token in a file.
     pub fn with_token_file(self, path: &Path) -> Result<Self, AgentError> {
         let token = std::fs::read_to_string(path).map_err(|error| {
-            AgentError::invalid(format!("failed to read the token in {}: {error}", path.display()))
+            let shown = path.display();
+            let hint = match error.kind() {
+                ErrorKind::NotFound => {
+                    "; `agentwire token show` makes a new one on the server's machine"
+                }
+                _ => "",
+            };
+            AgentError::invalid(format!("failed to read the token in {shown}: {error}{hint}"))
         })?;
         self.with_token(&token)
     }
@@ -186,6 +202,11 @@ impl Server {
         server.pid = Some(written.pid);
         server.trust.own = written.certificate;
         match &written.token_file {
+            // A token that was lost may have been made again since.
+            Some(path) if !path.exists() => match operator_token(data_dir) {
+                Some(newer) => server.with_token_file(&newer),
+                None => server.with_token_file(path),
+            },
             Some(path) => server.with_token_file(path),
             None => Ok(server),
         }
@@ -247,6 +268,16 @@ impl Server {
         host.eq_ignore_ascii_case("localhost")
             || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
+}
+
+/// The file of a data directory's operator token.
+fn operator_token(data_dir: &Path) -> Option<PathBuf> {
+    #[derive(Deserialize)]
+    struct Operator {
+        file: PathBuf,
+    }
+    let text = std::fs::read_to_string(data_dir.join("operator.json")).ok()?;
+    serde_json::from_str(&text).ok().map(|Operator { file }| file)
 }
 
 /// Where a server that listens at every address of this machine is reached from it.
@@ -320,10 +351,51 @@ mod tests {
 
     #[test]
     fn a_token_is_never_shown() {
-        let server = Server::new("http://h").unwrap().with_token(" secret\n").unwrap();
+        let server = Server::new("http://localhost").unwrap().with_token(" secret\n").unwrap();
         assert_eq!(server.bearer().unwrap(), "Bearer secret");
         assert!(!format!("{server:?} {:?}", server.bearer()).contains("secret"));
-        assert!(Server::new("http://h").unwrap().with_token("a\nb").is_err());
+        assert!(Server::new("http://localhost").unwrap().with_token("a\nb").is_err());
+    }
+
+    #[test]
+    fn a_token_is_sent_in_the_clear_to_this_machine_alone() {
+        for near in ["http://127.0.0.1:1", "http://127.9.9.9", "http://[::1]:1", "http://LocalHost"]
+        {
+            assert!(Server::new(near).unwrap().with_token("t").is_ok(), "{near}");
+        }
+        for far in [
+            "http://10.0.0.1:8080",
+            "http://agents.example",
+            "http://localhost.agents.example",
+            "http://0.0.0.0",
+            "http://[::]",
+            "http://[::2]",
+            "http://127.0.0.1.nip.io",
+        ] {
+            let refused = Server::new(far).unwrap().with_token("secret").unwrap_err();
+            assert!(refused.message().contains("https"), "{far}: {refused}");
+            assert!(!refused.message().contains("secret"), "{refused}");
+        }
+        #[cfg(feature = "tls")]
+        assert!(Server::new("https://agents.example").unwrap().with_token("t").is_ok());
+    }
+
+    #[test]
+    fn a_token_that_was_made_again_is_found() {
+        let place = tempfile::tempdir().unwrap();
+        let (lost, newer) = (place.path().join("lost"), place.path().join("newer"));
+        std::fs::write(&newer, "newer").unwrap();
+        let write = |name: &str, value: serde_json::Value| {
+            std::fs::write(place.path().join(name), value.to_string()).unwrap();
+        };
+        let file = serde_json::json!({ "pid": 1, "http": "http://127.0.0.1:1", "tokenFile": lost });
+        write("server.json", file);
+        let held = File::open(place.path().join("server.json")).unwrap();
+        held.lock().unwrap();
+        let error = Server::find(place.path()).unwrap_err();
+        assert!(error.message().contains("token show"), "{error}");
+        write("operator.json", serde_json::json!({ "digest": "d", "file": newer }));
+        assert_eq!(Server::find(place.path()).unwrap().bearer().unwrap(), "Bearer newer");
     }
 
     #[test]

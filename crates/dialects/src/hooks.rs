@@ -87,6 +87,16 @@ pub enum Reply {
     Failure(String),
 }
 
+/// A hook's output as it reaches the agent: its names in camel case.
+pub fn renamed(output: &Json<'_>) -> Result<Json<'static>, GatewayError> {
+    camel_case(output)
+}
+
+/// Changes of the rules as they reach the agent: their names in camel case.
+pub fn rules(updates: &Json<'_>) -> Json<'static> {
+    permissions(updates)
+}
+
 /// Reads the answer to a hook of that event; `agent` is named in refusals.
 pub fn reply(agent: &str, event: Option<&str>, answer: Answer) -> Result<Reply, GatewayError> {
     let output = match answer {

@@ -316,6 +316,22 @@ impl Settlement {
         Self { hook_output: Some(output), ..Self::new(request_id, None) }
     }
 
+    /// Reads an answer. One that allows is refused by name for a field that it does not know; one that
+    /// denies is never refused for its form: of that, what cannot be read is passed over.
+    pub fn from_fields(mut fields: Fields) -> Result<Self, GatewayError> {
+        let behavior = fields.get("behavior").and_then(|word| word.read::<String>().ok());
+        if behavior.as_deref() == Some("deny") {
+            fields.retain(|name, value| match name.as_str() {
+                "requestId" | "behavior" => true,
+                "message" | "inputDigest" => value.read::<String>().is_ok(),
+                "interrupt" => value.read::<bool>().is_ok(),
+                "remember" => value.read::<Remember>().is_ok(),
+                _ => false,
+            });
+        }
+        read(&Json::of(&fields))
+    }
+
     /// What it says. Silence never allows: an answer that says nothing is refused.
     pub fn answer(&self) -> Result<Answer, GatewayError> {
         if self.behavior == Some(Behavior::Deny) {
@@ -404,6 +420,9 @@ impl CommandFrame {
             // As is what was said before.
             fields.remove("idempotencyKey");
         }
+        if name == "settle" {
+            return Ok((session, Command::Settle(Settlement::from_fields(fields)?)));
+        }
         let fields = Json::of(&fields);
         let command = match name.as_str() {
             "start" => Command::Start(Box::new(SessionRequest::from_json(fields.get())?)),
@@ -413,15 +432,9 @@ impl CommandFrame {
                 let InterruptFields { cancel_queued } = read(&fields)?;
                 Command::Interrupt { cancel_queued }
             }
-            "stop" => {
-                read::<NoFields>(&fields)?;
-                Command::Stop
-            }
-            "finish" => {
-                read::<NoFields>(&fields)?;
-                Command::Finish
-            }
-            "settle" => Command::Settle(read(&fields)?),
+            // What stops is never refused for its form.
+            "stop" => Command::Stop,
+            "finish" => Command::Finish,
             "configure" => Command::Configure(read(&fields)?),
             "query" => {
                 let fields: QueryFields = read(&fields)?;
@@ -459,8 +472,7 @@ fn unread(error: &serde_json::Error) -> GatewayError {
     GatewayError::new(code, format!("failed to read the command: {what}"))
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(JsonSchema)]
 struct NoFields {}
 
 #[derive(Deserialize, JsonSchema)]
@@ -473,12 +485,17 @@ struct AttachFields {
 
 /// What becomes of the prompts that wait when a turn is stopped.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 #[schemars(rename = "Interrupt")]
 pub struct InterruptFields {
     /// Prompts that wait are given up too; else they stay.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "is_true")]
     pub cancel_queued: bool,
+}
+
+/// Reads a field that anything but `true` leaves off.
+fn is_true<'de, D: serde::Deserializer<'de>>(field: D) -> Result<bool, D::Error> {
+    Json::deserialize(field).map(|field| field.get() == "true")
 }
 
 /// What to ask an agent for.

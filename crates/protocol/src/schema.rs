@@ -72,12 +72,16 @@ pub fn spread_event(event: &mut Fields, definitions: &mut Fields, place: &str) -
     parts
 }
 
-/// The same of a command frame, by `command`. A field that a command does not have is refused.
+/// The same of a command frame, by `command`. A field that a command does not have is refused, but of what
+/// stops something.
 pub fn spread_command(frame: &mut Fields, definitions: &mut Fields, place: &str) -> Vec<String> {
     let (spread, parts) = spread(frame, definitions, place, "command", "Command");
     for (command, name, mut whole) in spread {
         whole.remove("unevaluatedProperties");
-        whole.insert("additionalProperties".to_owned(), false.into());
+        whole.remove("additionalProperties");
+        if !matches!(&*command, "interrupt" | "stop" | "finish") {
+            whole.insert("additionalProperties".to_owned(), false.into());
+        }
         if let ("list", Some(Value::Object(fields))) = (&*command, whole.get_mut("properties")) {
             fields.remove("sessionId");
         }

@@ -97,6 +97,9 @@ pub struct NewSession {
     /// The client that starts it, by a name that no other client has. No wire carries this: the server knows it
     /// from the client's token.
     pub client: Option<String>,
+    /// Who starts it may not do everything: it resumes no session without the guards of the operator. No
+    /// wire carries this; the server knows it from the client's token.
+    pub is_limited: bool,
 }
 
 impl NewSession {
@@ -113,6 +116,7 @@ impl NewSession {
             replaces_config: false,
             key: None,
             client: None,
+            is_limited: false,
         }
     }
 }
@@ -145,6 +149,7 @@ struct GivenConfig {
 /// The specification's request for a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct SessionRequest {
     /// Which agent.
     pub agent_type: AgentType,

@@ -134,7 +134,9 @@ fn frames() -> Vec<(Value, bool)> {
         (command("prompt", json!({"prompt": "x", "delivery": "later"})), false),
         (command("interrupt", json!({"cancelQueued": true})), true),
         (command("stop", json!({})), true),
-        (command("stop", json!({"now": true})), false),
+        (command("stop", json!({"now": true})), true),
+        (command("interrupt", json!({"now": true})), true),
+        (command("finish", json!({"now": true})), true),
         (command("finish", json!({})), true),
         (command("settle", json!({"requestId": "r", "behavior": "allow"})), true),
         (command("settle", json!({"behavior": "allow"})), false),
@@ -164,6 +166,30 @@ fn frames_are_taken_as_their_schema_says() {
         assert_eq!(taken.is_ok(), valid, "{frame}: {taken:?}");
         assert_eq!(schema.is_valid(&frame), valid, "the schema: {frame}");
     }
+}
+
+/// What the server refuses, the schema of a request refuses too.
+#[test]
+fn requests_are_taken_as_their_schema_says() {
+    let schema = jsonschema::validator_for(schema::request().as_value()).expect("a schema");
+    for (config, valid) in [
+        (json!({}), true),
+        (json!({"model": "m", "hooks": {"Stop": [{"matcher": "x"}]}}), true),
+        (json!({"colour": "red"}), false),
+        (json!({"working_directory": "/"}), false),
+        (json!({"mcpServers": {"x": {"command": "c", "colour": "red"}}}), false),
+        (json!({"hooks": {"Stop": [{"colour": "red"}]}}), false),
+        (json!({"agents": {"a": {"description": "d", "prompt": "p", "colour": "red"}}}), false),
+        (json!({"sandbox": {"colour": "red"}}), false),
+        (json!({"sandbox": {"network": {"colour": "red"}}}), false),
+    ] {
+        let request = json!({"agentType": "demo", "prompt": "hi", "config": config});
+        let taken = SessionRequest::from_json(&request.to_string());
+        assert_eq!(taken.is_ok(), valid, "{request}: {taken:?}");
+        assert_eq!(schema.is_valid(&request), valid, "the schema: {request}");
+    }
+    let request = json!({"agentType": "demo", "prompt": "hi", "colour": "red"});
+    assert!(SessionRequest::from_json(&request.to_string()).is_err() && !schema.is_valid(&request));
 }
 
 /// Each command has its reply.

@@ -140,7 +140,11 @@ fn what_a_command_does_not_have_is_refused_by_name() {
         (start(r#""config":{"hooks":{"OnLunch":[]}}"#), "OnLunch"),
         (start(r#""config":{"agentType":"codex"}"#), "config.agentType is codex"),
         (start(r#""config":{"maxTurns":0}"#), "maxTurns is 0"),
-        (r#"{"command":"stop","now":true}"#.to_owned(), "`now`"),
+        (
+            r#"{"command":"settle","requestId":"r","behavior":"allow","update_input":{}}"#
+                .to_owned(),
+            "`update_input`",
+        ),
         (r#"{"command":"attach","from":1}"#.to_owned(), "`from`"),
         (r#"{"command":"prompt","prompt":"x","image":[]}"#.to_owned(), "`image`"),
         (r#"{"command":"settle","requestId":"r","behaviour":"deny"}"#.to_owned(), "`behaviour`"),
@@ -152,6 +156,16 @@ fn what_a_command_does_not_have_is_refused_by_name() {
         let error = CommandFrame::from_json(&frame).expect_err(&frame).error;
         assert_eq!(error.code, ErrorCode::InvalidMessage, "{frame}");
         assert!(error.message.contains(named), "{frame}: {}", error.message);
+    }
+    // What stops or denies is never refused for its form.
+    for frame in [
+        r#"{"command":"stop","now":true}"#,
+        r#"{"command":"finish","now":true}"#,
+        r#"{"command":"interrupt","cancelQueued":"maybe","now":true}"#,
+        r#"{"command":"settle","requestId":"r","behavior":"deny","message":7,"why":"?"}"#,
+    ] {
+        let taken = CommandFrame::from_json(frame);
+        assert!(taken.is_ok(), "{frame}: {taken:?}");
     }
     let taken = CommandFrame::from_json(&start(r#""id":null,"config":{"agentType":"demo"}"#));
     assert_eq!(taken.expect("a frame").id, Some(Json::checked("null")));

@@ -5,6 +5,7 @@ mod body;
 mod door;
 mod entrance;
 mod events;
+mod guests;
 mod inbox;
 mod listen;
 mod metrics;

@@ -1,13 +1,14 @@
 //! What clients see of sessions as a whole, over HTTP and on every line alike.
 
-use std::sync::Arc;
-
 use agentwire_protocol::reply::{PromptResult, RequestList, SessionDetails, SessionList};
 use agentwire_protocol::{
-    Command, ErrorCode, GatewayError, Json, NewSession, SessionId, SessionState,
+    Command, Configure, ErrorCode, GatewayError, Json, NewSession, SessionConfig, SessionId,
+    SessionState,
 };
+use agentwire_sessions::session::Client;
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
+use sha2::{Digest as _, Sha256};
 
 /// A session that was asked for.
 pub enum Begun {
@@ -17,8 +18,12 @@ pub enum Begun {
     Before(SessionId),
 }
 
-/// Begins a session, or finds the one that was begun with the same key.
+/// Begins a session, or goes on with one that waits for its next prompt, or finds the one that was begun
+/// with the same key.
 pub async fn begin(hub: &Hub, new: NewSession) -> Result<Begun, GatewayError> {
+    if let Some(session) = waiting(hub, &new).await? {
+        return go_on(session, new).await.map(Begun::Runs);
+    }
     let Some(key) = new.key.clone() else { return hub.start(new).await.map(Begun::Runs) };
     if let Some(id) = hub.started_with(&key).await? {
         return Ok(Begun::Before(id));
@@ -34,12 +39,70 @@ pub async fn begin(hub: &Hub, new: NewSession) -> Result<Begun, GatewayError> {
     }
 }
 
+/// The session that is to go on, if it runs here and has nothing to do, or has begun to do this.
+async fn waiting(hub: &Hub, new: &NewSession) -> Result<Option<SessionHandle>, GatewayError> {
+    let Some(id) = new.resume.as_ref().filter(|_| !new.fork) else { return Ok(None) };
+    let Ok(session) = hub.session(id) else { return Ok(None) };
+    let is_idle = session.summary().state == SessionState::Idle;
+    let is_taken = match &new.key {
+        Some(key) if !is_idle => hub.has_taken(id, &message_id(key)).await?,
+        Some(_) | None => false,
+    };
+    Ok((is_idle || is_taken).then_some(session))
+}
+
+/// Gives a session that runs its next prompt. What it runs with stays, but for the model and the mode.
+async fn go_on(session: SessionHandle, new: NewSession) -> Result<SessionHandle, GatewayError> {
+    let (id, summary) = (session.id(), session.summary());
+    if summary.agent_type != new.agent {
+        let agent = summary.agent_type.as_str();
+        let message = format!("session {id} is one of {agent}; go on with it with that agent");
+        return Err(GatewayError::new(ErrorCode::Conflict, message));
+    }
+    let SessionConfig { model, approval_mode, permission_mode, .. } = new.config.clone();
+    let kept = SessionConfig {
+        model: model.clone(),
+        approval_mode,
+        permission_mode: permission_mode.clone(),
+        ..SessionConfig::default()
+    };
+    if new.config != kept {
+        let message = format!(
+            "session {id} runs: only its model and its mode can be changed now; stop it first to resume \
+             it with other options"
+        );
+        return Err(GatewayError::new(ErrorCode::Conflict, message));
+    }
+    if kept != SessionConfig::default() {
+        let change = Configure {
+            model: model.map(Some),
+            approval_mode,
+            permission_mode,
+            ..Configure::default()
+        };
+        session.send(Command::Configure(change)).await?;
+    }
+    if let Some(mut prompt) = new.prompt {
+        // A start that is sent twice is one prompt.
+        prompt.message_id = prompt.message_id.or(new.key.map(|key| message_id(&key)));
+        session.send(Command::Prompt(prompt)).await?;
+    }
+    Ok(session)
+}
+
+/// The id of the message that is sent under that key. Some agents take none but UUIDs.
+pub(crate) fn message_id(key: &str) -> String {
+    let digest = Sha256::digest(key);
+    let bytes = digest.first_chunk().copied().unwrap_or_default();
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+}
+
 /// Wants something of a session that runs here. A prompt that was taken before counts once, even if the
 /// session is over since, or runs elsewhere.
 pub async fn order(
     hub: &Hub,
     id: &SessionId,
-    client: Option<&Arc<str>>,
+    client: &Client,
     command: Command,
 ) -> Result<Json<'static>, GatewayError> {
     let message_id =
@@ -58,7 +121,7 @@ pub async fn order(
 async fn send(
     hub: &Hub,
     id: &SessionId,
-    client: Option<&Arc<str>>,
+    client: &Client,
     command: Command,
 ) -> Result<Json<'static>, GatewayError> {
     let error = match hub.session(id) {
@@ -80,11 +143,7 @@ pub async fn sessions(
     after: Option<SessionId>,
     limit: Option<usize>,
 ) -> Result<SessionList, GatewayError> {
-    let limit = limit.unwrap_or(SessionList::PAGE);
-    if !(1..=SessionList::LIMIT).contains(&limit) {
-        let message = format!("limit is {limit}, it must be from 1 to {}", SessionList::LIMIT);
-        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
-    }
+    let limit = limit.unwrap_or(SessionList::PAGE).clamp(1, SessionList::LIMIT);
     if let Some(before) = &after {
         hub.summary(before).await?;
     }

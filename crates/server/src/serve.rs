@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
+use agentwire_sessions::session::Client;
 use agentwire_sessions::{Hub, SessionHandle};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -53,6 +54,10 @@ pub struct Terms<'t> {
     pub closing: Closing,
     /// Its name, which no other client has: what it starts and answers is kept under it.
     pub client: Option<Arc<str>>,
+    /// Its answers give what was asked for and shown, and nothing else.
+    pub is_limited: bool,
+    /// What tells the keys that it sends from those of others.
+    pub keys: String,
     /// Refuses what it may not ask.
     pub may: &'t (dyn Fn(&Ask) -> Result<(), GatewayError> + Sync),
 }
@@ -72,7 +77,13 @@ pub enum Closing {
 impl Terms<'_> {
     /// Those of whoever started the program: it may do all, and its sessions are its own.
     pub fn of_parent(linger: Option<Duration>) -> Self {
-        Self { closing: Closing::Finish { linger }, client: None, may: &|_| Ok(()) }
+        Self {
+            closing: Closing::Finish { linger },
+            client: None,
+            is_limited: false,
+            keys: String::new(),
+            may: &|_| Ok(()),
+        }
     }
 }
 
@@ -323,6 +334,10 @@ impl Pump<'_> {
         self.front.on_lost(session, error, &mut self.out);
     }
 
+    fn client(&self) -> Client {
+        Client { name: self.terms.client.clone(), is_limited: self.terms.is_limited }
+    }
+
     fn ask(&mut self, call: Call, ask: Ask) {
         if let Err(error) = (self.terms.may)(&ask) {
             return self.front.on_reply(call, Err(error), &mut self.out);
@@ -331,7 +346,7 @@ impl Pump<'_> {
         match ask {
             Ask::Command(session, command) => match hub.session(&session) {
                 Ok(session) => {
-                    let session = session.of_client(self.terms.client.as_ref());
+                    let session = session.of_client(&self.client());
                     self.post(Some(call), session, command);
                 }
                 Err(error) => self.front.on_reply(call, Err(error), &mut self.out),
@@ -349,8 +364,9 @@ impl Pump<'_> {
             }
             Ask::Start(mut new) => {
                 // Keys are each client's own.
-                let client = self.terms.client.as_deref().unwrap_or_default();
-                new.key = new.key.map(|key| format!("{client}//{key}"));
+                let keys = &self.terms.keys;
+                new.key = new.key.map(|key| format!("{keys}//{key}"));
+                new.is_limited = self.terms.is_limited;
                 new.client = self.terms.client.as_deref().map(str::to_owned);
                 self.spawn(call, asks::start(hub, call, *new));
             }

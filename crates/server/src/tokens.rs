@@ -1,5 +1,7 @@
 //! Who may come in: tokens with scopes in a file of their own, and tickets for browsers.
 
+mod operator;
+
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -7,11 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use agentwire_sessions::own;
+use agentwire_sessions::session::Client;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+
+use self::operator::Operator;
 
 /// How long a ticket is good.
 const TICKET_LIFE: Duration = Duration::from_secs(30);
@@ -86,6 +92,16 @@ impl Caller {
         Self { name: name.into(), scope, token: "".into() }
     }
 
+    /// As sessions know it. An answer of one that is limited gives what was asked for.
+    pub(crate) fn client(&self) -> Client {
+        Client { name: Some(self.name.clone()), is_limited: self.is_limited() }
+    }
+
+    /// Whether there is anything that it may not do.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.scope != Scope::Admin
+    }
+
     /// What tells its token from every other, and is no secret.
     pub(crate) fn id(&self) -> &str {
         self.token.get(..ID).unwrap_or_default()
@@ -112,8 +128,8 @@ pub struct Entry {
 /// changed.
 #[derive(Debug)]
 pub struct Tokens {
-    /// The operator's own token, in plain text.
-    main: PathBuf,
+    data_dir: PathBuf,
+    operator: Operator,
     list: PathBuf,
     known: Mutex<Known>,
 }
@@ -130,28 +146,29 @@ type Stamp = Option<(u64, i64, i64, u64)>;
 impl Tokens {
     /// The tokens of that directory. The operator's own is made if there is none.
     pub fn open(data_dir: &Path) -> io::Result<Self> {
-        let tokens = Self {
-            main: data_dir.join("token"),
-            list: data_dir.join("tokens.json"),
-            known: Mutex::default(),
-        };
-        let alone = tokens.alone()?;
-        if !tokens.main.exists() {
-            write_private(&tokens.main, &format!("{}\n", new_secret()))?;
-        }
+        Self::open_in(data_dir, &operator::base())
+    }
+
+    /// With the operator's own token in a new directory of that one, if it has to be made.
+    fn open_in(data_dir: &Path, base: &Path) -> io::Result<Self> {
+        let data_dir = data_dir.canonicalize()?;
+        let alone = alone(&data_dir)?;
+        let operator = Operator::open(&data_dir, base)?;
         drop(alone);
+        let list = data_dir.join("tokens.json");
+        let tokens = Self { data_dir, operator, list, known: Mutex::default() };
         drop(tokens.read()?);
         Ok(tokens)
     }
 
-    /// Where the operator's own token stands.
+    /// The file that has the operator's own token.
     pub fn main_file(&self) -> &Path {
-        &self.main
+        &self.operator.file
     }
 
     /// The operator's own token.
     pub fn main(&self) -> io::Result<String> {
-        Ok(fs::read_to_string(&self.main)?.trim().to_owned())
+        operator::secret(&self.data_dir)
     }
 
     /// Makes a token; it is shown this once.
@@ -160,7 +177,7 @@ impl Tokens {
         let digest = digest(&secret);
         let id = digest.get(..ID).unwrap_or_default().to_owned();
         let entry = Entry { id, name: name.to_owned(), scope, created_at: now, digest };
-        let _alone = self.alone()?;
+        let _alone = alone(&self.data_dir)?;
         let mut entries = read_list(&self.list)?;
         entries.push(entry.clone());
         self.write_list(&entries)?;
@@ -174,7 +191,7 @@ impl Tokens {
 
     /// Revokes a token; false if there is none of that id.
     pub fn revoke(&self, id: &str) -> io::Result<bool> {
-        let _alone = self.alone()?;
+        let _alone = alone(&self.data_dir)?;
         let mut entries = read_list(&self.list)?;
         let before = entries.len();
         entries.retain(|entry| entry.id != id);
@@ -203,20 +220,17 @@ impl Tokens {
         self.read().is_ok_and(|known| known.callers.iter().any(|it| it.token == caller.token))
     }
 
-    /// Keeps other processes from changing the files meanwhile.
-    fn alone(&self) -> io::Result<fs::File> {
-        let directory = fs::File::open(self.list.parent().unwrap_or(Path::new(".")))?;
-        directory.lock()?;
-        Ok(directory)
-    }
-
     /// What is known, as the files have it now.
     fn read(&self) -> io::Result<MutexGuard<'_, Known>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamps = [stamp(&self.main), stamp(&self.list)];
+        let stamps = [stamp(&self.data_dir.join(own::SECRET)), stamp(&self.list)];
         if known.stamps != stamps || known.callers.is_empty() {
-            let token = digest(&self.main()?).into();
-            let mut callers = vec![Caller { name: OPERATOR.into(), scope: Scope::Admin, token }];
+            let operator = own::secret(&self.data_dir)?.map(|secret| Caller {
+                name: OPERATOR.into(),
+                scope: Scope::Admin,
+                token: secret.digest.into(),
+            });
+            let mut callers: Vec<Caller> = operator.into_iter().collect();
             let entries = read_list(&self.list)?;
             for entry in &entries {
                 let is_alone = entries.iter().filter(|other| other.name == entry.name).count() == 1;
@@ -237,6 +251,13 @@ impl Tokens {
         let text = serde_json::to_string_pretty(entries)?;
         write_private(&self.list, &format!("{text}\n"))
     }
+}
+
+/// Keeps other processes from changing the files meanwhile.
+fn alone(data_dir: &Path) -> io::Result<fs::File> {
+    let directory = fs::File::open(data_dir)?;
+    directory.lock()?;
+    Ok(directory)
 }
 
 fn stamp(path: &Path) -> Stamp {
@@ -307,95 +328,4 @@ impl Tickets {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_is_known_until_it_is_revoked_by_anybody() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (ours, theirs) =
-            (Tokens::open(dir.path()).expect("tokens"), Tokens::open(dir.path()).expect("tokens"));
-        let main = ours.main().expect("a token");
-        assert_eq!(URL_SAFE_NO_PAD.decode(&main).expect("base64").len(), 32);
-        assert_eq!(theirs.caller(&main).map(|caller| caller.scope), Some(Scope::Admin));
-        let (entry, secret) =
-            theirs.create("phone", Scope::Approve, "now".to_owned()).expect("a token");
-        let caller = ours.caller(&secret).expect("it is known");
-        assert_eq!((&*caller.name, caller.scope), ("phone", Scope::Approve));
-        assert!(ours.knows(&caller));
-        let (other, twin) =
-            theirs.create("phone", Scope::Watch, "now".to_owned()).expect("a token");
-        let named = |secret| ours.caller(secret).map(|caller| caller.name.to_string());
-        assert_eq!(named(&twin), Some(format!("phone ({})", other.id)));
-        assert_eq!(named(&secret), Some(format!("phone ({})", entry.id)));
-        assert!(theirs.revoke(&other.id).expect("it is revoked"));
-        assert!(theirs.revoke(&entry.id).expect("it is revoked"));
-        assert!(!theirs.revoke(&entry.id).expect("once"));
-        assert_eq!(ours.caller(&secret), None);
-        assert!(!ours.knows(&caller));
-        assert_eq!(ours.caller(""), None);
-        assert!(ours.caller(&main).is_some());
-    }
-
-    #[test]
-    fn many_who_open_a_new_directory_at_once_have_one_token() {
-        for _ in 0..20 {
-            let dir = tempfile::tempdir().expect("a directory");
-            let start = std::sync::Barrier::new(8);
-            let open = || {
-                start.wait();
-                Tokens::open(dir.path()).and_then(|tokens| tokens.main()).expect("a token")
-            };
-            let found: std::collections::HashSet<String> = std::thread::scope(|scope| {
-                let opening: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
-                opening.into_iter().map(|it| it.join().expect("it opens")).collect()
-            });
-            assert_eq!(found.len(), 1);
-        }
-    }
-
-    #[test]
-    fn the_files_are_the_owners_alone_and_hold_no_token_but_the_operators() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let tokens = Tokens::open(dir.path()).expect("tokens");
-        let (_, secret) = tokens.create("x", Scope::Watch, String::new()).expect("a token");
-        let files: Vec<_> = fs::read_dir(dir.path()).expect("files").flatten().collect();
-        assert_eq!(files.len(), 2);
-        for file in files {
-            assert_eq!(file.metadata().expect("data").mode() & 0o777, 0o600);
-            let text = fs::read_to_string(file.path()).expect("text");
-            assert!(!text.contains(&secret), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_ticket_is_good_once_and_not_for_long() {
-        let tickets = Tickets::default();
-        let caller = Caller::without_token("page", Scope::Drive);
-        let now = Instant::now();
-        let ticket = tickets.issue(caller.clone(), now).expect("a ticket");
-        assert_eq!(tickets.redeem("no", now), None);
-        assert_eq!(tickets.redeem(&ticket, now), Some(caller.clone()));
-        assert_eq!(tickets.redeem(&ticket, now), None);
-        let ticket = tickets.issue(caller.clone(), now).expect("a ticket");
-        assert_eq!(tickets.redeem(&ticket, now + TICKET_LIFE), None);
-        for _ in 0..TICKET_LIMIT {
-            assert!(tickets.issue(caller.clone(), now).is_some());
-        }
-        assert!(tickets.issue(caller.clone(), now).is_none());
-        assert!(tickets.issue(caller, now + TICKET_LIFE).is_some());
-    }
-
-    #[test]
-    fn scopes_allow_what_they_say() {
-        let allowed: Vec<Vec<&str>> = Scope::ALL
-            .iter()
-            .map(|(_, has)| {
-                let may = Scope::ALL.iter().filter(|(_, needs)| has.allows(*needs));
-                may.map(|(name, _)| *name).collect()
-            })
-            .collect();
-        let all = vec!["watch", "drive", "approve", "admin"];
-        assert_eq!(allowed, [vec!["watch"], vec!["watch", "drive"], vec!["watch", "approve"], all]);
-    }
-}
+mod tests;

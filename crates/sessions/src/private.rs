@@ -10,15 +10,15 @@ use uuid::Uuid;
 
 /// Such a directory. Dropping it removes it with all that it holds.
 #[derive(Debug)]
-pub(crate) struct PrivateDirectory {
+pub struct PrivateDirectory {
     path: PathBuf,
     /// Held for as long as somebody uses the directory.
-    _lock: File,
+    lock: Option<File>,
 }
 
 impl PrivateDirectory {
     /// Makes a new one in `base`, of a name that begins so.
-    pub(crate) fn new(base: &Path, prefix: &str) -> io::Result<Self> {
+    pub fn new(base: &Path, prefix: &str) -> io::Result<Self> {
         let name = Uuid::new_v4().simple().to_string();
         let name = name.get(..12).unwrap_or(&name);
         // It gets its name when it is locked: nobody may find it unlocked and take it for stale.
@@ -31,27 +31,41 @@ impl PrivateDirectory {
             Ok(lock)
         });
         let lock = lock.inspect_err(|_| drop(fs::remove_dir(&unlocked)))?;
-        Ok(Self { path, _lock: lock })
+        Ok(Self { path, lock: Some(lock) })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Leaves it there, and gives its lock: without that it is stale.
+    pub fn keep(mut self) -> Option<File> {
+        self.lock.take()
     }
 }
 
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        if self.lock.is_some() {
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 
 /// Removes those of that prefix that nobody uses any more.
 pub(crate) fn remove_stale(base: &Path, prefix: &str) {
+    remove_unused(base, prefix, |_| true);
+}
+
+/// Removes those of that prefix that nobody uses any more, and of which `is_stale` says so.
+pub fn remove_unused(base: &Path, prefix: &str, is_stale: impl Fn(&Path) -> bool) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix))
             && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == own);
-        if is_ours && File::open(entry.path()).is_ok_and(|lock| lock.try_lock().is_ok()) {
+        let Some(lock) = File::open(entry.path()).ok().filter(|_| is_ours) else { continue };
+        if lock.try_lock().is_ok() && is_stale(&entry.path()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -8,6 +8,7 @@ mod commands;
 mod commit;
 mod core;
 mod deadlines;
+mod granted;
 mod hooks;
 mod hosted;
 mod journal;
@@ -50,7 +51,16 @@ pub struct SessionHandle {
     brakes: mpsc::Sender<Message>,
     summary: watch::Receiver<SessionSummary>,
     /// Who sends by this handle.
-    client: Option<Arc<str>>,
+    client: Client,
+}
+
+/// Who sends commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    /// Its name: what it answers is kept under it.
+    pub name: Option<Arc<str>>,
+    /// Its answers give what was asked for and shown, and nothing else.
+    pub is_limited: bool,
 }
 
 /// Tells one run of a session from another.
@@ -88,7 +98,7 @@ impl Inbox {
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) command: Command,
-    pub(crate) client: Option<Arc<str>>,
+    pub(crate) client: Client,
     pub(crate) reply: oneshot::Sender<Answered>,
 }
 
@@ -106,13 +116,13 @@ impl SessionHandle {
     pub(crate) fn new(id: SessionId, summary: watch::Receiver<SessionSummary>) -> (Self, Inbox) {
         let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
         let (brakes, first) = mpsc::channel(COMMAND_QUEUE);
-        let handle = Self { id, commands, brakes, summary, client: None };
+        let handle = Self { id, commands, brakes, summary, client: Client::default() };
         (handle, Inbox { commands: inbox, brakes: first })
     }
 
-    /// The same for a client of that name: what it answers is kept under it.
-    pub fn of_client(mut self, name: Option<&Arc<str>>) -> Self {
-        self.client = name.cloned();
+    /// The same for that client.
+    pub fn of_client(mut self, client: &Client) -> Self {
+        self.client = client.clone();
         self
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use crate::trust::TrustPolicy;
 pub struct Settings {
     /// Where logs, locks and the demo agent's conversations are.
     pub data_dir: PathBuf,
+    /// Where agentwire's own settings are; no agent works there.
+    pub config_dir: Option<PathBuf>,
     /// What keeps the logs.
     pub store: StoreKind,
     /// The program that contains agents when started with `keeper`: agentwire itself.
@@ -126,7 +128,7 @@ impl Settings {
     /// Makes the data directory if there is none yet: it is its user's alone.
     pub fn make_data_dir(&self) -> io::Result<()> {
         if self.data_dir.exists() {
-            return Ok(());
+            return self.check_data_dir();
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.data_dir)?;
         // A power cut must not take it, with all that is durable in it.
@@ -134,6 +136,24 @@ impl Settings {
             Some(parent) => File::open(parent)?.sync_all(),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a data directory that others can write: they could put tokens of their own there.
+    pub fn check_data_dir(&self) -> io::Result<()> {
+        let Ok(found) = self.data_dir.metadata() else { return Ok(()) };
+        let (shown, own) = (self.data_dir.display(), rustix::process::geteuid().as_raw());
+        let message = if found.uid() != own && found.uid() != 0 {
+            format!(
+                "the data directory {shown} belongs to another user; take it over: chown {own} '{shown}'"
+            )
+        } else if found.mode() & 0o022 != 0 {
+            format!(
+                "others can write the data directory {shown}; keep it to yourself: chmod 700 '{shown}'"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
     }
 
     /// Where files are that processes are started with.

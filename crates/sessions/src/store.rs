@@ -118,6 +118,9 @@ pub struct Record {
     /// go on from it.
     #[serde(skip)]
     pub unfit: Option<String>,
+    /// What the operator started it with that is not kept, by the names of the fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unkept: Vec<String>,
 }
 
 /// What is open in a session: its turn, tool calls, subagents and requests.

@@ -84,6 +84,7 @@ fn record(session: &SessionId, state: SessionState) -> Record {
         open: Open::default(),
         client: None,
         unfit: None,
+        unkept: Vec::new(),
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, args: &Export) -> Result<(), Failure> {
         let id = source.find(&args.session).await?;
         let out: Box<dyn Write> = match &args.output {
             Some(path) if path.as_os_str() != "-" => Box::new(create(path)?),
-            _ => Box::new(print::stdout()),
+            _ => print::spoken(),
         };
         write(source, &id, args.format, BufWriter::new(out)).await
     })

@@ -141,7 +141,8 @@ async fn serve(
     let page = match server.open {
         true => {
             let page = format!("{web}://{}", near(at));
-            Some(open::Page::open(&page, listening.sign_in(), data_dir).await)
+            let place = token_file.as_deref().and_then(Path::parent).unwrap_or(data_dir);
+            Some(open::Page::open(&page, listening.sign_in(), place).await)
         }
         false => None,
     };

@@ -154,6 +154,24 @@ pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
     escape(text, is_hidden)
 }
 
+/// The same by the escapes of JSON: what was JSON still is, and says the same. Line breaks stay.
+pub(crate) fn as_json(text: &str) -> Cow<'_, str> {
+    let is_escaped = |char: char| !matches!(char, '\t' | '\n') && is_hidden(char);
+    if !text.chars().any(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        match is_escaped(char) {
+            false => shown.push(char),
+            true => char.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(&is_escaped) {
         return Cow::Borrowed(text);
@@ -209,6 +227,16 @@ mod tests {
         assert_eq!(on_one_line("a\nb\tc"), "a\\nb c");
         let plain = "héllo 👩‍👩‍👧 שלום";
         assert!(matches!(clean(plain), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_that_is_shown_is_still_json() {
+        let hostile = "{\"a\":\"\u{202e}x\u{7f}\u{9b}31m\u{e0041}\"}\n";
+        let shown = as_json(hostile);
+        assert_eq!(shown, "{\"a\":\"\\u202ex\\u007f\\u009b31m\\udb40\\udc41\"}\n");
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+        assert_eq!(read(&shown), read(hostile));
+        assert!(matches!(as_json("{\"a\":\"é\"}"), Cow::Borrowed(_)));
     }
 
     #[test]

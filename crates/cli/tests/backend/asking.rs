@@ -188,3 +188,36 @@ fn no_answer_in_time_is_a_denial() {
     client.kill(&session);
     client.finish();
 }
+
+#[test]
+fn what_allows_is_read_strictly_and_what_denies_is_never_refused_for_its_form() {
+    let mut client = Client::new();
+    for junk in
+        [json!({ "because": "no", "updated_input": 1 }), json!({ "message": 7, "interrupt": "x" })]
+    {
+        let session = client.create("/write made.txt x\n/say done", &json!({}));
+        let callback = client.next("callback.request");
+        for (fields, said) in [
+            (
+                json!({ "behavior": "allow", "update_input": { "file_path": "other.txt" } }),
+                "update_input",
+            ),
+            (json!({ "behavior": "allow", "input": {} }), "input"),
+            (json!({ "behavior": "allow", "updated_input": {}, "updatedInput": {} }), "updated"),
+            (json!({ "behavior": "always" }), "always"),
+            (json!({ "message": "no" }), "behavior"),
+        ] {
+            client.answer(&callback, &fields);
+            let error = client.next("error");
+            assert!(error.to_string().contains(said), "{fields}: {error}");
+            assert!(error.to_string().contains("stays open"), "{fields}: {error}");
+        }
+        let mut denial = junk.clone();
+        denial["behavior"] = json!("deny");
+        client.answer(&callback, &denial);
+        assert_eq!(client.result(), "done", "{denial}");
+        assert!(!client.work().join("made.txt").exists());
+        client.kill(&session);
+    }
+    client.finish();
+}

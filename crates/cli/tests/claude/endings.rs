@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::Place;
 
@@ -308,4 +308,29 @@ fn a_server_of_the_command_line_is_started_and_called() {
     ]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "five\n", "{stderr}");
+}
+
+/// An SDK hears no error for an answer: one that allows with a field that is not known is denied, by name.
+#[test]
+fn what_allows_is_read_strictly() {
+    let place = Place::new();
+    for (answer, said, runs) in [
+        (json!({ "behavior": "allow", "update_input": {} }), "update_input", false),
+        (json!({ "behavior": "allow", "updatedInputs": null }), "updatedInputs", false),
+        (json!({ "behavior": "always" }), "always", false),
+        (json!({ "behavior": "deny", "message": "no", "extra": 1 }), "no", false),
+        (json!({ "behavior": "allow", "toolUseID": "t", "updatedPermissions": [] }), "made", true),
+    ] {
+        let mut client = place.client(&["--permission-prompt-tool", "stdio"]);
+        client.prompt("/write made.txt x\n/say {result}");
+        let asked = client.until("control_request");
+        let response =
+            json!({ "subtype": "success", "request_id": asked["request_id"], "response": answer });
+        let line = json!({ "type": "control_response", "response": response });
+        client.say(line.to_string().as_bytes());
+        let result = client.until("result").to_string();
+        assert!(result.contains(said), "{answer}: {result}");
+        assert_eq!(place.path("work/made.txt").exists(), runs, "{answer}");
+        client.rest();
+    }
 }

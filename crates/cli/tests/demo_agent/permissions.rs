@@ -169,3 +169,66 @@ fn without_anyone_to_ask_nothing_runs() {
     assert!(!place.work().join("made").exists());
     assert_eq!(result(&lines)["permission_denials"].as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn reads_outside_the_directories_of_the_session_are_asked_for() {
+    let place = Place::new();
+    let root = place.work().parent().unwrap().to_owned();
+    for (name, text) in [("work/in.txt", "in"), ("added/in.txt", "in"), ("out.txt", "out")] {
+        std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        std::fs::write(root.join(name), text).unwrap();
+    }
+    let link =
+        |to: &str, at: &str| std::os::unix::fs::symlink(root.join(to), root.join(at)).unwrap();
+    link("out.txt", "work/out");
+    link(".", "work/up");
+    link("work", "to-work");
+    let added = format!("--add-dir={}", root.join("added").display());
+    let inside = [
+        "in.txt",
+        "./in.txt",
+        "up/work/in.txt",
+        "../added/in.txt",
+        "../to-work/in.txt",
+        "gone/gone",
+    ];
+    let outside =
+        ["../out.txt", "out", "up/out.txt", "up/../etc/passwd", "/etc/passwd", "/", "../gone"];
+    for mode in ["default", "acceptEdits", "plan"] {
+        let mut demo = place.start(&["--anonymous", &added, "--permission-mode", mode]);
+        let mut asked = |file: &str| {
+            let lines = demo.turn_with(&format!("/read {file}"), deny);
+            let result = blocks(&lines, "tool_result")[0].to_string();
+            assert!(!result.contains("1\\tout"), "{mode} {file}: {result}");
+            requests(&lines, "can_use_tool").len()
+        };
+        for file in inside {
+            assert_eq!(asked(file), 0, "{mode} {file}");
+        }
+        for file in outside {
+            assert_eq!(asked(file), 1, "{mode} {file}");
+        }
+    }
+    let mut demo = place.start(&["--anonymous", "--permission-mode=dontAsk"]);
+    let lines = demo.turn("/read ../out.txt");
+    assert!(requests(&lines, "can_use_tool").is_empty());
+    assert_eq!(blocks(&lines, "tool_result")[0]["is_error"], true);
+    let mut demo = place.start(&["--anonymous"]);
+    let lines = demo.turn("/read ../out.txt");
+    assert_eq!(blocks(&lines, "tool_result")[0]["content"], "1\tout");
+    // A hook that changes what is read does not decide that it may be.
+    let mut demo = place.start(&["--anonymous"]);
+    demo.control(json!({ "subtype": "initialize", "hooks": {
+        "PreToolUse": [{ "matcher": "Read", "hookCallbackIds": ["hook_0"] }],
+    } }));
+    let away = json!({ "hookSpecificOutput": {
+        "hookEventName": "PreToolUse", "updatedInput": { "file_path": "../out.txt" },
+    } });
+    let lines = demo.turn_with("/read in.txt", |request: &Value| {
+        Some(match request["subtype"].as_str() {
+            Some("hook_callback") => away.clone(),
+            _ => json!({ "behavior": "deny", "message": "no" }),
+        })
+    });
+    assert_eq!(requests(&lines, "can_use_tool").len(), 1);
+}

@@ -13,7 +13,9 @@ use crate::rounds;
 
 fn agentwire(dir: &Path) -> Command {
     let mut command = Command::new(AGENTWIRE);
-    command.env("AGENTWIRE_DATA_DIR", dir.join("data")).current_dir(dir);
+    let work = dir.join("work");
+    std::fs::create_dir_all(&work).expect("a directory");
+    command.env("AGENTWIRE_DATA_DIR", dir.join("data")).current_dir(work);
     command.env_remove("AGENTWIRE_AGENT").env_remove("AGENTWIRE_CONFIG");
     command
 }
@@ -178,11 +180,13 @@ async fn l6_holder() {
     let Some(dir) = std::env::var_os("AGENTWIRE_TEST_HOLD") else { return };
     let prompt = std::env::var("AGENTWIRE_TEST_PROMPT").expect("a prompt");
     let hub = Hub::open(settings(Path::new(&dir))).await.expect("a hub");
+    let work = Path::new(&dir).join("work");
+    std::fs::create_dir_all(&work).expect("a directory");
     let session = hub
         .start(NewSession {
             prompt: Some(agentwire_protocol::Prompt::text(prompt)),
             config: agentwire_protocol::SessionConfig {
-                working_directory: Some(dir.to_string_lossy().into_owned()),
+                working_directory: Some(work.to_string_lossy().into_owned()),
                 ..Default::default()
             },
             ..NewSession::of(agentwire_protocol::AgentType::Demo)

@@ -92,6 +92,7 @@ fn write_long(place: &Place, id: &str, events: u64, padding: usize) {
         open: Open::default(),
         client: None,
         unfit: None,
+        unkept: Vec::new(),
     };
     for first in (1..=events).step_by(1000) {
         let mut lines = String::new();

@@ -188,8 +188,7 @@ async fn what_cannot_succeed_is_not_waited_for() {
     let builder = || AgentClient::builder().url(address.as_str());
     let error = builder().token("wrong").connect().await.expect_err("it is wrong");
     assert_eq!(error.kind(), AgentErrorType::AuthenticationFailed, "{error}");
-    let file = place.path("data").join("token");
-    builder().token_file(file).connect().await.expect("a client");
+    builder().token_file(place.token_file()).connect().await.expect("a client");
     place.kill();
     let error = builder().token("any").connect().await.expect_err("it is gone");
     assert_eq!(error.kind(), AgentErrorType::ConnectionFailed, "{error}");

@@ -97,11 +97,18 @@ impl Place {
         &self.server.as_ref().expect("a server").http
     }
 
+    /// The file of the operator's token.
+    pub(crate) fn token_file(&self) -> PathBuf {
+        let found =
+            std::fs::read_to_string(self.path("data").join("server.json")).expect("a server");
+        let found: Value = serde_json::from_str(&found).expect("JSON");
+        found.get("tokenFile").and_then(Value::as_str).expect("a file").into()
+    }
+
     /// The server, by another address that leads to it.
     pub(crate) fn server_at(&self, address: &str) -> Server {
-        let token = self.path("data").join("token");
         let server = Server::new(&format!("http://{address}")).expect("an address");
-        server.with_token_file(&token).expect("a token")
+        server.with_token_file(&self.token_file()).expect("a token")
     }
 
     pub(crate) fn child(&self) -> StdioTransport {

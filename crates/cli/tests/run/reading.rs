@@ -113,3 +113,41 @@ fn session_of(pty: &Pty) -> String {
     let id = line.rsplit(" · ").next().expect("an id");
     id.chars().take(8).collect()
 }
+
+/// What an agent said never drives the terminal of whoever looks at it; programs get it as it is.
+#[test]
+fn nothing_that_was_said_drives_the_terminal() {
+    let home = Home::new();
+    let hostile =
+        "/say red \u{1b}[31mb\u{1b}]0;title\u{7} \u{202e}back\u{2066} \u{9b}31m \u{7f} \u{200b}end";
+    let (id, _) = session(&home, hostile);
+    for args in [
+        &["export", &*id][..],
+        &["export", &id, "--format", "text"],
+        &["export", &id, "--format", "markdown"],
+        &["logs", &id],
+        &["attach", &id],
+        &["show", &id],
+        &["show", &id, "--json"],
+        &["ls"],
+        &["ls", "--json"],
+    ] {
+        let mut pty = Pty::start(&mut home.agentwire(args));
+        assert_eq!(pty.end(), Some(0), "{args:?}: {}", pty.shown);
+        let shown = &pty.shown;
+        for drives in [
+            "\u{1b}[31mb",
+            "\u{1b}]0",
+            "\u{7}",
+            "\u{202e}",
+            "\u{2066}",
+            "\u{9b}",
+            "\u{7f}",
+            "\u{200b}",
+        ] {
+            assert!(!shown.contains(drives), "{args:?} {drives:?}: {shown:?}");
+        }
+    }
+    let piped = text(&home.run(&["export", &id]).stdout);
+    assert!(piped.contains('\u{202e}') && piped.contains('\u{9b}'), "{piped:?}");
+}

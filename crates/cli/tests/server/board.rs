@@ -88,7 +88,7 @@ fn a_session_is_done_after_its_turn_and_can_be_read_in_every_way() {
     for offset in [live.len(), live.len() + 1, 1 << 52] {
         assert_eq!(page(&server, &session, offset, 10), (Vec::new(), live.len()));
     }
-    for query in ["limit=0", "limit=1001", "offset=-1", "offset=x", "after=1"] {
+    for query in ["limit=x", "limit=-1", "offset=-1", "offset=x"] {
         let path = format!("/api/sessions/{session}/events?{query}");
         let refused = server.ask("GET", &path, None);
         assert_eq!((refused.status, refused.code().as_str()), (400, "invalidMessage"), "{query}");
@@ -452,10 +452,10 @@ fn what_works_in_the_background_is_not_cut_off() {
 fn what_works_in_the_background_can_be_cancelled() {
     let server = background();
     let (session, _) = in_background(&server);
-    let refused =
+    // What stops is never refused for its form.
+    let cancelled =
         server.ask("POST", &format!("/api/sessions/{session}/cancel"), Some(&json!({ "x": 1 })));
-    assert_eq!(refused.code(), "invalidMessage");
-    assert_eq!(cancel(&server, &session).json()["state"], "cancelled");
+    assert_eq!(cancelled.json()["state"], "cancelled");
     assert_eq!(final_state(&server, &session), "cancelled");
     let told = watched(&server, &session);
     assert_eq!(kinds(&told).last(), Some(&"cancelled"), "{told:?}");

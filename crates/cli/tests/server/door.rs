@@ -1,5 +1,6 @@
 //! Who is let in, and with what.
 
+mod answers;
 mod audit;
 mod bad_input;
 mod bounds;
@@ -8,6 +9,7 @@ mod crowds;
 mod descriptors;
 mod ending;
 mod names;
+mod own;
 mod scopes;
 mod secrets;
 mod shown;
@@ -127,10 +129,16 @@ fn without_tokens_only_loopback_and_only_our_own_pages() {
 #[test]
 fn what_it_writes_is_its_owners_alone() {
     let server = Server::start();
-    for name in ["token", "server.json"] {
-        let mode =
-            std::fs::metadata(server.data().join(name)).expect("a file").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{name}");
+    let token = std::path::PathBuf::from(server.ready["tokenFile"].as_str().expect("a file"));
+    let place = token.parent().expect("a directory").to_owned();
+    for (path, expected) in [
+        (server.data().join("operator.json"), 0o600),
+        (server.data().join("server.json"), 0o600),
+        (token, 0o600),
+        (place, 0o700),
+    ] {
+        let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, expected, "{path:?}");
     }
     let found = std::fs::read_to_string(server.data().join("server.json")).expect("a file");
     assert!(!found.contains(&server.token));

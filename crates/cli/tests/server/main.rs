@@ -11,6 +11,7 @@ mod damage;
 mod dist;
 mod documents;
 mod door;
+mod form;
 mod held;
 mod insights;
 mod logs;

@@ -48,7 +48,8 @@ fn a_browser_is_signed_in_once_and_no_secret_is_an_argument() {
     let server = opening(0, &[]);
     let place = server.data().parent().expect("a place").to_owned();
     let asked = wait_for(&place.join("asked"));
-    let file = server.data().join("open.html");
+    let token = server.ready["tokenFile"].as_str().expect("a file");
+    let file = std::path::Path::new(token).with_file_name("open.html");
     assert_eq!(asked.trim(), file.to_string_lossy());
     assert_eq!(std::fs::metadata(&file).expect("it is there").mode() & 0o777, 0o600);
     let page = std::fs::read_to_string(place.join("page.html")).expect("a page");

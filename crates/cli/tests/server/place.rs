@@ -397,7 +397,7 @@ pub(crate) fn agents_in(place: &Path) -> usize {
     words.filter(|words| String::from_utf8_lossy(words).contains(&place)).count()
 }
 
-fn program(place: &Path) -> Command {
+pub(crate) fn program(place: &Path) -> Command {
     program_by(&[], place)
 }
 

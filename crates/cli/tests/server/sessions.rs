@@ -151,8 +151,6 @@ fn a_page_waits_for_its_first_event() {
         let page = waiting.join().expect("a page");
         assert_eq!(page["events"][0]["seq"], last + 1);
     });
-    let path = format!("/v1/sessions/{session}/events?after=100000&wait=61");
-    assert_eq!(server.ask("GET", &path, None).code(), "invalidMessage");
 }
 
 #[test]
@@ -247,16 +245,14 @@ fn what_is_wrong_gets_a_code_and_a_sentence() {
         ("POST", "/v1/sessions", "{}", 400, "invalidMessage"),
         ("POST", "/v1/sessions", r#"{"agentType":"fly","prompt":"x"}"#, 400, "invalidMessage"),
         ("POST", "/v1/sessions", r#"{"agentType":"demo","prompt":7}"#, 400, "invalidMessage"),
-        ("GET", "/v1/sessions?limit=0", "", 400, "invalidMessage"),
-        ("GET", "/v1/sessions?limit=501", "", 400, "invalidMessage"),
-        ("GET", "/v1/sessions?limt=5", "", 400, "invalidMessage"),
+        ("GET", "/v1/sessions?limit=x", "", 400, "invalidMessage"),
         ("GET", "/v1/sessions?after=x", "", 404, "sessionNotFound"),
         ("GET", "/v1/sessions/x", "", 404, "sessionNotFound"),
         ("GET", &format!("/v1/sessions/{nobody}"), "", 404, "sessionNotFound"),
         ("GET", &format!("/v1/sessions/{nobody}/events"), "", 404, "sessionNotFound"),
         ("GET", &format!("/v1/sessions/{session}/events?after=-1"), "", 400, "invalidMessage"),
         ("GET", &format!("/v1/sessions/{session}/events?after=x"), "", 400, "invalidMessage"),
-        ("GET", &format!("/v1/sessions/{session}/events?limit=10001"), "", 400, "invalidMessage"),
+        ("GET", &format!("/v1/sessions/{session}/events?limit=-1"), "", 400, "invalidMessage"),
         ("GET", &format!("/v1/sessions/{session}/events?profile=all"), "", 400, "invalidMessage"),
         ("GET", &format!("/v1/sessions/{session}/ws"), "", 400, "invalidMessage"),
         ("POST", &format!("/v1/sessions/{session}/prompt"), "{}", 400, "invalidMessage"),
@@ -318,18 +314,6 @@ fn what_a_body_says_is_heard() {
     let session = server.session("/hang");
     server.until(&session, "turnStarted");
     let place = |what: &str| format!("/v1/sessions/{session}/{what}");
-    let refused = |what: &str, body: Value| {
-        assert_eq!(
-            server.ask("POST", &place(what), Some(&body)).code(),
-            "invalidMessage",
-            "{body}"
-        );
-    };
-    for body in [json!({ "cancelQueued": 1 }), json!({ "cancelQueue": true }), json!([])] {
-        refused("interrupt", body);
-    }
-    refused("stop", json!({ "force": true }));
-    refused("stop", json!([]));
     let waits = server.post(&place("prompt"), &json!({ "prompt": "/say late" }));
     let done = server.post(&place("interrupt"), &json!({ "cancelQueued": true }));
     assert_eq!(done["cancelled"], json!([waits["messageId"]]), "{done}");

@@ -9,6 +9,7 @@ use agentwire_protocol::{Json, NewSession, Profile, SessionId};
 use agentwire_server::looks::{self, Begun};
 use agentwire_sessions::Hub;
 pub use agentwire_sessions::Settings;
+use agentwire_sessions::session::Client;
 pub use agentwire_sessions::settings::{AgentCommand, SessionDefaults, StoreKind, Timing};
 use futures_util::stream;
 use tokio::runtime::Handle;
@@ -77,7 +78,9 @@ impl InProcessTransport {
             }
             Call::Show(id) => Json::of(&looks::session(hub, &id).await?),
             Call::Requests(of) => Json::of(&looks::requests(hub, of.as_ref()).await?),
-            Call::Command(id, command) => looks::order(hub, &id, None, command).await?,
+            Call::Command(id, command) => {
+                looks::order(hub, &id, &Client::default(), command).await?
+            }
         })
     }
 }

@@ -101,6 +101,7 @@ pub enum OnLimit {
 /// NDJSON backend and our own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
 pub struct SessionConfig {
     /// Which agent, where it is not said elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -306,6 +307,22 @@ impl SessionConfig {
         }
     }
 
+    /// The fields that are given and not kept, or not whole.
+    pub fn unkept_names(&self) -> Vec<&'static str> {
+        let has = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
+        let is_cut = |server: &McpServer| {
+            server.is_hosted() || !server.env.is_empty() || !server.headers.is_empty()
+        };
+        let fields = [
+            ("env", self.env.as_ref().is_some_and(|env| !env.is_empty())),
+            ("hooks", self.hooks.as_ref().is_some_and(|hooks| !hooks.is_empty())),
+            ("mcpServers", self.mcp_servers.iter().flatten().any(|(_, server)| is_cut(server))),
+            ("nativeArgs", has(&self.native_args)),
+            ("nativeOptions", self.native_options.as_ref().is_some_and(|them| !them.is_empty())),
+        ];
+        fields.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+    }
+
     /// Only what the specification has.
     pub fn core(&self) -> Self {
         Self {
@@ -360,6 +377,7 @@ impl SystemPrompt {
 
 /// The agent's own system prompt, with more after it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct SystemPromptPreset {
     /// Always `preset`.
     #[serde(rename = "type")]
@@ -374,6 +392,7 @@ pub struct SystemPromptPreset {
 /// An MCP server: a command to run, or an address.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct McpServer {
     /// `stdio` (the default), `sse`, `http`, or `sdk` for one that the client hosts.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -404,6 +423,7 @@ impl McpServer {
 
 /// A kind of subagent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct AgentDefinition {
     /// When to use it.
     pub description: String,
@@ -420,6 +440,7 @@ pub struct AgentDefinition {
 /// When a hook is called.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct HookMatcher {
     /// A pattern of tool names, such as `Write|Edit`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -438,6 +459,7 @@ pub struct HookMatcher {
 /// Sandbox settings of the agent's own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
 pub struct SandboxSettings {
     /// Whether commands run in a sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -465,6 +487,7 @@ pub struct SandboxSettings {
 /// What of the network a sandbox may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
 pub struct SandboxNetwork {
     /// Listening on local ports.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -480,6 +503,7 @@ pub struct SandboxNetwork {
 /// Violations that are passed over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
 pub struct SandboxViolations {
     /// Of these files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -491,6 +515,7 @@ pub struct SandboxViolations {
 
 /// What form the answer must have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct OutputFormat {
     /// Always `json_schema`.
     #[serde(rename = "type")]

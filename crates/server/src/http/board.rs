@@ -21,7 +21,7 @@ use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body::{At, LARGE, empty, json, object};
+use super::body::{At, LARGE, json, object, unread};
 use super::problem::Problem;
 use super::rest::{Answer, end, key, session_id};
 use super::{App, power};
@@ -115,6 +115,7 @@ pub(super) async fn create(
             ..SessionConfig::default()
         },
         key,
+        is_limited: caller.is_limited(),
         ..NewSession::of(agent)
     };
     match looks::begin(app.hub(), new).await? {
@@ -178,7 +179,7 @@ pub(super) async fn cancel(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    empty(body).await?;
+    unread(body).await;
     let id = session_id(&id)?;
     end(&app, &id).await?;
     Shown::answer(&app, &id).await

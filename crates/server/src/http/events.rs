@@ -41,11 +41,11 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const RETRY: &str = "retry: 1000\n\n";
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 struct EventsQuery {
     #[serde(default)]
     after: Option<u64>,
-    limit: Option<usize>,
+    limit: Option<String>,
     #[serde(default)]
     profile: Profile,
     wait: Option<u64>,
@@ -71,12 +71,8 @@ pub(super) async fn events(
     if accepts.contains("text/event-stream") {
         return stream_of(app, caller, &id, &wanted, after).await;
     }
-    let limit = page_size(wanted.limit, PAGE, PAGE_LIMIT)?;
-    let wait = wanted.wait.unwrap_or(0);
-    if wait > WAIT_LIMIT {
-        let message = format!("wait is {wait}, it must be from 0 to {WAIT_LIMIT} seconds");
-        return Err(Problem::invalid(message));
-    }
+    let limit = page_size(wanted.limit.as_deref(), PAGE, PAGE_LIMIT)?;
+    let wait = wanted.wait.unwrap_or(0).min(WAIT_LIMIT);
     let page =
         Page::read(&app, &id, after, limit, wanted.profile, Duration::from_secs(wait)).await?;
     let mut response = json_text(StatusCode::OK, page.text);

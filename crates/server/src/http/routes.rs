@@ -209,7 +209,12 @@ pub(super) const PLACES: &[Place] = &[
                     "Changes the model or the mode of a session",
                 )
             },
-            act("delete", "forgetSession", Some(Scope::Admin), "Forgets a session that is over"),
+            act(
+                "delete",
+                "forgetSession",
+                Some(Scope::Admin),
+                "Stops a session if it runs, and forgets it",
+            ),
         ],
     },
     Place {

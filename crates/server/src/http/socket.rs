@@ -41,7 +41,7 @@ const READ_BUFFER: usize = 8 << 10;
 const WRITE_BUFFER: usize = 64 << 10;
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 struct WatchQuery {
     #[serde(default)]
     after: u64,
@@ -122,8 +122,13 @@ fn speak(
             true => power::check(&caller, ask),
             false => Err(GatewayError::new(ErrorCode::Unauthorized, REVOKED.1)),
         };
-        let client = Some(caller.name.clone());
-        let terms = Terms { closing: Closing::Leave, client, may: &may };
+        let terms = Terms {
+            closing: Closing::Leave,
+            client: Some(caller.name.clone()),
+            is_limited: caller.is_limited(),
+            keys: caller.id().to_owned(),
+            may: &may,
+        };
         let connection = wire(socket, app.clone(), caller.clone());
         let _open = app.traffic.stream(spoken, Some(&connection.outgoing));
         serve(app.hub(), connection, &mut front, terms, app.stopping.cancelled()).await;

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::Hub;
 use crate::bridge::Bridge;
 use crate::clock;
+use crate::own;
 use crate::session::Origin;
 use crate::session::policy::mode_of;
 use crate::store::{Open, Record};
@@ -76,6 +77,7 @@ impl Hub {
             return self.resumed(from, new).await;
         }
         let source = self.record(from).await?;
+        check_guards(&source, new)?;
         let native = resumable(&source, new)?;
         let (mut record, config) = self.created(new, joined(&source.config, new)?).await?;
         record.summary.title = source.summary.title;
@@ -133,7 +135,7 @@ impl Hub {
         let id = self.new_id(new).await?;
         self.fill_in(new.agent, &mut config);
         self.shared.settings.defaults.apply(&mut config);
-        config.working_directory = Some(directory(config.working_directory.as_deref())?);
+        self.place(&mut config)?;
         let dialect = driver(new.agent, config.driver.as_deref())?;
         let now = clock::now();
         let record = Record {
@@ -165,8 +167,28 @@ impl Hub {
             open: Open::default(),
             client: new.client.clone(),
             unfit: None,
+            unkept: unkept(new, &config),
         };
         Ok((record, config))
+    }
+
+    /// Where the session works: never where agentwire keeps its own files.
+    fn place(&self, config: &mut SessionConfig) -> Result<(), GatewayError> {
+        let working = directory(config.working_directory.as_deref())?;
+        let places = own::places(&self.shared.settings);
+        own::check(Path::new(&working), &places)?;
+        let home = std::env::home_dir();
+        for further in config.additional_directories.iter().flatten() {
+            let further = match (further.strip_prefix('~'), &home) {
+                (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+                    home.join(rest.trim_start_matches('/'))
+                }
+                (Some(_) | None, _) => Path::new(&working).join(further),
+            };
+            own::check(&further, &places)?;
+        }
+        config.working_directory = Some(working);
+        Ok(())
     }
 
     /// What the settings say of the agent, where the session does not.
@@ -184,6 +206,7 @@ impl Hub {
                 format!("session {id} still runs; attach to it, stop it first, or fork it");
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
+        check_guards(&record, new)?;
         let native = resumable(&record, new)?;
         let mut config = joined(&record.config, new)?;
         if new.replaces_config {
@@ -191,8 +214,9 @@ impl Hub {
             record.summary.model = None;
         }
         self.shared.settings.defaults.apply(&mut config);
-        config.working_directory = Some(directory(config.working_directory.as_deref())?);
+        self.place(&mut config)?;
         record.config = config.kept();
+        record.unkept = unkept(new, &config);
         record.owner = self.owner_name();
         let summary = &mut record.summary;
         summary.state = SessionState::Starting;
@@ -211,6 +235,25 @@ impl Hub {
         let origin = Origin { resume: (!has_nothing).then_some(native), fork: false };
         Ok(Beginning { record, config, origin, forked_from: None })
     }
+}
+
+/// What the operator starts a session with that is not kept.
+fn unkept(new: &NewSession, config: &SessionConfig) -> Vec<String> {
+    let names = if new.is_limited { Vec::new() } else { config.unkept_names() };
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// Refuses to go on with a session of the operator's without what guarded it.
+fn check_guards(record: &Record, new: &NewSession) -> Result<(), GatewayError> {
+    if !new.is_limited || record.unkept.is_empty() {
+        return Ok(());
+    }
+    let (id, fields) = (&record.summary.id, record.unkept.join(", "));
+    let message = format!(
+        "session {id} was started with {fields}, which are not kept: only a token with the scope admin \
+         may resume or fork it, and give them again"
+    );
+    Err(GatewayError::new(ErrorCode::Forbidden, message))
 }
 
 /// The agent's own id by which that session goes on, or why it cannot.

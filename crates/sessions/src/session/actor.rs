@@ -12,7 +12,6 @@ use agentwire_protocol::{
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
-use super::Inbox;
 use super::agent::{Happening, Origin, Plan, Running};
 use super::book::Raised;
 use super::calls::{Waiting, over};
@@ -23,6 +22,7 @@ use super::policy::Policy;
 use super::requests::Over;
 use super::taken::Taken;
 use super::trusting::Trusting;
+use super::{Client, Inbox};
 use crate::bridge::{Bridge, Heard};
 use crate::log::{EventLog, LogWriter};
 use crate::process::TreeSignal;
@@ -102,7 +102,7 @@ pub(crate) struct Actor {
     /// Requests that are over: those who come late are told.
     pub(super) over: VecDeque<Over>,
     /// The client whose command is being carried out, if it has a name.
-    pub(super) caller: Option<Arc<str>>,
+    pub(super) caller: Client,
     /// When open requests are denied for want of an answer.
     pub(super) deadlines: BTreeMap<String, Instant>,
     pub(super) escalation: Option<(Instant, TreeSignal)>,
@@ -159,7 +159,7 @@ impl Actor {
             held_calls: Vec::new(),
             held_requests: Vec::new(),
             over: VecDeque::new(),
-            caller: None,
+            caller: Client::default(),
             deadlines: BTreeMap::new(),
             escalation: None,
             braked: None,

@@ -96,6 +96,8 @@ pub(super) struct Raised {
     pub(super) tool_use_id: Option<String>,
     /// By what its questions may be answered: their words and ids.
     pub(super) questions: Vec<String>,
+    /// The rules that the agent proposes.
+    pub(super) suggestions: Option<Json<'static>>,
     /// Who waits for the answer.
     pub(super) asker: Asker,
 }
@@ -413,6 +415,7 @@ impl Book {
                 .iter()
                 .flat_map(|asked| asked.id.iter().chain([&asked.question]).map(Text::to_string))
                 .collect(),
+            suggestions: request.suggestions.clone().map(Json::into_owned),
             asker: Asker::Agent,
         }
     }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::actor::Actor;
 use super::commit::storage;
 use super::core::Effect;
-use super::{Answered, Message};
+use super::{Answered, Client, Message};
 
 /// A caller who waits for the agent's answer.
 pub(super) struct Waiting {
@@ -59,7 +59,7 @@ impl Actor {
         if let Err(error) = self.command(call, message.command) {
             self.core.answer(call, Err(error));
         }
-        self.caller = None;
+        self.caller = Client::default();
         if stuck.is_some() {
             let brakes = self.core.effects.split_off(before);
             if ends_turn {

@@ -231,7 +231,7 @@ impl Actor {
         };
         let book = &mut self.core.book;
         // What a client stops is over for good; the gateway stops sessions that may go on later.
-        if self.caller.is_some() {
+        if self.caller.name.is_some() {
             book.record.client = None;
         }
         let is_cut = !book.record.open.agents.is_empty() || book.requests.values().any(asks);

@@ -258,12 +258,18 @@ impl Core {
             };
             tally.note(&draft.kind, asked, self.book.record.summary.model.as_deref());
         }
-        let raised = self.book.note(&mut draft, self.journal.last() + 1);
-        if let (Some(raised), Some(policy)) = (&raised, &self.suggester)
+        let mut raised = self.book.note(&mut draft, self.journal.last() + 1);
+        if let (Some(raised), Some(policy)) = (&mut raised, &self.suggester)
             && let EventKind::RequestRaised(request) = &mut draft.kind
             && request.kind == RequestKind::Permission
         {
-            request.suggestions = policy.suggestion(&asked(raised), &OnDisk);
+            let suggested = policy.suggestion(&asked(raised), &OnDisk);
+            // An answer is compared with what was shown.
+            raised.suggestions.clone_from(&suggested);
+            if let Some(kept) = self.book.requests.get_mut(&raised.id) {
+                kept.suggestions.clone_from(&suggested);
+            }
+            request.suggestions = suggested;
         }
         self.journal.write(draft);
         self.raised.extend(raised);

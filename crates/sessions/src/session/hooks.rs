@@ -369,10 +369,14 @@ impl Hooks {
 
 /// Whether a hook that is told this can deny anything.
 pub(super) fn can_deny(input: Option<&Json<'_>>) -> bool {
+    event_name(input).and_then(|name| HookEvent::named(&name)).is_some_and(HookEvent::is_gate)
+}
+
+/// The event that a hook is called for, by its input.
+pub(super) fn event_name(input: Option<&Json<'_>>) -> Option<String> {
     #[derive(Deserialize)]
     struct Told {
         hook_event_name: String,
     }
-    let told = input.and_then(|input| input.read::<Told>().ok());
-    told.and_then(|told| HookEvent::named(&told.hook_event_name)).is_some_and(HookEvent::is_gate)
+    input.and_then(|input| input.read::<Told>().ok()).map(|told| told.hook_event_name)
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
+use super::granted;
 use super::hooks::can_deny;
 use super::policy::{Asked, OnDisk, Verdict};
 
@@ -138,6 +139,9 @@ impl Actor {
             let message = format!("request {id} is not what the answer is for: its input differs");
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
+        if self.caller.is_limited {
+            granted::check(&raised, settlement)?;
+        }
         let settlement = &self.plain(&raised, settlement)?;
         let answer = settlement.answer()?;
         check_answer(&raised, &answer)?;
@@ -205,7 +209,7 @@ impl Actor {
         reason: Option<&str>,
         updated: Option<&Json<'static>>,
     ) {
-        let client = self.caller.clone().filter(|_| by == SettledBy::Client);
+        let client = self.caller.name.clone().filter(|_| by == SettledBy::Client);
         // The agent may have shown by itself that it is over.
         if self.core.book.requests.contains_key(&raised.id) {
             self.core.settled(raised, outcome, (by, client.as_deref()), reason, updated);

@@ -44,6 +44,7 @@ pub(crate) fn record(id: &str, state: SessionState, owner: Option<&str>, last: u
         open: Open::default(),
         client: None,
         unfit: None,
+        unkept: Vec::new(),
     }
 }
 

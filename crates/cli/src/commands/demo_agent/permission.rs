@@ -9,7 +9,7 @@ use super::flags::Flags;
 use super::hooks::{Decision, Occasion, Verdict};
 use super::json::Look as _;
 use super::requests::{Answer, Asker};
-use super::rules::{Mode, Rule, settled};
+use super::rules::{Mode, Rule, resolved};
 use super::tools::Call;
 
 /// What holds for the session.
@@ -19,7 +19,7 @@ pub(super) struct Permissions {
     pub(super) kept: Option<String>,
     pub(super) allow: Vec<Rule>,
     pub(super) deny: Vec<Rule>,
-    /// Where files may be edited without asking, if the mode says so.
+    /// Where files are read without asking, and edited if the mode says so.
     directories: Vec<PathBuf>,
 }
 
@@ -27,6 +27,8 @@ pub(super) struct Permissions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     Nothing,
+    /// It reads this file, which is outside of the session's directories.
+    Read(PathBuf),
     /// It changes this file.
     Edit(PathBuf),
     /// It does what a rule or a user must allow.
@@ -87,9 +89,11 @@ impl Permissions {
         }
     }
 
-    fn is_inside(&self, path: &Path) -> bool {
-        let path = settled(path);
-        self.directories.iter().any(|directory| path.starts_with(settled(directory)))
+    /// Whether that file is in one of the session's directories, wherever links lead.
+    pub(super) fn is_inside(&self, path: &Path) -> bool {
+        let Some(path) = resolved(path) else { return false };
+        let directories = self.directories.iter().filter_map(|directory| resolved(directory));
+        directories.into_iter().any(|directory| path.starts_with(directory))
     }
 
     fn has(rules: &[Rule], call: &Call<'_>, directory: &Path) -> bool {
@@ -117,6 +121,7 @@ impl Agent {
         let changed = verdict.input;
         let input = changed.as_ref().unwrap_or(call.input);
         let call = &Call { input, ..*call };
+        let need = &if changed.is_some() { self.need(call) } else { need.clone() };
         let directory = &self.session.directory;
         let permissions = &self.permissions;
         if Permissions::has(&permissions.deny, call, directory) {
@@ -127,7 +132,8 @@ impl Agent {
             (Some(Decision::Allow), ..) => return Ok(accepted(input, "hook")),
             (Some(Decision::Ask), ..) => return self.ask_permission(call, need),
             (_, Need::Nothing, _) => return Ok(accepted(input, "config")),
-            (_, Need::Talk, Mode::DontAsk) | (_, Need::Edit(_) | Need::Leave, _) => {}
+            (_, Need::Talk, Mode::DontAsk)
+            | (_, Need::Read(_) | Need::Edit(_) | Need::Leave, _) => {}
             (_, Need::Talk, _) => return self.ask_permission(call, need),
         }
         let edits = |path| permissions.mode == Mode::AcceptEdits && permissions.is_inside(path);
@@ -140,6 +146,8 @@ impl Agent {
             return Ok(accepted(input, "user_permanent"));
         }
         let refusing = match permissions.mode {
+            // To look is what plans are made from.
+            Mode::Plan if matches!(need, Need::Read(_)) => None,
             Mode::Plan => Some("plan mode"),
             Mode::DontAsk => Some("don't ask mode"),
             Mode::Default | Mode::AcceptEdits | Mode::Bypass | Mode::Auto => None,
@@ -223,7 +231,7 @@ impl Agent {
         };
         match need {
             Need::Talk => drop(put("requires_user_interaction", json!(true))),
-            Need::Edit(file) => {
+            Need::Edit(file) | Need::Read(file) => {
                 put("description", json!(path(file)));
                 if !self.permissions.is_inside(file) {
                     put("decision_reason", json!("Path is outside allowed working directories"));
@@ -260,6 +268,12 @@ impl Agent {
         };
         match need {
             Need::Nothing | Need::Talk => json!([]),
+            Need::Read(path) => json!([{
+                "type": "addRules",
+                "rules": [{ "toolName": call.name, "ruleContent": path }],
+                "behavior": "allow",
+                "destination": "session",
+            }]),
             Need::Edit(path) => {
                 let mut list = vec![
                     json!({ "type": "setMode", "mode": "acceptEdits", "destination": "session" }),

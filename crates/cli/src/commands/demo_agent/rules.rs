@@ -123,6 +123,17 @@ pub(super) fn settled(path: &Path) -> PathBuf {
     settled
 }
 
+/// The path with its links followed, as far as it exists. None where nobody can tell where it would be.
+pub(super) fn resolved(path: &Path) -> Option<PathBuf> {
+    for there in path.ancestors() {
+        let Ok(found) = there.canonicalize() else { continue };
+        let rest = path.strip_prefix(there).ok()?;
+        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+        return rest.components().all(is_plain).then(|| found.join(rest));
+    }
+    None
+}
+
 /// `prefix:*` covers one simple command: what a shell would split or fill in is never covered.
 fn same_command(content: &str, command: &str) -> bool {
     let Some(prefix) = content.strip_suffix(":*") else { return content == command };

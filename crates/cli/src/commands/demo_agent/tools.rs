@@ -170,8 +170,13 @@ impl Agent {
         }
     }
 
-    fn need(&self, call: &Call<'_>) -> Need {
+    /// What a call needs before it runs.
+    pub(super) fn need(&self, call: &Call<'_>) -> Need {
         match canonical(call.name) {
+            "Read" => match self.path(call.input) {
+                path if self.permissions.is_inside(&path) => Need::Nothing,
+                path => Need::Read(path),
+            },
             "Write" | "Edit" => Need::Edit(self.path(call.input)),
             "Bash" => Need::Leave,
             "AskUserQuestion" | "ExitPlanMode" => Need::Talk,

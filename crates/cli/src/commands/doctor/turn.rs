@@ -36,14 +36,16 @@ pub(super) async fn check(loaded: &Loaded) -> Check {
 async fn turn(loaded: &Loaded) -> Result<String, String> {
     let place = tempfile::Builder::new().prefix("agentwire-doctor-").tempdir();
     let place = place.map_err(|error| format!("failed to make a directory: {error}"))?;
+    let work = place.path().join("work");
+    std::fs::create_dir(&work).map_err(|error| format!("failed to make a directory: {error}"))?;
     let hub = Hub::open(Settings {
-        data_dir: place.path().to_owned(),
+        data_dir: place.path().join("data"),
         store: StoreKind::Memory,
         keeper: loaded.engine.keeper.clone(),
         ..Settings::default()
     });
     let hub = hub.await.map_err(|error| error.message)?;
-    let said = speak(&hub, &place.path().to_string_lossy()).await;
+    let said = speak(&hub, &work.to_string_lossy()).await;
     hub.shutdown().await;
     said
 }

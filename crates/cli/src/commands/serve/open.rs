@@ -25,8 +25,8 @@ pub(super) struct Page {
 
 impl Page {
     /// Failing to open it is no failure: the user is told where it is.
-    pub(super) async fn open(http: &str, ticket: Option<String>, data_dir: &Path) -> Self {
-        let file = data_dir.join("open.html");
+    pub(super) async fn open(http: &str, ticket: Option<String>, place: &Path) -> Self {
+        let file = place.join("open.html");
         let address = match &ticket {
             Some(ticket) => format!("{http}/#ticket={ticket}"),
             None => format!("{http}/"),

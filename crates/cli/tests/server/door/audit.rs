@@ -28,12 +28,12 @@ fn an_answer_is_kept_with_the_name_of_whoever_gave_it() {
     let place = format!("/v1/sessions/{session}/requests/{}", request.as_str().expect("an id"));
     // Who answers cannot be said by the answer.
     for forged in [
-        json!({ "behavior": "deny", "client": "desk" }),
-        json!({ "behavior": "deny", "by": "policy" }),
+        json!({ "behavior": "allow", "client": "desk" }),
+        json!({ "behavior": "allow", "by": "policy" }),
     ] {
         assert_eq!(server.ask_as(&phone, "POST", &place, Some(&forged)).status, 400);
     }
-    let deny = json!({ "behavior": "deny", "message": "no" });
+    let deny = json!({ "behavior": "deny", "message": "no", "client": "desk", "by": "policy" });
     assert_eq!(server.ask_as(&phone, "POST", &place, Some(&deny)).status, 200);
     let settled = kept(&server, &session);
     assert_eq!(

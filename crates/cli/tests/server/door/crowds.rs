@@ -15,31 +15,32 @@ fn beyond_the_limit_clients_are_told_to_come_back() {
     let session = server.session("/hang");
     let path = format!("/v1/sessions/{session}/ws");
     // A socket is a client as long as it is open.
-    let mut sockets: Vec<_> = (0..4).map(|_| server.socket(&path)).collect();
+    let begun = Instant::now();
+    let mut sockets = Vec::new();
+    while sockets.len() < 8 {
+        let bearer = format!("Bearer {}", server.token);
+        // Whoever asked before may not have gone yet.
+        match server.socket_at(&server.http, &path, &[("authorization", &bearer)]) {
+            Ok(socket) => sockets.push(socket),
+            Err(status) => assert_eq!(status, 503),
+        }
+        assert!(begun.elapsed() < PATIENCE, "there is never room");
+    }
     for socket in &mut sockets {
         socket.until(|frame| frame["type"] == "turnStarted");
     }
-    let mut idle: Vec<_> = (0..4).map(|_| server.stream()).collect();
-    let begun = Instant::now();
     for _ in 0..20 {
-        let answer = loop {
-            let mut stream = server.stream();
-            let head = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", server.http);
-            let _ = stream.write_all(head.as_bytes());
-            let answer = read_answer(stream);
-            if answer.status == 503 || begun.elapsed() > PATIENCE {
-                break answer;
-            }
-            // Whoever asked before had not gone yet, in the place of one of these.
-            idle.push(server.stream());
-        };
+        let mut stream = server.stream();
+        let head = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", server.http);
+        let _ = stream.write_all(head.as_bytes());
+        let answer = read_answer(stream);
         assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
         assert!(answer.headers["retry-after"].parse::<u32>().is_ok_and(|seconds| seconds > 0));
     }
     // Those who are in are served all the same, and places are given back.
     sockets[0].say(&json!({ "id": 1, "command": "interrupt" }));
     sockets[0].until(|frame| frame["id"] == 1);
-    drop((idle, sockets));
+    drop(sockets);
     loop {
         let mut stream = server.stream();
         let head = format!(
@@ -52,6 +53,37 @@ fn beyond_the_limit_clients_are_told_to_come_back() {
         }
         assert!(begun.elapsed() < PATIENCE, "places are never free again");
     }
+}
+
+/// Connections without a token use up no place of those who have one, however many they are: the oldest
+/// goes first.
+#[test]
+fn strangers_lock_nobody_out() {
+    let server = Server::with(&["--max-connections", "16"]);
+    let session = server.session("/hang");
+    let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
+    socket.until(|frame| frame["type"] == "turnStarted");
+    let mut crowd = Vec::new();
+    for number in 0..100 {
+        let mut stream = server.stream();
+        // Some say nothing, some begin and never end, some ask what needs no token and stay.
+        let said = match number % 3 {
+            0 => String::new(),
+            1 => "GET /v1/sessions HTTP/1.1\r\nhost:".to_owned(),
+            _ => format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", server.http),
+        };
+        let _ = stream.write_all(said.as_bytes());
+        crowd.push(stream);
+        if number % 10 == 0 {
+            assert_eq!(server.ask("GET", "/v1/sessions", None).status, 200, "{number}");
+        }
+    }
+    // The oldest is gone, and who has shown a token is not.
+    let mut rest = Vec::new();
+    let _ = crowd[0].read_to_end(&mut rest);
+    assert!(rest.is_empty());
+    socket.say(&json!({ "id": 1, "command": "interrupt" }));
+    socket.until(|frame| frame["id"] == 1);
 }
 
 /// Says that it is enough, however a test ends.

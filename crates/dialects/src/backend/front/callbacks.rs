@@ -87,6 +87,19 @@ struct Reasons {
     blocked_path: Option<Text<'static>>,
 }
 
+/// What a decision on a tool may have, by every name of it.
+const FIELDS: [&str; 9] = [
+    "behavior",
+    "updated_input",
+    "updatedInput",
+    "updated_permissions",
+    "updatedPermissions",
+    "message",
+    "interrupt",
+    "tool_use_id",
+    "toolUseID",
+];
+
 /// A decision on a tool.
 #[derive(Deserialize)]
 struct Decision {
@@ -99,6 +112,27 @@ struct Decision {
     message: Option<String>,
     #[serde(default)]
     interrupt: Option<bool>,
+}
+
+impl Decision {
+    /// What allows is refused for a field that it does not know, by name: it may be one that is misspelt.
+    /// What denies is never refused for its form.
+    fn of(payload: &BTreeMap<String, Json<'static>>) -> Result<Self, String> {
+        let mut fields = payload.clone();
+        let is_denial = fields.get("behavior").is_some_and(|it| it.get() == "\"deny\"");
+        if is_denial {
+            fields.retain(|name, value| match name.as_str() {
+                "behavior" => true,
+                "message" => value.read::<String>().is_ok(),
+                "interrupt" => value.read::<bool>().is_ok(),
+                _ => false,
+            });
+        }
+        if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+            return Err(format!("there is no field {unknown}"));
+        }
+        Json::of(&fields).read().map_err(|error| format!("failed to read the answer: {error}"))
+    }
 }
 
 /// An answer that is to be passed on.
@@ -294,9 +328,7 @@ impl Form {
         if let Self::Hook = self {
             return hook_answer(request, payload);
         }
-        let decision: Decision = Json::of(payload)
-            .read()
-            .map_err(|error| open(&format!("failed to read the answer: {error}")))?;
+        let decision = Decision::of(payload).map_err(|why| open(&why))?;
         let settlement = Settlement {
             behavior: Some(decision.behavior),
             message: decision.message,

@@ -1,5 +1,7 @@
 //! The client's answers to what the agent asked.
 
+use std::collections::BTreeMap;
+
 use agentwire_protocol::command::{Behavior, Remember};
 use agentwire_protocol::event::{RequestKind, RequestSettled, SettledBy};
 use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json, Settlement};
@@ -40,6 +42,20 @@ struct CallbackResponse {
     #[serde(default)]
     payload: Option<Json<'static>>,
 }
+
+/// What a permission that is allowed may have, by the names of both wires.
+const FIELDS: [&str; 10] = [
+    "behavior",
+    "updatedInput",
+    "updated_input",
+    "updatedPermissions",
+    "updated_permissions",
+    "message",
+    "interrupt",
+    "toolUseID",
+    "tool_use_id",
+    "decisionClassification",
+];
 
 /// What a permission is answered with; both wires' names.
 #[derive(Default, Deserialize)]
@@ -147,8 +163,14 @@ fn decision(
     said: &Json<'_>,
     shown: &Shown,
 ) -> Result<(Settlement, Option<String>), String> {
+    let fields: BTreeMap<String, Json<'_>> = said.read().unwrap_or_default();
     let said: Permission =
         said.read().map_err(|error| format!("failed to read the answer: {error}"))?;
+    // A name that is misspelt must not run the tool with what it was to change.
+    let unknown = fields.keys().find(|name| !FIELDS.contains(&name.as_str()));
+    if let (Some(Behavior::Allow), Some(unknown)) = (said.behavior, unknown) {
+        return Err(format!("the answer has a field that is not known: {unknown}"));
+    }
     let settlement = match said.behavior {
         // Silence never allows.
         None => return Err("the answer has no behavior".to_owned()),

@@ -1,6 +1,6 @@
 //! The methods and their parameters.
 
-use agentwire_protocol::command::{Delivery, given};
+use agentwire_protocol::command::{Delivery, InterruptFields, given};
 use agentwire_protocol::{
     AgentType, ApprovalMode, Command, Configure, ErrorCode, Fields, GatewayError, Image, Json,
     Prompt, SessionConfig, SessionId, Settlement,
@@ -105,16 +105,8 @@ struct SendParams {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct InterruptParams {
-    session_id: SessionId,
-    #[serde(default)]
-    cancel_queued: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct SessionParams {
+#[serde(rename_all = "camelCase")]
+struct StopParams {
     session_id: SessionId,
 }
 
@@ -182,13 +174,13 @@ impl Request {
             "run" => Self::open(params, true),
             "session/create" => Self::open(params, false),
             "session/send" => send(params),
+            // What stops is never refused for its form.
             "session/interrupt" => {
-                let InterruptParams { session_id, cancel_queued } = read(params)?;
+                let StopParams { session_id } = read(params)?;
+                let InterruptFields { cancel_queued } = read(params)?;
                 Ok(Self::Command(session_id, Command::Interrupt { cancel_queued }))
             }
-            "session/kill" => {
-                read(params).map(|params: SessionParams| Self::Kill(params.session_id))
-            }
+            "session/kill" => read(params).map(|params: StopParams| Self::Kill(params.session_id)),
             "session/list" => {
                 let ListParams { limit } = read(params)?;
                 Ok(Self::List { limit: bounded(limit, LIST)? })
@@ -298,7 +290,7 @@ fn settle(params: &Json<'_>) -> Result<Request, GatewayError> {
     let mut fields: Fields = read(params)?;
     let session = fields.remove("sessionId").and_then(|session| session.read().ok());
     let session: String = session.ok_or_else(|| invalid("`sessionId` must be a string"))?;
-    let settlement: Settlement = read(&Json::of(&fields))?;
+    let settlement = Settlement::from_fields(fields)?;
     Ok(Request::Command(SessionId::from(session), Command::Settle(settlement)))
 }
 

@@ -22,11 +22,11 @@ const PAGE_LIMIT: usize = 1000;
 const PAGE_BYTES: usize = 8 << 20;
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 struct EventsQuery {
     #[serde(default)]
     offset: usize,
-    limit: Option<usize>,
+    limit: Option<String>,
 }
 
 /// A page of the board's events.
@@ -66,7 +66,7 @@ pub(in crate::http) async fn events(
     uri: Uri,
 ) -> Answer {
     let EventsQuery { offset, limit } = query(&uri)?;
-    let limit = page_size(limit, PAGE, PAGE_LIMIT)?;
+    let limit = page_size(limit.as_deref(), PAGE, PAGE_LIMIT)?;
     let session = app.hub().summary(&session_id(&id)?).await?;
     let mut page = Page { offset, limit, text: String::new(), count: 0, is_full: false };
     let mut place = app.desk.before(&session, offset);

@@ -218,6 +218,7 @@ fn newer(text: &str) -> Option<Record> {
         config: config.unwrap_or_default(),
         open: Open::default(),
         client: None,
+        unkept: Vec::new(),
         unfit: Some(why),
     })
 }
@@ -264,6 +265,7 @@ fn shown(
         config: SessionConfig::default(),
         open: Open::default(),
         client: None,
+        unkept: Vec::new(),
         unfit: Some(DAMAGED.to_owned()),
     })
 }

@@ -47,6 +47,7 @@ fn append(first: u64, size: usize) -> Append {
             open: Open::default(),
             client: None,
             unfit: None,
+            unkept: Vec::new(),
         },
         keys: Vec::new(),
     }

@@ -1,0 +1,170 @@
+//! Nobody reaches agentwire's own files through an agent.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::place::{Server, program};
+
+/// The directory of the operator's token.
+fn secret(server: &Server) -> PathBuf {
+    let file = Path::new(server.ready["tokenFile"].as_str().expect("a file"));
+    file.parent().expect("a directory").to_owned()
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// Every front that begins sessions, by every name of a directory that no agent may work in.
+#[test]
+fn no_agent_works_where_agentwire_keeps_its_files() {
+    let server = Server::set_up(&[], "[projects]\nhome = \"WORK/..\"\n", |_, _| {});
+    let token = server.verb(&["token", "create", "--scope", "drive"]);
+    let root = server.work().parent().expect("a directory").to_owned();
+    let config = root.join("home/.config/agentwire");
+    std::fs::create_dir_all(&config).expect("a directory");
+    symlink(server.data(), server.work().join("link")).expect("a link");
+    symlink(&root, server.work().join("up")).expect("a link");
+    let secret = secret(&server);
+    let refused = [
+        text(&server.data()),
+        text(&server.data().join("owners/..")),
+        text(&root),
+        "/".to_owned(),
+        text(&secret),
+        text(secret.parent().expect("a directory")),
+        text(&config),
+        text(&root.join("home")),
+        text(&server.work().join("link")),
+        text(&server.work().join("up")),
+        text(&server.work().join("up/data/")),
+        text(&server.work().join("../data")),
+    ];
+    let is_own = |error: &Value| {
+        let said = error.to_string();
+        said.contains("no agent may work in") && said.contains("Choose a project directory")
+    };
+    for directory in &refused {
+        for (token, fields) in [
+            (&token, json!({ "workingDirectory": directory })),
+            (&server.token, json!({ "workingDirectory": directory })),
+            (&server.token, json!({ "additionalDirectories": ["/usr", directory] })),
+        ] {
+            let body = json!({ "agentType": "demo", "prompt": "/say hi", "config": fields });
+            let answer = server.ask_as(token, "POST", "/v1/sessions", Some(&body));
+            assert_eq!((answer.status, answer.code()), (403, "forbidden".to_owned()), "{body}");
+            assert!(is_own(&answer.json()), "{answer:?}");
+        }
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", &*bearer)];
+        let mut rpc = server.socket_at(&server.http, "/rpc", &headers).expect("a socket");
+        rpc.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/create", "params": {
+            "agent": "demo", "prompt": "/say hi", "cwd": directory,
+        } }));
+        assert!(is_own(&rpc.frame()["error"]), "{directory}");
+        let mut page = server.socket_at(&server.insights, "/", &headers).expect("a socket");
+        let payload = json!({ "prompt": "/say hi", "cwd": directory });
+        page.say(&json!({ "type": "session.create", "payload": payload }));
+        let said = page.until(|frame| frame["type"] == "error");
+        assert!(is_own(&said), "{directory}: {said}");
+    }
+    // The board names directories by projects.
+    let board = json!({ "agentId": "demo", "projectId": "home", "prompt": "/say hi" });
+    let answer = server.ask_as(&token, "POST", "/api/sessions", Some(&board));
+    assert!(answer.status >= 400 && answer.text.contains("no agent may work in"), "{answer:?}");
+    assert_eq!(server.get("/v1/sessions")["sessions"], json!([]));
+    // Beside them is fine, also where the name only begins like theirs.
+    let beside = root.join("database");
+    std::fs::create_dir(&beside).expect("a directory");
+    let fields = json!({ "workingDirectory": beside, "additionalDirectories": [server.work()] });
+    server
+        .post("/v1/sessions", &json!({ "agentType": "demo", "prompt": "/say", "config": fields }));
+}
+
+#[test]
+fn a_server_in_the_wrong_place_says_so_when_a_session_begins() {
+    let server = Server::set_up(&[], "", |command, _| {
+        command.current_dir("/");
+    });
+    let body = json!({ "agentType": "demo", "prompt": "/say hi" });
+    let answer = server.ask("POST", "/v1/sessions", Some(&body));
+    assert_eq!(answer.code(), "forbidden");
+    assert!(answer.text.contains("Choose a project directory"), "{answer:?}");
+}
+
+/// A token that drives makes the agent read what it likes: what is not the session's own is asked for.
+#[test]
+fn an_agent_that_is_driven_tells_no_token() {
+    let server = Server::start();
+    let token = server.verb(&["token", "create", "--scope", "drive"]);
+    let file = server.ready["tokenFile"].as_str().expect("a file").to_owned();
+    symlink(&file, server.work().join("notes.txt")).expect("a link");
+    for path in [&*file, "notes.txt", "../data/operator.json", "../data/tokens.json"] {
+        let body = json!({ "agentType": "demo", "prompt": format!("/read {path}") });
+        let answer = server.ask_as(&token, "POST", "/v1/sessions", Some(&body)).json();
+        let session = answer["id"].as_str().expect("an id").to_owned();
+        let events = server.until(&session, "requestRaised");
+        assert!(!json!(events).to_string().contains(&server.token), "{path}");
+        server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+    }
+}
+
+#[test]
+fn the_token_stays_over_a_restart_and_is_made_again_when_it_is_lost() {
+    let server = Server::start();
+    let (token, secret) = (server.token.clone(), secret(&server));
+    assert_eq!(server.verb(&["token", "show"]), token);
+    let server = server.again();
+    assert_eq!(server.token, token);
+    std::fs::remove_dir_all(secret).expect("it is removed");
+    // The server that runs takes the new one, and verbs find it.
+    let newer = server.verb(&["token", "show"]);
+    assert_ne!(newer, token);
+    assert_eq!(server.ask_as(&token, "GET", "/v1/sessions", None).status, 401);
+    assert_eq!(server.ask_as(&newer, "GET", "/v1/sessions", None).status, 200);
+    server.verb(&["ls", "--json"]);
+    assert_eq!(server.again().token, newer);
+}
+
+#[test]
+fn a_place_that_is_not_safe_is_refused_with_the_command_that_helps() {
+    let place = tempfile::tempdir().expect("a directory");
+    for name in ["data", "work", "home"] {
+        std::fs::create_dir(place.path().join(name)).expect("a directory");
+    }
+    let data = place.path().join("data");
+    let run = |args: &[&str]| program(place.path()).args(args).output().expect("it runs");
+    let refused = |args: &[&str], command: &str| {
+        let output = run(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(command), "{args:?}: {said}");
+    };
+    let change = |mode| {
+        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(mode)).expect("it changes");
+    };
+    for mode in [0o777, 0o770, 0o702, 0o1777] {
+        change(mode);
+        for args in [
+            &["serve", "--http", "127.0.0.1:0"][..],
+            &["token", "show"],
+            &["run", "-a", "demo", "/say hi"],
+        ] {
+            refused(args, &format!("chmod 700 '{}'", data.display()));
+        }
+    }
+    change(0o755);
+    assert!(run(&["token", "show"]).status.success());
+    let told = std::fs::read_to_string(data.join("operator.json")).expect("a file");
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    let file = told["file"].as_str().expect("a file").to_owned();
+    for wrong in ["", "abc", "x\u{7}".repeat(40).as_str()] {
+        std::fs::write(&file, wrong).expect("it is written");
+        for args in [&["serve", "--http", "127.0.0.1:0"][..], &["token", "show"]] {
+            refused(args, &format!("rm '{file}'"));
+        }
+    }
+    std::fs::remove_file(&file).expect("it is removed");
+    assert!(run(&["token", "show"]).status.success());
+}

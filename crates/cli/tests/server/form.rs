@@ -1,0 +1,141 @@
+//! What a request may look like: what stops is taken in any form, limits are cut down, and what is not
+//! known of a query is passed over.
+
+use serde_json::{Value, json};
+
+use crate::place::{Answer, Server};
+
+/// Posts these bytes as that type, if any.
+fn post(server: &Server, path: &str, kind: Option<&str>, body: &str) -> Answer {
+    let bearer = format!("Bearer {}", server.token);
+    let mut headers = vec![("authorization", &*bearer)];
+    headers.extend(kind.map(|kind| ("content-type", kind)));
+    server.raw("POST", path, &headers, body.as_bytes())
+}
+
+const FORMS: [(Option<&str>, &str); 8] = [
+    (None, ""),
+    (Some("text/plain"), ""),
+    (Some("application/x-www-form-urlencoded"), ""),
+    (Some("application/json"), "{}"),
+    (Some("application/json"), r#"{"reason":"enough","cancelQueued":"maybe","x":null}"#),
+    (Some("application/json"), r#"{"a":1,"a":2}"#),
+    (Some("application/json"), "not JSON"),
+    (Some("application/x-www-form-urlencoded"), "{}"),
+];
+
+#[test]
+fn what_stops_is_taken_in_any_form() {
+    let server = Server::start();
+    for (kind, body) in FORMS {
+        let session = server.session("/hang");
+        server.until(&session, "turnStarted");
+        let answer = post(&server, &format!("/v1/sessions/{session}/interrupt"), kind, body);
+        assert_eq!(answer.status, 200, "{kind:?} {body}: {answer:?}");
+        server.until(&session, "turnFailed");
+        let answer = post(&server, &format!("/v1/sessions/{session}/stop"), kind, body);
+        assert_eq!(answer.json()["state"], "ended", "{kind:?} {body}");
+        let create = json!({ "agentId": "demo", "prompt": "/hang" });
+        let board = server.post("/api/sessions", &create)["id"].as_str().expect("an id").to_owned();
+        let answer = post(&server, &format!("/api/sessions/{board}/cancel"), kind, body);
+        assert_eq!(answer.json()["state"], "cancelled", "{kind:?} {body}");
+    }
+    // On a socket, and over JSON-RPC.
+    let session = server.session("/hang");
+    server.until(&session, "turnStarted");
+    let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
+    socket.say(&json!({ "id": 1, "command": "interrupt", "cancelQueued": 7, "why": "enough" }));
+    let reply = socket.until(|frame| frame["id"] == 1 && frame.get("type").is_none());
+    assert!(reply.get("error").is_none(), "{reply}");
+    server.until(&session, "turnFailed");
+    let mut rpc = server.socket("/rpc");
+    let params = json!({ "sessionId": session, "why": "enough", "cancelQueued": [] });
+    for (id, method) in [(1, "session/interrupt"), (2, "session/kill")] {
+        rpc.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        let reply = rpc.until(|frame| frame["id"] == id);
+        assert!(reply.get("error").is_none(), "{method}: {reply}");
+    }
+    server.until(&session, "sessionEnded");
+    // What begins something is refused all the same.
+    let body = json!({ "agentType": "demo", "prompt": "/say hi", "why": "?" });
+    assert_eq!(server.ask("POST", "/v1/sessions", Some(&body)).status, 400);
+    assert_eq!(post(&server, "/v1/sessions", Some("text/plain"), &body.to_string()).status, 415);
+}
+
+#[test]
+fn limits_are_cut_down_and_strange_words_of_a_query_are_passed_over() {
+    let server = Server::start();
+    let session = server.session("/say hi");
+    let count = server.until(&session, "turnCompleted").len();
+    let length = |path: &str, field: &str| {
+        let answer = server.get(path);
+        answer[field].as_array().unwrap_or_else(|| panic!("{path}: {answer}")).len()
+    };
+    for limit in ["501", "10001", "99999999999999999999999"] {
+        assert_eq!(length(&format!("/v1/sessions?limit={limit}"), "sessions"), 1);
+        let path = format!("/v1/sessions/{session}/events?limit={limit}&wait=0");
+        assert!(length(&path, "events") >= count, "{limit}");
+    }
+    assert_eq!(length(&format!("/v1/sessions/{session}/events?limit=0"), "events"), 1);
+    for path in ["/v1/sessions?colour=red", "/v1/sessions?limit=1&x"] {
+        assert_eq!(length(path, "sessions"), 1, "{path}");
+    }
+    assert_eq!(length("/v1/requests?state=open&x=y", "requests"), 0);
+    assert!(length(&format!("/v1/sessions/{session}/events?x=y"), "events") >= count);
+}
+
+#[test]
+fn a_session_that_runs_is_stopped_before_it_is_forgotten() {
+    let server = Server::start();
+    for prompt in ["/say hi", "/hang", "/bash sleep 100"] {
+        let session = server.session(prompt);
+        let place = format!("/v1/sessions/{session}");
+        assert_eq!(server.ask("DELETE", &place, None).status, 200, "{prompt}");
+        assert_eq!(server.ask("GET", &place, None).status, 404, "{prompt}");
+        assert_eq!(server.ask("DELETE", &place, None).status, 404, "{prompt}");
+    }
+    assert_eq!(server.get("/v1/status")["sessions"], 0);
+}
+
+#[test]
+fn a_start_with_the_id_of_a_session_that_waits_goes_on_with_it() {
+    let server = Server::start();
+    let session = server.session("/say {turns}");
+    server.until(&session, "turnCompleted");
+    let start = |more: Value| {
+        let mut body =
+            json!({ "agentType": "demo", "prompt": "/say {turns}", "sessionId": session });
+        body.as_object_mut().expect("it").extend(more.as_object().expect("it").clone());
+        server.ask("POST", "/v1/sessions", Some(&body))
+    };
+    let texts = || {
+        let events = server.get(&format!("/v1/sessions/{session}/events?limit=10000"));
+        let events = events["events"].as_array().expect("events").clone();
+        let done = events.iter().filter(|event| event["type"] == "turnCompleted").count();
+        let started = events.iter().filter(|event| event["type"] == "sessionStarted").count();
+        (done, started)
+    };
+    let answer = start(json!({}));
+    assert_eq!((answer.status, &answer.json()["id"]), (201, &json!(session)));
+    while texts().0 < 2 {}
+    assert_eq!(texts(), (2, 1));
+    // With another model, but with no other limits: it runs.
+    assert_eq!(start(json!({ "config": { "model": "other" } })).status, 201);
+    while texts().0 < 3 {}
+    assert_eq!(server.get(&format!("/v1/sessions/{session}"))["model"], "other");
+    assert_eq!(start(json!({ "config": { "maxTurns": 9 } })).code(), "conflict");
+    assert_eq!(start(json!({ "agentType": "claude" })).code(), "conflict");
+    // Sent twice, it counts once, also while it works.
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [
+        ("authorization", &*bearer),
+        ("content-type", "application/json"),
+        ("idempotency-key", "once"),
+    ];
+    let body = json!({ "agentType": "demo", "prompt": "/hang", "sessionId": session }).to_string();
+    for _ in 0..3 {
+        let answer = server.raw("POST", "/v1/sessions", &headers, body.as_bytes());
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+    assert_eq!(start(json!({})).code(), "conflict");
+}

@@ -1,0 +1,143 @@
+//! The operator's own token. The secret is in a private directory outside the data directory; the data
+//! directory keeps its digest, and where the secret is (docs/decisions/0010-operator-token.md).
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use agentwire_sessions::own::{self, Secret};
+use agentwire_sessions::private::{PrivateDirectory, remove_unused};
+
+use super::{digest, new_secret, write_private};
+
+/// How the directory of a secret is named.
+const PREFIX: &str = "agentwire-operator-";
+
+/// The shortest token that is taken: one that was cut off or made up is not as random as it must be.
+const SHORTEST: usize = 32;
+
+/// The file of the data directory in which the secret was kept at first; one that is there is moved.
+const FORMER: &str = "token";
+
+/// The operator's token, as it was when it was opened.
+#[derive(Debug)]
+pub(super) struct Operator {
+    pub(super) file: PathBuf,
+    /// Programs that tidy temporary directories leave one that is locked.
+    _lock: Option<File>,
+}
+
+impl Operator {
+    /// Opens it, and makes one if there is none. The caller has locked the data directory.
+    pub(super) fn open(data_dir: &Path, base: &Path) -> io::Result<Self> {
+        let former = data_dir.join(FORMER);
+        if let Some(secret) = read(&former)? {
+            let operator = make(data_dir, base, &secret)?;
+            fs::remove_file(&former)?;
+            return Ok(operator);
+        }
+        let Some(known) = own::secret(data_dir)? else {
+            return make(data_dir, base, &new_secret());
+        };
+        match read(&known.file)? {
+            Some(secret) if digest(&secret) == known.digest => {
+                let lock = File::open(known.file.parent().unwrap_or(Path::new("/")))?;
+                lock.lock_shared()?;
+                Ok(Self { file: known.file, _lock: Some(lock) })
+            }
+            Some(_) => {
+                Err(wrong(&known.file, "is not the token that this data directory was given"))
+            }
+            None => make(data_dir, base, &new_secret()),
+        }
+    }
+}
+
+/// The operator's token, as it is now.
+pub(super) fn secret(data_dir: &Path) -> io::Result<String> {
+    let known = own::secret(data_dir)?;
+    let found = known.map(|known| read(&known.file)).transpose()?.flatten();
+    found.ok_or_else(|| {
+        let message = "the operator's token is gone; `agentwire token show` makes a new one";
+        io::Error::new(io::ErrorKind::NotFound, message)
+    })
+}
+
+/// Where secrets are kept: where only this user can look, or at least only this user can remove them.
+/// All of it is gone when the machine restarts.
+pub(super) fn base() -> PathBuf {
+    let own = rustix::process::geteuid().as_raw();
+    let user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let users = [user, Some(PathBuf::from(format!("/run/user/{own}")))];
+    let is_private = |path: &PathBuf| {
+        let found = fs::metadata(path);
+        path.is_absolute()
+            && found.is_ok_and(|it| it.is_dir() && it.uid() == own && it.mode() & 0o077 == 0)
+    };
+    if let Some(path) = users.into_iter().flatten().find(is_private) {
+        return path;
+    }
+    let shared = PathBuf::from("/dev/shm");
+    let is_sticky =
+        fs::metadata(&shared).is_ok_and(|it| it.is_dir() && it.mode() & 0o1777 == 0o1777);
+    if is_sticky { shared } else { std::env::temp_dir() }
+}
+
+fn make(data_dir: &Path, base: &Path, secret: &str) -> io::Result<Operator> {
+    tidy(base);
+    let directory = PrivateDirectory::new(base, PREFIX)?;
+    let file = directory.path().join("token");
+    let before = own::secret(data_dir)?;
+    write_private(&file, &format!("{secret}\n"))?;
+    write_private(&directory.path().join("of"), &format!("{}\n", data_dir.display()))?;
+    let known = Secret { digest: digest(secret), file: file.clone() };
+    let text = serde_json::to_string(&known)?;
+    // From here on it counts, and what was before does not.
+    write_private(&data_dir.join(own::SECRET), &format!("{text}\n"))?;
+    if let Some(directory) = before.as_ref().and_then(|before| before.file.parent())
+        && directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
+    {
+        let _ = fs::remove_dir_all(directory);
+    }
+    let lock = directory.keep();
+    lock.as_ref().map(File::lock_shared).transpose()?;
+    Ok(Operator { file, _lock: lock })
+}
+
+/// Removes the secrets of data directories that are gone.
+fn tidy(base: &Path) {
+    remove_unused(base, PREFIX, |directory| {
+        let of = fs::read_to_string(directory.join("of")).ok();
+        let known =
+            of.and_then(|of| own::secret(Path::new(of.trim_end_matches('\n'))).ok().flatten());
+        known.is_none_or(|known| known.file.parent() != Some(directory))
+    });
+}
+
+/// The token in a file, if there is one. What cannot be a token is refused.
+fn read(file: &Path) -> io::Result<Option<String>> {
+    let text = match fs::read(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let message = format!("failed to read the token in {}: {error}", file.display());
+            return Err(io::Error::new(error.kind(), message));
+        }
+    };
+    let text = text.trim_ascii();
+    if text.len() < SHORTEST {
+        return Err(wrong(file, &format!("is shorter than {SHORTEST} characters")));
+    }
+    match String::from_utf8(text.to_vec()) {
+        Ok(secret) if secret.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Some(secret)),
+        Ok(_) | Err(_) => Err(wrong(file, "has characters that no token has")),
+    }
+}
+
+fn wrong(file: &Path, why: &str) -> io::Error {
+    let file = file.display();
+    let message =
+        format!("the token in {file} {why}; remove it, and a new one is made: rm '{file}'");
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
