@@ -1205,6 +1205,11 @@ export interface components {
             toolName?: string;
             /** @description The tool call. */
             toolUseId?: string;
+            /**
+             * @description What the agent itself warns of. No mode and no rule with a pattern allows such a call unasked,
+             *     but `autoAll`.
+             */
+            warning?: string;
         };
         /** @description A line that says nothing a unified event could carry, kept in `native`. */
         OtherEvent: {
@@ -1519,6 +1524,11 @@ export interface components {
              * @enum {string}
              */
             type: "requestRaised";
+            /**
+             * @description What the agent itself warns of. No mode and no rule with a pattern allows such a call unasked,
+             *     but `autoAll`.
+             */
+            warning?: string;
         };
         /** @description What the agent asked was answered or withdrawn. */
         RequestSettledEvent: {
@@ -1654,6 +1664,8 @@ export interface components {
             enabled?: boolean;
             /** @description Commands that run outside of it. */
             excludedCommands?: string[];
+            /** @description Whether the agent refuses to start where there is no sandbox. */
+            failIfUnavailable?: boolean;
             /** @description Violations that are passed over. */
             ignoreViolations?: components["schemas"]["SandboxViolations"];
             /** @description What of the network it may use. */
@@ -1669,6 +1681,8 @@ export interface components {
             enabled?: boolean | null;
             /** @description Commands that run outside of it. */
             excludedCommands?: string[] | null;
+            /** @description Whether the agent refuses to start where there is no sandbox. */
+            failIfUnavailable?: boolean | null;
             /** @description Violations that are passed over. */
             ignoreViolations?: components["schemas"]["SandboxViolationsInput"] | null;
             /** @description What of the network it may use. */

@@ -63,6 +63,13 @@ pub fn places(settings: &Settings) -> Vec<Place> {
     places.filter_map(|(what, path)| Some(Place { what, path: path? })).collect()
 }
 
+/// The files and directories that an agent asks about every time, whatever is allowed.
+pub fn files(settings: &Settings) -> Vec<PathBuf> {
+    let places = places(settings).into_iter().map(|place| place.path);
+    let files = places.chain(settings.private.iter().cloned());
+    files.map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
+}
+
 /// Refuses a directory at, in or above one of these places. Directories are compared by what they are,
 /// not by name: links, `..`, mounts and the case of letters make no difference. Of a directory that does
 /// not exist yet, the one that it would be in counts.

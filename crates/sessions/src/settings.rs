@@ -161,12 +161,6 @@ impl Settings {
         self.data_dir.join("run")
     }
 
-    /// All that is agentwire's own: no agent reads or writes it unasked.
-    pub fn own_places(&self) -> Vec<PathBuf> {
-        let places = std::iter::once(&self.data_dir).chain(&self.private);
-        places.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())).collect()
-    }
-
     /// How many sessions may run at once.
     pub fn sessions(&self) -> usize {
         self.sessions.unwrap_or(SESSIONS).min(tokio::sync::Semaphore::MAX_PERMITS)

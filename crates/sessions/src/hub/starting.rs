@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use super::beginning::{self, Beginning, taken};
 use super::{Hub, Started, create_key, lost};
 use crate::figures::Tally;
+use crate::own;
 use crate::process::check_descriptors;
 use crate::session::policy::Policy;
 use crate::session::{
@@ -107,7 +108,7 @@ impl Hub {
             room: Arc::clone(&self.shared.room),
         };
         let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?
-            .guarding(self.shared.settings.own_places());
+            .guarding(own::files(&self.shared.settings));
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
         // What cannot be started is refused before anything is kept.
         let launch = plan
