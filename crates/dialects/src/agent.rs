@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use agentwire_protocol::event::{ErrorEvent, Status, StatusChanged, TurnFailed};
 use agentwire_protocol::session::SystemPrompt;
 use agentwire_protocol::{
-    AgentType, ApprovalMode, Call, Command, Configure, GatewayError, Json, Prompt, SessionConfig,
-    Text,
+    AgentType, ApprovalMode, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt,
+    SessionConfig, Text,
 };
 
 use crate::json::Value;
@@ -321,6 +321,16 @@ pub(crate) fn tell_change(change: &Configure, model: Option<&str>, out: &mut Out
     if let Some(mode) = mode {
         out.emit(StatusChanged::new(Status::Mode).message(Text::from(mode)));
     }
+}
+
+/// Denies a JSON-RPC request for which there is no room: nobody would answer it, and the agent would wait for
+/// ever.
+pub(crate) fn deny_overload(wire_id: &str, out: &mut Out<'_>) {
+    let reason = "too many requests are open, this one was denied";
+    let code = Some(Text::fixed(ErrorCode::Overloaded.as_str()));
+    out.emit(ErrorEvent { code, ..ErrorEvent::new(reason) });
+    let error = serde_json::json!({ "code": -32000, "message": reason });
+    out.write(format!(r#"{{"jsonrpc":"2.0","id":{wire_id},"error":{error}}}"#));
 }
 
 /// Tells that a prompt which waited will not run.

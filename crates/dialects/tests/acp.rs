@@ -1604,3 +1604,20 @@ fn gemini_is_given_rules_by_which_it_asks() {
         assert!(all.contains("toolName = \"invoke_agent\"\ndecision = \"deny\""), "{rule}");
     }
 }
+
+/// Beyond what can be kept open, a request is denied at once: nobody would answer it.
+#[test]
+fn too_many_requests_are_denied() {
+    let mut live = Live::busy();
+    for id in 0..1025 {
+        let line = PERMISSION.replacen("\"id\":0", &format!("\"id\":{id}"), 1);
+        live.says(&line.replace("\"t\"", &format!("\"t{id}\"")));
+    }
+    let raised = live.seen.events.iter().filter(|event| event["type"] == "requestRaised").count();
+    assert_eq!(raised, 1024);
+    assert_eq!(live.seen.events.last().expect("an event")["code"], "overloaded");
+    let written = live.stdin();
+    assert_eq!(written.len(), 1, "{written:?}");
+    let answer: Value = serde_json::from_str(&written[0]).expect("JSON");
+    assert_eq!((&answer["id"], answer["error"].is_object()), (&json!(1024), true), "{answer}");
+}

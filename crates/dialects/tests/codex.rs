@@ -1328,3 +1328,23 @@ fn subagents_nest() {
         );
     }
 }
+
+/// Beyond what can be kept open, a request is denied at once: nobody would answer it.
+#[test]
+fn too_many_requests_are_denied() {
+    let mut driven = Driven::working(json!({}));
+    for id in 0..1025 {
+        let params = json!({"threadId": THREAD, "turnId": "u1", "itemId": format!("c{id}"), "command": "ls"});
+        driven.says(
+            &json!({"id": id, "method": "item/commandExecution/requestApproval", "params": params}),
+        );
+    }
+    let events = driven.events();
+    let raised = events.iter().filter(|event| event["type"] == "requestRaised").count();
+    assert_eq!(raised, 1024);
+    assert_eq!(events.last().expect("an event")["code"], "overloaded");
+    let written = driven.stdin();
+    assert_eq!(written.len(), 1, "{written:?}");
+    let answer = &written[0];
+    assert_eq!((&answer["id"], answer["error"].is_object()), (&json!(1024), true), "{answer}");
+}

@@ -29,6 +29,7 @@ fn its_own_files_ask_in_every_mode_and_under_every_rule() {
             "/bash cd .. && cat data/secret",
             "/bash grep -r x ..",
             "/write ../data/secret changed",
+            "/write notes/secret changed",
         ] {
             assert!(is_denied(&home, flags, prompt), "{flags:?} {prompt}");
         }

@@ -11,6 +11,7 @@ use super::Translator;
 use super::content::shown;
 use super::forms::form;
 use super::tools::Tool;
+use crate::agent::deny_overload;
 use crate::json::Value;
 use crate::tape::Out;
 
@@ -239,13 +240,19 @@ impl Translator {
             0 => base.clone(),
             times => format!("{base}:{}", times + 1),
         };
-        let memo = Asked { wire_id: wire_id.into_owned(), what };
+        let wire_id = wire_id.into_owned();
+        let memo = Asked { wire_id: wire_id.clone(), what };
         let tool = asked.tool_use_id.as_ref().map(Text::decode);
         let agent = &self.owner(tool.as_deref());
         // The same request said twice is one: its answer has one id to go to.
-        if self.ledger.request(&base).is_none() && self.ledger.open_request(&id, agent, memo) {
+        if self.ledger.request(&base).is_some() {
+            return;
+        }
+        if self.ledger.open_request(&id, agent, memo) {
             self.raised_requests.add(&base);
             out.emit_as(agent, RequestRaised { request_id: Text::from(id), ..asked });
+        } else if !out.is_recording() {
+            deny_overload(wire_id.get(), out);
         }
     }
 

@@ -11,6 +11,7 @@ use agentwire_protocol::{Json, Text};
 use super::super::app_wire::{ApprovalMeta, Ask, Choice, Notice, Question as Asking};
 use super::tools::McpCall;
 use super::{Translator, pick};
+use crate::agent::deny_overload;
 use crate::json::Value;
 use crate::ledger::OpenRequest;
 use crate::tape::{Agent, Out};
@@ -82,9 +83,12 @@ impl Translator {
         raised.request_id = Text::from(request_id.as_str());
         raised.tool_use_id = tool.as_deref().map(Text::from);
         raised.input_digest = input_digest(raised.input.as_ref());
-        let asked = Asked { id: wire_id, what, tool: tool.clone(), resolved: false };
+        let is_known = self.ledger.request(&request_id).is_some();
+        let asked = Asked { id: wire_id.clone(), what, tool: tool.clone(), resolved: false };
         if self.ledger.open_request(&request_id, agent, asked) {
             out.emit_as(agent, raised);
+        } else if !is_known && !out.is_recording() {
+            deny_overload(&wire_id, out);
         }
     }
 
