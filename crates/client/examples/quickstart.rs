@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use agentwire::trial::{self, Trial};
 use agentwire_client::{
-    AgentClient, AgentError, AgentType, ApprovalMode, EventKind, EventStream, Request, SandboxMode,
+    AgentClient, AgentError, AgentType, ApprovalMode, EventKind, EventStream, Request,
     SessionConfig, SessionRequest,
 };
 
@@ -33,7 +33,6 @@ async fn quickstart(trial: &Trial) -> Result<(), AgentError> {
     let request = SessionRequest::new(agent, prompt).with_config(SessionConfig {
         working_directory: directory,
         approval_mode: Some(ApprovalMode::Ask),
-        sandbox_mode: Some(SandboxMode::WorkspaceWrite),
         ..SessionConfig::default()
     });
     let session = client.create(request).await?;

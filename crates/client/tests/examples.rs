@@ -22,19 +22,24 @@ fn run(name: &str) -> String {
 
 fn start(name: &str, args: &[&str]) -> (Output, String) {
     let place = tempfile::tempdir().expect("a directory");
+    // No agent works in a directory that has agentwire's own files in it.
+    let own = ["tmp", "work"].map(|name| place.path().join(name));
+    own.iter().for_each(|path| std::fs::create_dir(path).expect("a directory"));
     let output = Command::new(example(name))
         .args(args)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", place.path().join("home"))
-        .env("TMPDIR", place.path())
-        .current_dir(place.path())
+        .env("TMPDIR", &own[0])
+        .current_dir(&own[1])
         .stdin(Stdio::null())
         .output()
         .expect("it runs");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let left: Vec<_> = place.path().read_dir().expect("a directory").flatten().collect();
+    let left = own.iter().flat_map(|path| path.read_dir().expect("a directory").flatten());
+    let left: Vec<_> = left.collect();
     assert!(left.is_empty(), "{name} leaves {left:?}");
+    assert!(!place.path().join("home").exists(), "{name} leaves a home");
     (output, printed)
 }
 

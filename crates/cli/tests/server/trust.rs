@@ -45,6 +45,7 @@ fn session(server: &Server) -> String {
 fn the_inbox_has_it_and_takes_the_answer() {
     let server = server();
     let id = session(&server);
+    server.until_open(&id);
     let inbox = server.get("/v1/requests?state=open");
     let request = &inbox["requests"][0];
     assert_eq!(request["sessionId"], id, "{inbox}");

@@ -12,7 +12,9 @@ use super::Driver;
 enum About<'r> {
     /// Searching the web: it never asks.
     Web,
-    /// Looking at images, the one tool of its own that reads files.
+    /// Reading files: by commands, and by the one tool of its own that looks at images.
+    Reading,
+    /// That tool alone.
     Images,
     /// Subagents: their calls ask, starting them does not.
     Agents,
@@ -38,7 +40,8 @@ impl<'r> About<'r> {
         }
         match name {
             "WebSearch" | "WebFetch" | "web_search" => Self::Web,
-            "Read" | "NotebookRead" | "LS" | "image_view" => Self::Images,
+            "Read" | "NotebookRead" | "LS" => Self::Reading,
+            "image_view" => Self::Images,
             "Agent" | "Task" | "SendMessage" | "TaskStop" => Self::Agents,
             "TodoWrite" | "TodoRead" => Self::Plan,
             "Bash"
@@ -81,7 +84,12 @@ pub(super) fn enforce(
         };
         match (About::of(rule), driver) {
             (About::Web, _) => put("web_search", json!("disabled")),
-            (About::Images, _) => put("features.view_image", json!(false)),
+            (About::Reading, Driver::Exec) => {
+                return refused("codex exec reads files by commands, and never asks");
+            }
+            (About::Images, _) | (About::Reading, Driver::AppServer) => {
+                put("features.view_image", json!(false));
+            }
             (About::Agents, _) => {
                 put("features.multi_agent", json!(false));
                 put("features.multi_agent_v2", json!(false));
@@ -128,6 +136,7 @@ pub(super) fn of_server(
     let rules = config.blocked_tools.iter().flatten().filter_map(|rule| match About::of(rule) {
         About::Mcp(rest) => of_session(config, rest).filter(|(own, _)| *own == server),
         About::Web
+        | About::Reading
         | About::Images
         | About::Agents
         | About::Plan

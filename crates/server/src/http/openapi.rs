@@ -204,6 +204,10 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
 
 fn parameter(parameter: &Parameter, place: &str) -> Value {
     let (name, about) = (parameter.name, parameter.about);
+    let about = match parameter.range.filter(|_| parameter.is_cut) {
+        Some((from, to)) => format!("{about}, {from} to {to}; a number beyond that is cut to it"),
+        None => about.to_owned(),
+    };
     json!({ "name": name, "in": place, "description": about, "schema": schema(parameter) })
 }
 
@@ -214,6 +218,7 @@ fn schema(parameter: &Parameter) -> Value {
             "string" => ("minLength", "maxLength"),
             _ => ("minimum", "maximum"),
         };
+        let (from, to) = if parameter.is_cut { (0, u64::MAX) } else { (from, to) };
         schema.insert(least.to_owned(), json!(from));
         schema.insert(most.to_owned(), json!(to));
     }

@@ -49,6 +49,8 @@ pub(super) struct Parameter {
     /// The type in JSON Schema, and the bounds: of numbers, or of the length of a text.
     pub(super) kind: &'static str,
     pub(super) range: Option<(u64, u64)>,
+    /// A number beyond the range is cut to it, not refused.
+    pub(super) is_cut: bool,
     pub(super) values: &'static [&'static str],
 }
 
@@ -95,7 +97,12 @@ const fn act(
 }
 
 const fn number(name: &'static str, about: &'static str, from: u64, to: u64) -> Parameter {
-    Parameter { name, about, kind: "integer", range: Some((from, to)), values: &[] }
+    Parameter { name, about, kind: "integer", range: Some((from, to)), is_cut: false, values: &[] }
+}
+
+/// A number that is cut to what is served at most.
+const fn amount(name: &'static str, about: &'static str, from: u64, to: u64) -> Parameter {
+    Parameter { is_cut: true, ..number(name, about, from, to) }
 }
 
 const fn word(
@@ -103,7 +110,7 @@ const fn word(
     about: &'static str,
     values: &'static [&'static str],
 ) -> Parameter {
-    Parameter { name, about, kind: "string", range: None, values }
+    Parameter { name, about, kind: "string", range: None, is_cut: false, values }
 }
 
 const MOST: u64 = u64::MAX;
@@ -112,6 +119,7 @@ const PROFILE: Parameter =
 const AFTER: Parameter = number("after", "the number of the last event that is known", 0, MOST);
 const KEY: Parameter = Parameter {
     range: Some((1, rest::KEY_LIMIT as u64)),
+    is_cut: false,
     ..word("Idempotency-Key", "what is sent again under the same key counts once", &[])
 };
 const RESUME: Parameter =
@@ -171,7 +179,7 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[
             Act {
                 query: &[
-                    number("limit", "how many", 1, 500),
+                    amount("limit", "how many", 1, 500),
                     word("after", "the last session of the page before", &[]),
                     Parameter {
                         kind: "boolean",
@@ -223,8 +231,8 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[Act {
             query: &[
                 AFTER,
-                number("limit", "how many, on a page", 1, 10_000),
-                number("wait", "for how many seconds a page waits for its first event", 0, 60),
+                amount("limit", "how many, on a page", 1, 10_000),
+                amount("wait", "for how many seconds a page waits for its first event", 0, 60),
                 PROFILE,
             ],
             headers: &[number("Last-Event-ID", "the same as after, and wins over it", 0, MOST)],
@@ -440,7 +448,7 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[Act {
             query: &[
                 number("offset", "how many to pass over", 0, MOST),
-                number("limit", "how many", 1, 1000),
+                amount("limit", "how many", 1, 1000),
             ],
             gives: Gives::Json(of::<board::EventPage>),
             ..act("get", "listBoardEvents", Some(Scope::Watch), "Board: events")

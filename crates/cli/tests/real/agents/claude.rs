@@ -82,6 +82,10 @@ pub(super) const OVER_ACP: Agent = Agent {
         ("resume, another opened", "it refuses an id that it does not know"),
         ("exit codes", ONE_PROCESS),
         ("sandbox missing", "ACP has no option for a sandbox"),
+        (
+            "secrets, command line",
+            "it puts MCP servers on the command line of the program that it starts",
+        ),
         ("web search", "a search is a tool like others"),
     ],
     ..NOW

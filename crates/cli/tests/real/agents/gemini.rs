@@ -79,6 +79,7 @@ pub(super) const HEADLESS: Agent = Agent {
         ("nobody to ask", NEVER_ASKS),
         ("protected files", NEVER_ASKS),
         ("always is exact", NEVER_ASKS),
+        ("secrets, command line", "it takes MCP servers from its own settings files only"),
         ("mode change", NEVER_ASKS),
         ("structured output", "it takes no form of answers"),
         (

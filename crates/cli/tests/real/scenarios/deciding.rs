@@ -23,13 +23,20 @@ pub(crate) fn blocked(place: &mut Place) {
     }
     for mode in MODES {
         let work = place.workspace();
-        let (file, secret) = (work.join("blocked.txt"), work.join(".env"));
+        let (file, secret) = (work.join("blocked.txt"), work.join("secret.txt"));
         fs::write(&secret, "made-up-secret").expect("a file");
         for (rule, call) in [
             ("Edit", (words.write)(&file, "x")),
             ("Bash", (words.shell)("touch blocked.txt")),
-            ("Read(.env)", (words.read)(&secret)),
+            ("Read(secret.txt)", (words.read)(&secret)),
         ] {
+            // Codex reads files by commands, which rules for commands bind.
+            if place.agent.kind == "codex"
+                && place.agent.driver != "exec"
+                && rule.starts_with("Read")
+            {
+                continue;
+            }
             let config = json!({ "approvalMode": mode, "blockedTools": [rule] });
             let script = format!("{} [[say it gave {{result}}]]", call.step());
             let body = place.request(&work, &script, config);

@@ -27,8 +27,11 @@ fn denies(place: &Place, mut config: Value, rule: &str, call: &Call) {
             talk.ended();
             let settled = talk.of("requestSettled");
             let denied = |event: &&Value| event["outcome"] == "denied" && event["by"] == "policy";
-            let failed = talk.of("toolFailed");
-            assert!(settled.iter().any(denied) || !failed.is_empty(), "{}", talk.digest());
+            let failed = |kind: &str| {
+                talk.of(kind).iter().any(|tool| kind == "toolFailed" || tool["success"] == false)
+            };
+            let is_stopped = failed("toolFailed") || failed("toolCompleted");
+            assert!(settled.iter().any(denied) || is_stopped, "{}", talk.digest());
         }
     }
     let left: Vec<String> = fs::read_dir(&work)
