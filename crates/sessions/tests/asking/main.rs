@@ -79,7 +79,7 @@ fn diff(path: &str) -> Value {
     json!({ "type": "diff", "path": path, "oldText": "a", "newText": "b" })
 }
 
-fn raw(kind: &str, raw: Value) -> Value {
+fn raw(kind: &str, raw: &Value) -> Value {
     json!({ "title": "x", "kind": kind, "rawInput": raw })
 }
 
@@ -100,14 +100,14 @@ fn denied() -> Vec<(&'static str, Value)> {
             json!({ "title": "x", "kind": "edit", "content": [diff("a"), diff("secrets/b")] }),
         ),
         // Wherever the input names the file.
-        ("Read(.env)", raw("read", json!({ "path": "a", "items": [{ "path": "b/.env" }] }))),
-        ("Read(.env)", raw("read", json!({ "path": "a", "x": ["b/.env"] }))),
+        ("Read(.env)", raw("read", &json!({ "path": "a", "items": [{ "path": "b/.env" }] }))),
+        ("Read(.env)", raw("read", &json!({ "path": "a", "x": ["b/.env"] }))),
         (
             "Edit(//etc/**)",
-            raw("edit", json!({ "path": "a", "edits": [{ "file_path": "/etc/x" }] })),
+            raw("edit", &json!({ "path": "a", "edits": [{ "file_path": "/etc/x" }] })),
         ),
-        ("Edit(//etc/**)", raw("edit", json!({ "path": "a", "output": "/etc/x" }))),
-        ("Edit(//etc/**)", raw("move", json!({ "from": "a", "to": "/etc/x" }))),
+        ("Edit(//etc/**)", raw("edit", &json!({ "path": "a", "output": "/etc/x" }))),
+        ("Edit(//etc/**)", raw("move", &json!({ "from": "a", "to": "/etc/x" }))),
     ]
 }
 
@@ -266,13 +266,13 @@ async fn no_field_and_no_kind_hides_what_a_call_does() {
         ("askDangerous", "search", json!({ "path": "a", "pattern": "../../../etc/*" })),
         ("askDangerous", "think", json!({ "code": "x", "url": "y" })),
     ] {
-        table.push((mode, vec![permission(raw(kind, input))], false));
+        table.push((mode, vec![permission(raw(kind, &input))], false));
     }
     for (mode, kind, input) in [
         ("autoEdit", "edit", json!({ "file_path": "a", "old_string": "/a", "new_string": "../b" })),
         ("askDangerous", "think", json!({ "thought": "x" })),
     ] {
-        table.push((mode, vec![permission(raw(kind, input))], true));
+        table.push((mode, vec![permission(raw(kind, &input))], true));
     }
     for other in ["fetch", "switch_mode", "other"] {
         for mode in ["autoEdit", "askDangerous"] {
