@@ -11,6 +11,8 @@ mod kept;
 mod own;
 #[path = "policy/paths.rs"]
 mod paths;
+#[path = "policy/raw.rs"]
+mod raw;
 #[path = "policy/reading.rs"]
 mod reading;
 #[path = "policy/shell.rs"]

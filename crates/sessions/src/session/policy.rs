@@ -9,6 +9,7 @@ mod input;
 mod kept;
 mod own;
 mod paths;
+mod raw;
 pub mod readonly;
 mod rules;
 mod shell;

@@ -79,6 +79,10 @@ fn diff(path: &str) -> Value {
     json!({ "type": "diff", "path": path, "oldText": "a", "newText": "b" })
 }
 
+fn raw(kind: &str, raw: &Value) -> Value {
+    json!({ "title": "x", "kind": kind, "rawInput": raw })
+}
+
 /// Calls that a rule denies, and that rule.
 fn denied() -> Vec<(&'static str, Value)> {
     vec![
@@ -95,6 +99,15 @@ fn denied() -> Vec<(&'static str, Value)> {
             "Edit(secrets/**)",
             json!({ "title": "x", "kind": "edit", "content": [diff("a"), diff("secrets/b")] }),
         ),
+        // Wherever the input names the file.
+        ("Read(.env)", raw("read", &json!({ "path": "a", "items": [{ "path": "b/.env" }] }))),
+        ("Read(.env)", raw("read", &json!({ "path": "a", "x": ["b/.env"] }))),
+        (
+            "Edit(//etc/**)",
+            raw("edit", &json!({ "path": "a", "edits": [{ "file_path": "/etc/x" }] })),
+        ),
+        ("Edit(//etc/**)", raw("edit", &json!({ "path": "a", "output": "/etc/x" }))),
+        ("Edit(//etc/**)", raw("move", &json!({ "from": "a", "to": "/etc/x" }))),
     ]
 }
 
@@ -217,6 +230,68 @@ async fn all_of_a_call_is_judged() {
         session.settle(Settlement::deny(id.as_str(), "no")).await.unwrap();
         let settled = session.settled(&id).await;
         assert_eq!(settled.by, SettledBy::Client, "{turn:?}");
+        session.end().await;
+    }
+}
+
+/// Nothing in an input leads outside unasked, and kinds that contradict each other ask, in whatever
+/// order they are said.
+#[tokio::test]
+async fn no_field_and_no_kind_hides_what_a_call_does() {
+    let started = |kind: &str, more: Value| {
+        let mut tool = more;
+        tool["kind"] = kind.into();
+        tool["title"] = "x".into();
+        call("pending", tool)
+    };
+    let inside = || json!({ "rawInput": { "path": "a", "content": "b" } });
+    let kinds = |first: &str, later: &str| {
+        let mut changed = inside();
+        changed["kind"] = later.into();
+        vec![
+            vec![started(first, json!({})), permission(changed.clone())],
+            vec![started(first, inside()), permission(changed.clone())],
+            vec![
+                started(first, json!({})),
+                update(json!({ "toolCallId": "c1", "kind": later }), "tool_call_update"),
+                permission(inside()),
+            ],
+        ]
+    };
+    let mut table: Vec<(&str, Vec<Value>, bool)> = Vec::new();
+    for (mode, kind, input) in [
+        ("autoEdit", "edit", json!({ "path": "a", "edits": [{ "file_path": "/etc/x" }] })),
+        ("askDangerous", "edit", json!({ "path": "a", "output": "/etc/x" })),
+        ("askDangerous", "edit", json!({ "path": "a", "folder": "/etc" })),
+        ("askDangerous", "search", json!({ "path": "a", "pattern": "../../../etc/*" })),
+        ("askDangerous", "think", json!({ "code": "x", "url": "y" })),
+    ] {
+        table.push((mode, vec![permission(raw(kind, &input))], false));
+    }
+    for (mode, kind, input) in [
+        ("autoEdit", "edit", json!({ "file_path": "a", "old_string": "/a", "new_string": "../b" })),
+        ("askDangerous", "think", json!({ "thought": "x" })),
+    ] {
+        table.push((mode, vec![permission(raw(kind, &input))], true));
+    }
+    for other in ["fetch", "switch_mode", "other"] {
+        for mode in ["autoEdit", "askDangerous"] {
+            table.extend(kinds(other, "edit").into_iter().map(|turn| (mode, turn, false)));
+            table.extend(kinds("edit", other).into_iter().map(|turn| (mode, turn, false)));
+        }
+    }
+    table.extend(kinds("read", "edit").into_iter().map(|turn| ("autoEdit", turn, true)));
+    for (mode, turn, is_allowed) in table {
+        let script = Script::new(turn.clone(), false);
+        let mut session = script.start(json!({ "approvalMode": mode })).await;
+        let id = session.request().await.request_id.to_string();
+        if !is_allowed {
+            let denied = session.settle(Settlement::deny(id.as_str(), "no")).await;
+            denied.unwrap_or_else(|error| panic!("{mode} {turn:?}: {error:?}"));
+        }
+        let by = if is_allowed { SettledBy::Policy } else { SettledBy::Client };
+        assert_eq!(session.settled(&id).await.by, by, "{mode} {turn:?}");
+        session.completed().await;
         session.end().await;
     }
 }

@@ -41,7 +41,7 @@ fn field(shows: Shows) -> String {
         Shows::Changes(field) => format!("files of `{field}`"),
         Shows::Command(field) => format!("command `{field}`"),
         Shows::Address(field) => format!("host of `{field}`"),
-        Shows::Guess => "the only path".to_owned(),
+        Shows::Guess => "every path named".to_owned(),
     }
 }
 

@@ -33,6 +33,11 @@ fn every_tool_asks_for_them_in_every_mode() {
         ("Grep", json!({ "path": "/home/user", "pattern": "x" })),
         ("Grep", json!({ "path": "/", "pattern": "x" })),
         ("Glob", json!({ "path": "~/.local", "pattern": "**" })),
+        // Whatever a file tool names beside its path counts too.
+        ("Grep", json!({ "path": "src", "pattern": DATA })),
+        ("Edit", json!({ "file_path": "a", "edits": [{ "file_path": format!("{DATA}/token") }] })),
+        ("TodoWrite", json!({ "path": format!("{DATA}/token") })),
+        ("Bash", json!({ "command": "cat", "args": [format!("{DATA}/token")] })),
         ("Write", json!({ "file_path": format!("{DATA}/tokens.json"), "content": "" })),
         ("Edit", json!({ "file_path": format!("{DATA}/../agentwire/x") })),
         ("mcp__files__read", json!({ "path": format!("{DATA}/token") })),
@@ -52,8 +57,9 @@ fn every_tool_asks_for_them_in_every_mode() {
             ("Read", json!({ "file_path": "src/a" })),
             ("Read", json!({ "file_path": "/home/user/.local/share/other" })),
             ("Read", json!({ "file_path": "/home/user/.local/share/agentwire2" })),
-            ("Grep", json!({ "path": "src", "pattern": DATA })),
+            ("Grep", json!({ "path": "src", "pattern": "agentwire" })),
             ("Write", json!({ "file_path": "docs/a.md", "content": format!("see {DATA}/token") })),
+            ("Edit", json!({ "file_path": "a", "old_string": DATA, "new_string": "x" })),
             ("mcp__files__read", json!({ "path": "/srv/project" })),
         ] {
             let verdict = Question::new(tool, None, &input).ask(&policy);
@@ -63,6 +69,39 @@ fn every_tool_asks_for_them_in_every_mode() {
     let acp = guarded(AgentType::Acp, ApprovalMode::AutoAll);
     let moved = json!({ "path": "/home/user/.local" });
     assert_eq!(Question::new("x", Some(ToolKind::Delete), &moved).ask(&acp), Verdict::Ask);
+}
+
+#[test]
+fn no_field_of_an_acp_call_hides_them() {
+    let token = format!("{DATA}/token");
+    let inside = "/srv/project/a";
+    for agent in [AgentType::Acp, AgentType::Gemini] {
+        for kind in [ToolKind::Read, ToolKind::Search, ToolKind::Edit, ToolKind::Think] {
+            let policy = guarded(agent, ApprovalMode::AutoAll);
+            for raw in [
+                json!({ "path": inside, "edits": [{ "file_path": token }] }),
+                json!({ "path": inside, "source": token }),
+                json!({ "path": inside, "source": "~/.local/share/agentwire/token" }),
+                json!({ "path": inside, "x": "../../home/user/.local/share/agentwire/token" }),
+                json!({ "path": inside, "x": { "y": [[format!("file://{token}")]] } }),
+                json!({ "path": inside, "changes": { token.as_str(): "x" } }),
+                json!({ "path": inside, "patch": format!("--- {token}\n+++ {token}\n") }),
+                json!({ "path": inside, "x": format!("--out={token}") }),
+            ] {
+                let call = json!({ "toolCallId": "t", "title": "x", "rawInput": raw });
+                for input in [&raw, &call] {
+                    let verdict = Question::new("x", Some(kind), input).ask(&policy);
+                    assert_eq!(verdict, Verdict::Ask, "{agent:?} {kind:?} {input}");
+                }
+            }
+        }
+        let policy = guarded(agent, ApprovalMode::AutoAll);
+        let text = json!({ "path": inside, "content": format!("see {token}") });
+        assert!(is_allowed(&Question::new("x", Some(ToolKind::Edit), &text).ask(&policy)));
+        // A call that is said to delete and to edit still deletes what is below.
+        let above = json!({ "toolCallId": "t", "kind": "edit", "rawInput": { "path": "/home/user/.local" } });
+        assert_eq!(Question::new("x", Some(ToolKind::Delete), &above).ask(&policy), Verdict::Ask);
+    }
 }
 
 const NAMING: &[&str] = &[

@@ -22,6 +22,8 @@ const TOO_MANY: &str = "/\u{2026}";
 pub(super) struct Deed {
     /// The most dangerous kind that was said; none, if none was.
     kind: Option<ToolKind>,
+    /// Every kind that was said.
+    kinds: Vec<ToolKind>,
     /// The kind that clients were told when the call started.
     pub(super) told: ToolKind,
     /// Every path that was said, oldest first.
@@ -85,8 +87,14 @@ impl Deed {
     }
 
     fn is_of(&mut self, kind: ToolKind) {
-        if self.kind.is_none_or(|known| rank(kind) > rank(known)) {
-            self.version += u64::from(self.kind.is_some());
+        if self.kinds.contains(&kind) {
+            return;
+        }
+        let is_worse = self.kind.is_none_or(|known| rank(kind) > rank(known));
+        let contradicts = self.kind.is_some_and(|known| !includes(known, kind));
+        self.version += u64::from(self.kind.is_some() && (is_worse || contradicts));
+        self.kinds.push(kind);
+        if is_worse {
             self.kind = Some(kind);
         }
     }
@@ -124,6 +132,12 @@ impl Deed {
             |kind: &ToolKind| self.told != ToolKind::Mcp && rank(*kind) > rank(self.told);
         self.kind.filter(is_worse).unwrap_or(self.told)
     }
+
+    /// Whether the kinds that were said contradict each other.
+    fn contradicts_itself(&self) -> bool {
+        let kind = self.kind();
+        self.told != ToolKind::Mcp && self.kinds.iter().any(|said| !includes(kind, *said))
+    }
 }
 
 impl Tool {
@@ -158,7 +172,8 @@ impl Tool {
     /// call is not in its input is put beside it, so that the digest covers all that is judged.
     pub(super) fn judged(&self, id: &str, own: Option<Value<'_>>) -> Option<Json<'static>> {
         let own = own.map(|own| own.json().into_owned());
-        let is_known = rank(self.deed.kind()) <= rank(self.deed.told);
+        let contradicts = self.deed.contradicts_itself();
+        let is_known = rank(self.deed.kind()) <= rank(self.deed.told) && !contradicts;
         let names_all = |named: &dyn Fn(&Fields) -> Vec<&str>, input: &Json<'_>| {
             let fields = input.read::<Fields>().ok().filter(|_| is_known);
             fields.is_some_and(|fields| {
@@ -173,9 +188,14 @@ impl Tool {
         }
         let mut call: Fields = own.and_then(|own| own.read().ok()).unwrap_or_default();
         call.remove("_meta");
+        call.remove("kinds");
         call.insert("toolCallId".to_owned(), json!(id));
         call.insert("title".to_owned(), json!(self.deed.title));
         call.insert("kind".to_owned(), json!(word(self.deed.kind())));
+        if contradicts {
+            let kinds: Vec<_> = self.deed.kinds.iter().map(|kind| word(*kind)).collect();
+            call.insert("kinds".to_owned(), json!(kinds));
+        }
         if let Some(raw) = self.deed.raw.as_ref().or(self.input.as_ref()) {
             call.insert("rawInput".to_owned(), raw.read().unwrap_or_default());
         }
@@ -244,6 +264,13 @@ fn rank(kind: ToolKind) -> u8 {
         ToolKind::Delete => 5,
         ToolKind::Execute => 6,
     }
+}
+
+/// Whether a call of the first kind may also be called one of the second.
+fn includes(kind: ToolKind, other: ToolKind) -> bool {
+    let only_looks =
+        matches!(other, ToolKind::Think | ToolKind::Question | ToolKind::Read | ToolKind::Search);
+    kind == other || (only_looks && rank(other) <= rank(kind))
 }
 
 /// The word of ACP for a kind.

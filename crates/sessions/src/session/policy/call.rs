@@ -103,6 +103,12 @@ impl<'a> Call<'a> {
         self.moved && !path.starts_with(['/', '~'])
     }
 
+    /// Whether it reaches what is below the paths that it names, or may.
+    pub(super) fn reaches_below(&self) -> bool {
+        let reaches = |class: &Class| matches!(class, Class::Search | Class::Delete | Class::Move);
+        reaches(&self.class) || (self.class == Class::Unknown && self.suspects.iter().any(reaches))
+    }
+
     /// Whether that is what it is called, by whomever.
     pub(super) fn is_called(&self, name: &str) -> bool {
         self.name == Some(name) || self.titled == Some(name)

@@ -12,7 +12,7 @@ use super::disk::{Disk, Lookups};
 use super::paths::{Pattern, Resolve};
 use super::rules::{Detail, Rule, Subject};
 use super::table::{self, Class};
-use super::{Asked, Policy, shell};
+use super::{Asked, Policy, shell, told};
 
 /// How many answers a session remembers, of each sort.
 pub const REMEMBERED_LIMIT: usize = 256;
@@ -134,7 +134,9 @@ impl Policy {
                     one(text, Subject::Class(class), Detail::Text(command.text.clone()))
                 }
             },
-            (Touches::Files(files), class) => {
+            (Touches::Files(files), class)
+                if files.iter().all(|file| file != told::UNKNOWN_FILE) =>
+            {
                 let paths = files.iter().map(|file| self.places.written(file));
                 let paths: Option<Vec<_>> = paths.collect();
                 let paths = paths.ok_or("its path is not certain")?;
@@ -167,7 +169,7 @@ impl Policy {
                 let name = name.ok_or("the tool has no name")?;
                 one(name.clone(), Subject::Tool(name), Detail::Any)
             }
-            (Touches::Unclear, _) => {
+            (Touches::Unclear | Touches::Files(_), _) => {
                 let name = name.ok_or("the tool has no name")?;
                 let digest = input_digest(asked.input);
                 let text = format!("{name} with this input");

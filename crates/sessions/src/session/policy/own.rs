@@ -9,7 +9,7 @@ use super::call::{Call, ShellCommand, Touches};
 use super::input::INPUT_LIMIT;
 use super::paths::{Places, Resolve, fits, normal, without_sets};
 use super::shell::{TEXT_LIMIT, base, tokens};
-use super::table::Class;
+use super::{raw, told};
 
 /// How many paths of one command are looked at; one with more asks.
 const PATH_LIMIT: usize = 512;
@@ -81,17 +81,24 @@ impl Own {
             return false;
         }
         let look = Look { own: &self.0, places, resolve };
-        let reaches = matches!(call.class, Class::Search | Class::Delete | Class::Move);
+        let reaches = call.reaches_below();
+        let names = |is_all: bool| {
+            input.is_some_and(|input| {
+                input.get().len() > INPUT_LIMIT
+                    || input.read().map_or(true, |value| look.is_named_in(&value, is_all))
+            })
+        };
         blocked.is_some_and(|path| look.is_reached(path, false))
             || match &call.touches {
-                Touches::Files(files) => files.iter().any(|path| look.is_reached(path, reaches)),
-                Touches::Command(command) => look.is_named_by(command),
-                Touches::Nothing | Touches::Host(_) => false,
+                Touches::Files(files) => {
+                    let is_unclear = files.iter().any(|file| file == told::UNKNOWN_FILE);
+                    files.iter().any(|path| look.is_reached(path, reaches)) || names(is_unclear)
+                }
+                Touches::Command(command) => look.is_named_by(command) || names(false),
+                Touches::Nothing => names(false),
+                Touches::Host(_) => false,
                 // Nothing is known of it but what its input says.
-                Touches::Unclear => input.is_some_and(|input| {
-                    input.get().len() > INPUT_LIMIT
-                        || input.read().map_or(true, |value| look.is_named_in(&value))
-                }),
+                Touches::Unclear => names(true),
             }
     }
 }
@@ -127,12 +134,17 @@ impl Look<'_> {
         })
     }
 
-    fn is_named_in(&self, value: &Value) -> bool {
+    /// Whether a value names one of them. Unless `is_all`, text that the call writes or shows does not
+    /// count.
+    fn is_named_in(&self, value: &Value, is_all: bool) -> bool {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
             Value::String(text) => self.is_spelled_in(text),
-            Value::Array(items) => items.iter().any(|item| self.is_named_in(item)),
-            Value::Object(fields) => fields.values().any(|item| self.is_named_in(item)),
+            Value::Array(items) => items.iter().any(|item| self.is_named_in(item, is_all)),
+            Value::Object(fields) => fields.iter().any(|(name, item)| {
+                let is_text = !is_all && item.is_string() && (raw::is_text(name) || name == "diff");
+                !is_text && (self.is_spelled_in(name) || self.is_named_in(item, is_all))
+            }),
         }
     }
 

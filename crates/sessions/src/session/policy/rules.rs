@@ -213,7 +213,7 @@ impl Rule {
                     patterns.iter().any(|pattern| pattern.denies(path, places, resolve))
                 });
                 // A search, a directory that is moved or deleted, reaches what is below.
-                let reaches = matches!(call.class, Class::Search | Class::Delete | Class::Move);
+                let reaches = call.reaches_below();
                 let is_adrift = files.iter().any(|file| call.is_adrift(file));
                 match (is_denied, reaches || is_adrift || readings.iter().any(Option::is_none)) {
                     (true, _) => Denial::Sure,

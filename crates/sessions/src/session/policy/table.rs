@@ -94,7 +94,7 @@ pub enum Shows {
     Command(&'static str),
     /// The address is in this field.
     Address(&'static str),
-    /// The field is not fixed: the only one that speaks of a path, if it has a known name.
+    /// The fields are not fixed: every path that the input names.
     Guess,
 }
 

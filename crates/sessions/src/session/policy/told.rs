@@ -5,30 +5,28 @@ use agentwire_protocol::AgentType;
 use serde_json::Value;
 
 use super::call::{Fields, ShellCommand, Touches, command, or_title};
+use super::raw::{self, Named};
 use super::table::{self, Class, Shows, Tool};
 use super::{Asked, input, shell};
 
-/// Fields that are known to hold the path of a tool of which no more is known.
-const PATH: &[&str] = &[
-    "file_path",
-    "path",
-    "abs_path",
-    "absolute_path",
-    "filePath",
-    "notebook_path",
-    "dir_path",
-    "target_file",
-];
-
-/// A field whose name has one of these in it may hold a path.
-const LIKE_PATH: &[&str] = &["path", "file", "dir", "dest", "target", "location", "uri", "root"];
-
 /// The fields of ACP's tool call, which holds what its input does not tell.
-const ACP_CALL: &[&str] =
-    &["toolCallId", "status", "title", "content", "locations", "kind", "rawInput", "_meta"];
+const ACP_CALL: &[&str] = &[
+    "toolCallId",
+    "status",
+    "title",
+    "content",
+    "locations",
+    "kind",
+    "kinds",
+    "rawInput",
+    "_meta",
+];
 
 /// Fields of an input that hold a command to run.
 const COMMANDS: &[&str] = &["command", "cmd", "argv", "script"];
+
+/// Stands for files that nobody can name: no path is read in it.
+pub(super) const UNKNOWN_FILE: &str = "\0";
 
 /// All that is told of a call.
 struct Told<'f> {
@@ -36,6 +34,8 @@ struct Told<'f> {
     call: Option<&'f Fields>,
     /// What the tool is called with.
     raw: Option<&'f Fields>,
+    /// The input looks like a call, but is not this one.
+    is_forged: bool,
 }
 
 pub(super) fn judge(
@@ -57,14 +57,16 @@ pub(super) fn judge(
     let class = tool.map_or(by_kind, |tool| tool.class);
     let shows = tool.map_or(table::shows_by_class(agent, by_kind), |tool| tool.shows);
     let mut suspects = vec![class, by_kind];
-    suspects.extend(started.into_iter().chain(shown).chain(told.shown_classes()));
-    // The agent's own name of its tool decides, unless something worse is said.
-    let own = if tool.is_some() { rank(class).max(rank(Class::Read)) } else { rank(class) };
-    let mut is_certain = suspects.iter().all(|suspect| rank(*suspect) <= own);
+    suspects.extend(started.into_iter().chain(shown).chain(told.kinds()));
+    suspects.extend(told.shown_classes());
+    let mut is_certain = suspects.iter().all(|suspect| includes(class, *suspect, tool.is_some()));
     let touches = match (shows, &fields) {
         (Shows::Nothing, _) => {
-            is_certain &= !told.names_paths();
-            Touches::Nothing
+            let names_paths = told.names_paths(class);
+            // Without the agent's own name of the tool, only text is certain to touch nothing.
+            let is_text = tool.is_some() || told.raw.is_none_or(raw::is_only_text);
+            is_certain &= !names_paths && is_text;
+            if names_paths { told.files(class, false) } else { Touches::Nothing }
         }
         (Shows::Command(_), _) => or_title(told.command(agent), asked),
         _ if class == Class::Shell => or_title(told.command(agent), asked),
@@ -76,7 +78,9 @@ pub(super) fn judge(
             }
             None => Touches::Unclear,
         },
-        (Shows::Guess, _) => told.files().map_or(Touches::Unclear, Touches::Files),
+        (Shows::Guess, _) => told.files(class, true),
+        // Where it names them is not certain, but a rule can deny what it names.
+        (_, _) if names_files(class) => told.files(class, false),
         (_, _) => Touches::Unclear,
     };
     // A command that stands beside something else is still denied by what it is.
@@ -96,12 +100,37 @@ fn rank(class: Class) -> u8 {
     match class {
         // What is not known asks by itself.
         Class::Unknown | Class::Question | Class::Think => 0,
-        Class::Read | Class::Search => 1,
-        Class::Network | Class::Agent | Class::Mcp | Class::Mode => 2,
-        Class::Edit => 3,
-        Class::Move => 4,
-        Class::Delete => 5,
-        Class::Shell => 6,
+        Class::Read => 1,
+        Class::Search => 2,
+        Class::Network | Class::Agent | Class::Mcp | Class::Mode => 3,
+        Class::Edit => 4,
+        Class::Move => 5,
+        Class::Delete => 6,
+        Class::Shell => 7,
+    }
+}
+
+/// Whether rules of this class are about files.
+fn names_files(class: Class) -> bool {
+    matches!(class, Class::Read | Class::Search | Class::Edit | Class::Move | Class::Delete)
+}
+
+/// Whether a call of the class may also look like one of the other. A tool that is known by its own
+/// name may have no kind, or one that only reads.
+fn includes(class: Class, other: Class, is_named: bool) -> bool {
+    match other {
+        _ if other == class => true,
+        Class::Think | Class::Read | Class::Search => is_named || rank(other) <= rank(class),
+        Class::Unknown => is_named,
+        Class::Edit
+        | Class::Delete
+        | Class::Move
+        | Class::Shell
+        | Class::Network
+        | Class::Agent
+        | Class::Question
+        | Class::Mcp
+        | Class::Mode => false,
     }
 }
 
@@ -115,26 +144,20 @@ impl<'f> Told<'f> {
         match fields {
             Some(call) if is_call => {
                 let raw = call.get("rawInput").and_then(Value::as_object);
-                Self { call: Some(call), raw }
+                Self { call: Some(call), raw, is_forged: false }
             }
-            raw => Self { call: None, raw },
+            raw => Self { call: None, raw, is_forged: id.is_some() },
         }
     }
 
     /// The kind that the call shows: the most dangerous that was said of it.
     fn kind(&self) -> Option<Class> {
-        Some(match self.call?.get("kind")?.as_str()? {
-            "read" => Class::Read,
-            "search" => Class::Search,
-            "edit" => Class::Edit,
-            "delete" => Class::Delete,
-            "move" => Class::Move,
-            "execute" => Class::Shell,
-            "fetch" => Class::Network,
-            "switch_mode" => Class::Mode,
-            "think" => Class::Think,
-            _ => return None,
-        })
+        class_of(self.call?.get("kind")?.as_str()?)
+    }
+
+    /// Every kind that was said, if they contradict each other.
+    fn kinds(&self) -> impl Iterator<Item = Class> {
+        self.list("kinds").map(|kind| kind.as_str().and_then(class_of).unwrap_or(Class::Unknown))
     }
 
     fn list(&self, name: &str) -> impl Iterator<Item = &'f Value> {
@@ -170,37 +193,42 @@ impl<'f> Told<'f> {
     }
 
     /// Whether the call names a file or a directory.
-    fn names_paths(&self) -> bool {
+    fn names_paths(&self, class: Class) -> bool {
         self.diffs().chain(self.list("locations")).next().is_some()
             || self.links().next().is_some()
-            || self.raw.is_some_and(|raw| raw.keys().any(|name| speaks_of_path(name)))
+            || self.raw.is_some_and(|raw| !Named::of(class, raw).is_empty())
     }
 
-    /// All files that the call names, if each of them can be read and they do not contradict.
-    fn files(&self) -> Option<Vec<String>> {
-        let path = |item: &Value| plain(item.get("path")?.as_str()?);
-        let changed = self.diffs().map(path).collect::<Option<Vec<_>>>()?;
-        let places = self.list("locations").map(path).collect::<Option<Vec<_>>>()?;
-        let links = self.links().map(plain).collect::<Option<Vec<_>>>()?;
-        let mut files = match self.raw.map(only_path) {
-            None | Some(OnlyPath::None) => Vec::new(),
-            Some(OnlyPath::Unclear) => return None,
-            Some(OnlyPath::Known(own)) => {
-                let own = plain(own)?;
-                let tail = format!("/{}", own.trim_start_matches("./"));
-                let is_own = |path: &String| *path == own || path.ends_with(&tail);
-                if !changed.is_empty() && !changed.iter().any(is_own) {
-                    return None;
-                }
-                vec![own]
-            }
+    /// All files that the call names. If there may be others, or they contradict each other, an unknown
+    /// file stands beside them: rules still deny the known ones, and nothing allows the call unasked.
+    fn files(&self, class: Class, mut is_certain: bool) -> Touches {
+        let path = |item: &Value| item.get("path").and_then(Value::as_str).and_then(plain);
+        let changed: Vec<_> = self.diffs().map(path).collect();
+        let places = self.list("locations").map(path).chain(self.links().map(plain));
+        let named = self.raw.map(|raw| Named::of(class, raw)).unwrap_or_default();
+        is_certain &= !named.is_unclear && !self.is_forged;
+        let is_shown = |own: &String| {
+            let own = plain(own);
+            let tail = own.as_ref().map(|own| format!("/{}", own.trim_start_matches("./")));
+            let ends = |path: &String| tail.as_ref().is_some_and(|tail| path.ends_with(tail));
+            changed.iter().flatten().any(|path| Some(path) == own.as_ref() || ends(path))
         };
-        for file in changed.into_iter().chain(places).chain(links) {
-            if !files.contains(&file) {
-                files.push(file);
+        is_certain &= changed.is_empty() || named.known.iter().all(is_shown);
+        let mut files = named.files;
+        for file in places.chain(changed.iter().cloned()) {
+            match file {
+                Some(file) if !files.contains(&file) => files.push(file),
+                Some(_) => {}
+                None => is_certain = false,
             }
         }
-        Some(files).filter(|files| !files.is_empty())
+        if files.is_empty() {
+            return Touches::Unclear;
+        }
+        if !is_certain {
+            files.push(UNKNOWN_FILE.to_owned());
+        }
+        Touches::Files(files)
     }
 
     /// The path, if an address in the input is one of a file; `Some(None)` if it cannot be read.
@@ -250,29 +278,20 @@ fn shown_command(agent: AgentType, call: &Fields) -> Option<ShellCommand> {
     Some(ShellCommand { text: title.to_owned(), words, directory })
 }
 
-/// The path in an input.
-enum OnlyPath<'f> {
-    /// No field speaks of one.
-    None,
-    /// More than one does, or one that is not understood.
-    Unclear,
-    Known(&'f str),
-}
-
-fn only_path(fields: &Fields) -> OnlyPath<'_> {
-    let mut speaking = fields.iter().filter(|(name, _)| speaks_of_path(name));
-    match (speaking.next(), speaking.next()) {
-        (None, _) => OnlyPath::None,
-        (Some((name, Value::String(path))), None) if PATH.contains(&name.as_str()) => {
-            OnlyPath::Known(path)
-        }
-        (Some(_), _) => OnlyPath::Unclear,
-    }
-}
-
-fn speaks_of_path(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    LIKE_PATH.iter().any(|part| name.contains(part))
+/// The class of ACP's word for a kind.
+fn class_of(kind: &str) -> Option<Class> {
+    Some(match kind {
+        "read" => Class::Read,
+        "search" => Class::Search,
+        "edit" => Class::Edit,
+        "delete" => Class::Delete,
+        "move" => Class::Move,
+        "execute" => Class::Shell,
+        "fetch" => Class::Network,
+        "switch_mode" => Class::Mode,
+        "think" => Class::Think,
+        _ => return None,
+    })
 }
 
 /// A path as it is written, or that of a file's address.

@@ -1,0 +1,233 @@
+//! The files that a raw input may name: every string of it is looked at, at any depth.
+
+use serde_json::Value;
+
+use super::call::Fields;
+use super::table::Class;
+use super::told::file_address;
+
+/// Fields that are known to hold the path of a tool of which no more is known.
+const PATH: &[&str] = &[
+    "file_path",
+    "path",
+    "abs_path",
+    "absolute_path",
+    "filePath",
+    "notebook_path",
+    "dir_path",
+    "target_file",
+];
+
+/// A field whose name contains one of these may hold a path.
+const LIKE_PATH: &[&str] = &[
+    "path",
+    "file",
+    "dir",
+    "dest",
+    "target",
+    "location",
+    "uri",
+    "root",
+    "folder",
+    "source",
+    "src",
+    "dst",
+    "cwd",
+    "workspace",
+];
+
+/// So may a field with exactly one of these names.
+const ALSO_PATH: &[&str] = &["from", "to", "in", "out", "input", "output"];
+
+/// Fields that hold text of a file that is edited. Names are compared without case, `_` and `-`.
+const TEXT: &[&str] = &[
+    "content",
+    "contents",
+    "newcontent",
+    "oldcontent",
+    "text",
+    "newtext",
+    "oldtext",
+    "filetext",
+    "inserttext",
+    "newstring",
+    "oldstring",
+    "newstr",
+    "oldstr",
+    "newsource",
+    "codeedit",
+    "search",
+    "replace",
+    "replacement",
+];
+
+/// Fields that hold words for a person or a model.
+const NOTE: &[&str] = &[
+    "description",
+    "explanation",
+    "instruction",
+    "instructions",
+    "message",
+    "prompt",
+    "reason",
+    "reasoning",
+    "summary",
+    "thinking",
+    "thought",
+    "title",
+    "activeform",
+];
+
+/// Further fields of text that a tool which only thinks may have.
+const LIST: &[&str] = &["todos", "plan", "steps", "tasks", "status", "priority", "id"];
+
+/// Fields that hold a whole patch, which names its files by itself.
+const PATCH: &[&str] = &["patch", "diff", "patches", "diffs"];
+
+/// How many files of one input are collected; one with more is not certain.
+const FILES_LIMIT: usize = 4096;
+
+/// What an input names.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    /// Every file that it may name.
+    pub(super) files: Vec<String>,
+    /// Those in fields that are known to hold a path.
+    pub(super) known: Vec<String>,
+    /// It may name more than these.
+    pub(super) is_unclear: bool,
+    /// How many strings stand in fields for paths.
+    fields: usize,
+    has_relative: bool,
+}
+
+/// Where a value stands.
+#[derive(Clone, Copy)]
+struct At<'f> {
+    name: &'f str,
+    /// It lies in a field that may hold paths.
+    in_path: bool,
+}
+
+impl Named {
+    /// All that the input of a call of that class names.
+    pub(super) fn of(class: Class, fields: &Fields) -> Self {
+        let mut named = Self::default();
+        for (name, value) in fields {
+            named.look(class, At { name, in_path: false }, value);
+        }
+        // A path may begin in the directory that another field names.
+        named.is_unclear |= named.fields > 1 && named.has_relative;
+        named
+    }
+
+    /// Whether it names nothing, as far as can be seen.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty() && !self.is_unclear
+    }
+
+    fn look(&mut self, class: Class, at: At<'_>, value: &Value) {
+        match value {
+            Value::Null => {}
+            Value::Bool(_) | Value::Number(_) => self.is_unclear |= speaks_of_path(at.name),
+            Value::String(text) => self.read(class, at, text),
+            Value::Array(items) => items.iter().for_each(|item| self.look(class, at, item)),
+            Value::Object(fields) => {
+                self.is_unclear |= PATH.contains(&at.name);
+                let in_path = at.in_path || speaks_of_path(at.name);
+                for (name, value) in fields {
+                    // The keys of a map may be paths too.
+                    if leads_away(name) || (in_path && name.contains(['/', '.'])) {
+                        self.add(name, false);
+                    }
+                    self.look(class, At { name, in_path }, value);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, class: Class, at: At<'_>, text: &str) {
+        let is_word = !text.trim().contains(char::is_whitespace);
+        if is_text(at.name) {
+            let is_content = class == Class::Edit && !at.in_path && is_one(TEXT, at.name);
+            if is_word && !is_content && leads_away(text) {
+                self.add(text, false);
+            }
+        } else if at.in_path || speaks_of_path(at.name) {
+            self.fields += 1;
+            self.has_relative |= !text.starts_with('/') && file_address(text).is_none();
+            let is_known = PATH.contains(&at.name);
+            self.add(text, is_known);
+            if is_known {
+                self.known.push(text.to_owned());
+            }
+        } else if leads_away(text) {
+            self.add(text, false);
+        } else if is_one(PATCH, at.name) || text.split_whitespace().any(has_path) {
+            self.is_unclear = true;
+        } else if class != Class::Search && is_word && text.contains(['/', '.']) {
+            // It may name a file here. A search reaches all of them anyway.
+            self.add(text, false);
+        }
+    }
+
+    fn add(&mut self, text: &str, is_known: bool) {
+        // Some tools expand these or remove them, others do not.
+        let is_plain = is_known || !text.contains(|c| "*?[{($\\\"'`<".contains(c));
+        let is_full = self.files.len() >= FILES_LIMIT;
+        self.is_unclear |= text.is_empty() || text.trim() != text || !is_plain || is_full;
+        match file_address(text).unwrap_or_else(|| Some(text.trim().to_owned())) {
+            Some(path) if !is_full && !path.is_empty() && !self.files.contains(&path) => {
+                self.files.push(path);
+            }
+            Some(_) => {}
+            None => self.is_unclear = true,
+        }
+    }
+}
+
+/// Whether an input has nothing but text in fields that are known to hold text, numbers and the like.
+pub(super) fn is_only_text(fields: &Fields) -> bool {
+    fn is_plain(name: &str, value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => true,
+            Value::String(_) => is_text(name) || is_one(LIST, name),
+            Value::Array(items) => items.iter().all(|item| is_plain(name, item)),
+            Value::Object(fields) => fields.iter().all(|(name, value)| is_plain(name, value)),
+        }
+    }
+    fields.iter().all(|(name, value)| is_plain(name, value))
+}
+
+/// Whether a field of that name holds text, not what a tool acts on.
+pub(super) fn is_text(name: &str) -> bool {
+    is_one(TEXT, name) || is_one(NOTE, name)
+}
+
+fn is_one(names: &[&str], name: &str) -> bool {
+    let plain = name.chars().filter(|c| !matches!(c, '_' | '-'));
+    let plain: String = plain.map(|c| c.to_ascii_lowercase()).collect();
+    names.contains(&plain.as_str())
+}
+
+fn speaks_of_path(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    !is_text(name)
+        && (LIKE_PATH.iter().any(|part| lower.contains(part)) || ALSO_PATH.contains(&&*lower))
+}
+
+/// Whether a whole string is a path that may lead out of the working directory.
+fn leads_away(text: &str) -> bool {
+    let text = text.trim().trim_start_matches(['"', '\'', '`', '<', '(']);
+    let goes_up = |text: &str| text.split(|c| "/\\{}()[],|".contains(c)).any(|part| part == "..");
+    text.starts_with(['/', '~'])
+        || file_address(text).is_some()
+        || goes_up(text)
+        || (text.contains('\\') && goes_up(&text.replace('\\', "")))
+}
+
+/// Whether a word has such a path in it, as in `--out=/etc/x`, or the address of another machine.
+fn has_path(word: &str) -> bool {
+    (word.starts_with('-') && word.contains(['/', '~']))
+        || word.split(['=', '@', ':', ';', ',']).any(leads_away)
+}
