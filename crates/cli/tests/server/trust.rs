@@ -45,6 +45,7 @@ fn session(server: &Server) -> String {
 fn the_inbox_has_it_and_takes_the_answer() {
     let server = server();
     let id = session(&server);
+    server.until(&id, "requestRaised");
     let inbox = server.get("/v1/requests?state=open");
     let request = &inbox["requests"][0];
     assert_eq!(request["sessionId"], id, "{inbox}");
@@ -89,6 +90,7 @@ fn every_wire_asks_and_answers() {
     // The verbs.
     change(&server, "false");
     let id = session(&server);
+    server.until(&id, "requestRaised");
     let list = server.verb(&["permit", "ls"]);
     assert!(list.contains("TrustDirectory"), "{list}");
     let open = server.get("/v1/requests?state=open");
