@@ -2,6 +2,7 @@
 //!
 //! Each dialect lists the files that its agent reads. Somebody must trust them before the agent does.
 
+mod markdown;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,8 @@ pub struct ProjectFile {
     pub endings: Option<&'static [&'static str]>,
     /// In which directories above the agent looks for it too.
     pub above: Above,
+    /// The agent also looks for it in directories below, when it works on files there.
+    pub below: bool,
     /// How its text is read.
     pub form: Form,
 }
@@ -27,7 +30,8 @@ pub struct ProjectFile {
 pub enum Above {
     /// In none.
     Nowhere,
-    /// In those up to the root of the repository.
+    /// In those up to the root of the repository. Without a repository, in those up to the user's home
+    /// directory, or all.
     Repository,
     /// In all of them.
     Everywhere,
@@ -42,9 +46,9 @@ pub enum Form {
     Toml,
     /// `NAME=value` lines.
     Variables,
-    /// Markdown with fields at its top. It counts only if it can run something.
+    /// Markdown with fields at its top. It counts unless it is known to be only text.
     Markdown,
-    /// A prompt with commands in `!{…}`. It counts only if it has some.
+    /// A prompt in TOML with commands in `!{…}`. It counts unless it is known to be only text.
     Prompt,
     /// Anything else that the agent acts on. It is shown by its digest.
     Opaque,
@@ -55,7 +59,7 @@ pub enum Form {
 impl ProjectFile {
     /// One file.
     pub const fn file(path: &'static str, form: Form, above: Above) -> Self {
-        Self { path, endings: None, above, form }
+        Self { path, endings: None, above, below: false, form }
     }
 
     /// All files of a directory that have one of these endings.
@@ -65,7 +69,13 @@ impl ProjectFile {
         form: Form,
         above: Above,
     ) -> Self {
-        Self { path, endings: Some(endings), above, form }
+        Self { path, endings: Some(endings), above, below: false, form }
+    }
+
+    /// The same, also in directories below.
+    pub const fn and_below(mut self) -> Self {
+        self.below = true;
+        self
     }
 
     /// Reads the text of such a file.

@@ -396,3 +396,28 @@ async fn files_that_change_between_turns_are_not_trusted() {
     let starts = project.starts();
     assert!(starts[2].contains("\"trust_level\" = \"trusted\""), "{starts:?}");
 }
+
+/// A file without a digest can be trusted, but no later process can tell whether it changed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_cannot_be_compared_are_not_trusted_in_later_processes() {
+    let gateway = gateway(|_| {}).await;
+    let project = Project { gateway: &gateway };
+    project.put(".codex/config.toml", "");
+    let huge = project.directory().join(".codex/config.toml");
+    fs::File::create(huge).and_then(|file| file.set_len(65 << 20)).expect("a file");
+    let exec = |config: &mut SessionConfig| config.driver = Some("exec".to_owned());
+    let (session, mut reader) = project.start(AgentType::Codex, "one", exec).await;
+    let request = raised(&mut reader).await;
+    answer(&session, &request, true).await;
+    completed(&mut reader).await;
+    project.put(".codex/config.toml", "notify = ['evil']");
+    prompt(&session, "two").await;
+    completed(&mut reader).await;
+    stop(&session).await;
+    let starts = project.starts();
+    assert!(starts[1].contains("\"trust_level\" = \"untrusted\""), "{starts:?}");
+    let warnings = warnings(&gateway.events(&session).await);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("cannot be read completely"), "{warnings:?}");
+    assert_eq!(project.remembers(), 0);
+}

@@ -90,6 +90,7 @@ fn every_wire_asks_and_answers() {
     // The verbs.
     change(&server, "false");
     let id = session(&server);
+    server.until(&id, "requestRaised");
     let list = server.verb(&["permit", "ls"]);
     assert!(list.contains("TrustDirectory"), "{list}");
     let open = server.get("/v1/requests?state=open");

@@ -10,11 +10,12 @@ pub(crate) const PROJECT: [ProjectFile; 10] = [
     ProjectFile::file(".claude/settings.json", Form::Json, Repository),
     ProjectFile::file(".claude/launch.json", Form::Json, Repository),
     ProjectFile::file(".claude/scheduled_tasks.json", Form::Opaque, Repository),
-    ProjectFile::tree(".claude/agents", &[".md"], Form::Markdown, Repository),
-    ProjectFile::tree(".claude/commands", &[".md"], Form::Markdown, Repository),
-    ProjectFile::tree(".claude/skills", &[".md"], Form::Markdown, Repository),
+    // Skills below the working directory are loaded when the agent works on files there.
+    ProjectFile::tree(".claude/agents", &[".md"], Form::Markdown, Repository).and_below(),
+    ProjectFile::tree(".claude/commands", &[".md"], Form::Markdown, Repository).and_below(),
+    ProjectFile::tree(".claude/skills", &[".md"], Form::Markdown, Repository).and_below(),
     // A skill may be a plugin, with hooks and servers of its own.
-    ProjectFile::tree(".claude/skills", &PLUGIN, Form::Json, Repository),
+    ProjectFile::tree(".claude/skills", &PLUGIN, Form::Json, Repository).and_below(),
     ProjectFile::tree(".claude/workflows", &[""], Form::Opaque, Repository),
     ProjectFile::tree(".claude/hooks", &[""], Form::Script, Repository),
     // With its own switch, but only with this source.

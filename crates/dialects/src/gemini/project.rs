@@ -8,11 +8,12 @@ use crate::project::{Form, ProjectFile};
 const TRUST: &str = "GEMINI_CLI_TRUST_WORKSPACE";
 
 /// Read where the workspace is trusted. Of `.env` the variables of its login are read otherwise too.
-pub(crate) const FILES: [ProjectFile; 10] = [
+pub(crate) const FILES: [ProjectFile; 11] = [
     ProjectFile::file(".gemini/settings.json", Form::Json, Nowhere),
     ProjectFile::file(".gemini/.env", Form::Variables, Everywhere),
     ProjectFile::file(".env", Form::Variables, Everywhere),
     ProjectFile::tree(".gemini/extensions", &[".json"], Form::Json, Nowhere),
+    ProjectFile::tree(".gemini/extensions", &[".toml"], Form::Prompt, Nowhere),
     ProjectFile::tree(".gemini/policies", &[""], Form::Opaque, Nowhere),
     ProjectFile::tree(".gemini/commands", &[".toml"], Form::Prompt, Nowhere),
     ProjectFile::tree(".gemini/agents", &[".md"], Form::Markdown, Nowhere),

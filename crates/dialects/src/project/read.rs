@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Form;
+use super::markdown::unknown_fields;
 
 /// How much of one text is shown.
 const SHOWN: usize = 2000;
@@ -39,10 +40,6 @@ const ADDRESSES: &[&str] = &["base_url", "httpUrl", "url"];
 const SECRETS: &[&str] =
     &["bearer_token", "env", "experimental_bearer_token", "headers", "http_headers"];
 
-/// Fields of Markdown that give it power.
-const POWERS: &[&str] =
-    &["allowed-tools:", "hooks:", "mcpServers:", "mcp_servers:", "mcp-servers:", "permissionMode:"];
-
 /// What a file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
@@ -71,9 +68,7 @@ pub(super) fn read(form: Form, text: &str) -> Reading {
             reading.counts = !reading.runs.is_empty();
         }
         Form::Prompt => {
-            for command in between(text, "!{", '}') {
-                reading.run("runs", command);
-            }
+            reading.prompt(text);
             reading.counts = !reading.runs.is_empty();
         }
         Form::Opaque => {}
@@ -157,14 +152,13 @@ impl Reading {
     }
 
     fn markdown(&mut self, text: &str) {
-        let mut lines = text.lines();
-        let mut has_power = false;
-        if lines.next().is_some_and(|line| line.trim_end() == "---") {
-            let head: Vec<&str> = lines.take_while(|line| line.trim_end() != "---").collect();
-            has_power = head.iter().any(|line| POWERS.iter().any(|name| line.starts_with(name)));
-            for line in head.iter().filter(|_| has_power) {
+        if let Some(head) = unknown_fields(text) {
+            if head.is_empty() {
+                self.line("has fields that cannot be read".to_owned());
+            }
+            for line in head {
                 self.words.extend(words(line));
-                self.line((*line).to_owned());
+                self.line(line.to_owned());
             }
         }
         for command in between(text, "!`", '`') {
@@ -174,8 +168,35 @@ impl Reading {
         if text.contains("```!") {
             self.line("runs the blocks that begin with ```!".to_owned());
         }
-        if !has_power && self.runs.is_empty() {
-            self.words.clear();
+        self.braces(text);
+    }
+
+    /// A command of Gemini. What is not text for the model is shown.
+    fn prompt(&mut self, text: &str) {
+        let Ok(fields) = toml::from_str::<toml::Table>(text) else {
+            return self.line("cannot be read as TOML".to_owned());
+        };
+        for (name, value) in &fields {
+            match (name.as_str(), value) {
+                ("prompt" | "description", toml::Value::String(text)) => self.braces(text),
+                (_, value) => {
+                    let value = serde_json::to_value(value).unwrap_or_default();
+                    self.line(format!("{name}: {}", shown(&value)));
+                }
+            }
+        }
+    }
+
+    /// Commands and files in braces.
+    fn braces(&mut self, text: &str) {
+        for (mark, path) in [("!{", "runs"), ("@{", "inserts")] {
+            let before = self.runs.len();
+            for inner in between(text, mark, '}') {
+                self.run(path, inner);
+            }
+            if self.runs.len() == before && text.contains(mark) {
+                self.line(format!("has {mark} without an end"));
+            }
         }
     }
 

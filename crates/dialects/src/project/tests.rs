@@ -96,9 +96,101 @@ fn markdown_counts_if_it_can_run_something() {
 }
 
 #[test]
-fn prompts_count_if_they_have_a_command() {
-    assert!(!read(Form::Prompt, "prompt = 'Say {{args}}!'").counts);
-    assert_eq!(runs(Form::Prompt, "prompt = 'Look: !{git diff}'"), ["runs: git diff"]);
+fn markdown_counts_unless_all_of_it_is_known_to_be_text() {
+    for (text, counts) in [
+        // Ordinary files.
+        ("Do it.", false),
+        ("", false),
+        ("Do it.\n\n---\n\nhooks: in the text\n", false),
+        ("---\nname: a\ndescription: b\nmodel: sonnet\n---\nDo it.\n", false),
+        ("---\r\nname: a\r\ndescription: \"b: c\"\r\n---\r\nDo it.\r\n", false),
+        ("---\nname: a\ntools: Read, Grep, Bash\ncolor: blue\n---\n", false),
+        ("---\ndescription: a\nargument-hint: [file] [line]\n---\nLook at $1.\n", false),
+        ("---\nname: a\n# A comment: with a colon\n\ntools:\n  - Read\n  - Grep\n---\n", false),
+        ("---\nname: a\ndescription: >\n  Long text\n  on two lines\n---\n", false),
+        ("\u{feff}---\nname: a\n---\n", false),
+        ("---\n---\nDo it.\n", false),
+        ("---\nname: a\n---\nMail me@example.com, or see @README.md!\n", false),
+        // Fields with power, in the forms that YAML has for them.
+        ("---\nhooks: x\n---\n", true),
+        ("---\nname: a\nallowed-tools: Bash(*)\n---\n", true),
+        ("---\npermissionMode: bypassPermissions\n---\n", true),
+        ("---\n\"permissionMode\": bypassPermissions\n---\n", true),
+        ("---\n'hooks':\n  Stop: []\n---\n", true),
+        ("---\n\"ho\\u006fks\": x\n---\n", true),
+        ("---\n  allowed-tools: Bash\n---\n", true),
+        ("---\n# a\n  allowed-tools: Bash\n---\n", true),
+        ("---\nname: a\n  allowed-tools: Bash\n---\n", true),
+        ("---\n\tallowed-tools: Bash\n---\n", true),
+        ("---\nallowed-tools : Bash\n---\n", true),
+        ("---\nallowed-tools\n: Bash\n---\n", true),
+        ("---\n{allowed-tools: Bash, hooks: {}}\n---\n", true),
+        ("---\n{name: a,\nhooks: {}}\n---\n", true),
+        ("---\n? hooks\n: x\n---\n", true),
+        ("---\n!!str hooks: x\n---\n", true),
+        ("---\n&a hooks: x\n---\n", true),
+        ("---\nname: &a\n  hooks: x\n<<: *a\n---\n", true),
+        ("---\nname: &a x\n---\n", true),
+        ("---\nname: !!js/function x\n---\n", true),
+        ("---\ntags: [!!js/function x]\n---\n", true),
+        ("---\nname: {a: b}\n---\n", true),
+        ("---\n- hooks: x\n---\n", true),
+        ("---\nname:x\n---\n", true),
+        ("---\nunheard-of: x\n---\n", true),
+        ("---\nName: x\n---\n", true),
+        // What ends a line in YAML alone.
+        ("---\nname: a\rhooks: x\n---\n", true),
+        ("---\nname: a\u{85}hooks: x\n---\n", true),
+        ("---\nname: a\u{2028}hooks: x\n---\n", true),
+        // Where the fields begin and end.
+        ("\u{feff}---\nhooks: x\n---\n", true),
+        ("\n \n---\nhooks: x\n---\n", true),
+        ("--- \t\nhooks: x\n---\n", true),
+        ("---\n\nhooks: x\n---\n", true),
+        ("---\n---\nhooks: x\n---\n", true),
+        ("---\n\n---\nhooks: x\n---\n", true),
+        ("---\nname: a\n---\u{a0}\nhooks: x\n---\n", true),
+        ("---\nname: a\n...\nhooks: x\n---\n", true),
+        ("---yaml\nhooks: x\n---\n", true),
+        ("---json\n{\"hooks\": {}}\n---\n", true),
+        ("---\nhooks: x\n", true),
+        ("---\nname: a\n", true),
+        ("---", true),
+        // Commands in the text.
+        ("---\nname: a\n---\nSee !`date`.\n", true),
+        ("---\nname: a\n---\n```!\ndate\n```\n", true),
+        ("See !{date}.\n", true),
+        ("See !{date\n", true),
+        ("See @{secrets}.\n", true),
+    ] {
+        let reading = read(Form::Markdown, text);
+        assert_eq!(reading.counts, counts, "{text:?}: {reading:?}");
+        assert_eq!(reading.runs.is_empty(), !counts, "{text:?}: it is shown why");
+    }
+}
+
+#[test]
+fn prompts_count_unless_all_of_it_is_known_to_be_text() {
+    for (text, runs) in [
+        ("prompt = 'Say {{args}}!'", None),
+        ("description = 'a'\nprompt = '''\nSay\n'''\n", None),
+        ("# !{date}\nprompt = 'a'", None),
+        ("prompt = 'Look: !{git diff}'", Some("runs: git diff")),
+        ("prompt = \"!\\u007bcmd}\"", Some("runs: cmd")),
+        ("prompt = \"\\u0021{cmd}\"", Some("runs: cmd")),
+        ("prompt = \"\"\"\n!\\\n   {cmd}\"\"\"", Some("runs: cmd")),
+        ("\"pro\\u006dpt\" = '!{cmd}'", Some("runs: cmd")),
+        ("prompt = '!{cmd'", Some("has !{ without an end")),
+        ("prompt = '@{secrets}'", Some("inserts: secrets")),
+        ("prompt = ['!{cmd}']", Some("prompt: [\"!{cmd}\"]")),
+        ("run = 'cmd'\nprompt = 'a'", Some("run: \"cmd\"")),
+        ("[prompt]\na = 1", Some("prompt: {\"a\":1}")),
+        ("prompt = '", Some("cannot be read as TOML")),
+    ] {
+        let reading = read(Form::Prompt, text);
+        assert_eq!(reading.runs.first().map(String::as_str), runs, "{text}");
+        assert_eq!(reading.counts, runs.is_some(), "{text}");
+    }
 }
 
 #[test]

@@ -278,17 +278,19 @@ impl Actor {
         if self.trusting.wish == Wish::TrustOnce {
             return Ok(());
         }
-        let was_trusted = self.config.trust != Some(false);
-        let is_same = match (self.look().await, &self.trusting.state) {
-            (Some(found), Some(state)) => found.is_within(state),
-            // They were never known; who trusted them knew that.
-            (Some(_), None) => was_trusted,
-            (None, _) => false,
-        };
-        if was_trusted && !is_same {
-            return self.distrust("its files changed during the session");
+        if self.config.trust == Some(false) {
+            return Ok(());
         }
-        Ok(())
+        match (self.look().await, &self.trusting.state) {
+            (Some(found), Some(state)) if found.is_within(state) => Ok(()),
+            (Some(_), Some(_)) | (None, _) => {
+                self.distrust("its files changed during the session")
+            }
+            // Nothing can be compared with it.
+            (Some(_), None) => self.distrust(
+                "some of its files cannot be read completely, so nobody can tell whether they changed",
+            ),
+        }
     }
 
     /// Keeps a command until the question is answered. A prompt is taken at once.

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::{Snapshot, covers};
+use super::{Snapshot, below, covers};
 
 /// How much of a file is read to show what it says.
 const SHOWN_LIMIT: u64 = 1 << 20;
@@ -95,23 +95,33 @@ impl Survey {
     }
 }
 
-/// Looks for the files in a directory, in further ones, and above the first. The user's home directory
-/// is not a project: what is in it is the user's own.
+/// Looks for the files in a directory, in further ones, above the first and below all. The user's home
+/// directory is not a project: what is in it is the user's own.
 pub(crate) fn survey(
     files: &[ProjectFile],
     directory: &Path,
     further: &[PathBuf],
     home: Option<&Path>,
 ) -> Survey {
+    survey_within(files, directory, further, home, below::Limits::default())
+}
+
+pub(super) fn survey_within(
+    files: &[ProjectFile],
+    directory: &Path,
+    further: &[PathBuf],
+    home: Option<&Path>,
+    limits: below::Limits,
+) -> Survey {
     let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
     let mut search = Search { home, ..Search::new(directory) };
-    let repository = directory.ancestors().find(|at| at.join(".git").symlink_metadata().is_ok());
+    // A link by that name may lead nowhere, and is no repository to every agent.
+    let is_git = |found: fs::Metadata| found.is_dir() || found.is_file();
+    let repository =
+        directory.ancestors().find(|at| at.join(".git").symlink_metadata().is_ok_and(is_git));
+    let home = search.home.clone();
     for file in files {
-        let top = match file.above {
-            Above::Nowhere => Some(directory),
-            Above::Repository => repository.or(Some(directory)),
-            Above::Everywhere => None,
-        };
+        let top = top(file.above, directory, repository, home.as_deref());
         for at in directory.ancestors() {
             search.look(at, file);
             if Some(at) == top {
@@ -120,7 +130,29 @@ pub(crate) fn survey(
         }
         further.iter().for_each(|at| search.look(at, file));
     }
+    let nested: Vec<ProjectFile> = files.iter().filter(|file| file.below).copied().collect();
+    if !nested.is_empty() {
+        let tops = std::iter::once(directory).chain(further.iter().map(PathBuf::as_path));
+        let left_out = below::walk(tops, limits, |at| {
+            nested.iter().for_each(|file| search.look(at, file));
+        });
+        search.left_out = search.left_out.or(left_out);
+    }
     search.done()
+}
+
+/// The last directory on the way up that is looked at. Nothing, if that is the root.
+pub(super) fn top<'p>(
+    above: Above,
+    directory: &'p Path,
+    repository: Option<&'p Path>,
+    home: Option<&'p Path>,
+) -> Option<&'p Path> {
+    match above {
+        Above::Nowhere => Some(directory),
+        Above::Repository => repository.or(home),
+        Above::Everywhere => None,
+    }
 }
 
 /// A search under way.
@@ -177,10 +209,7 @@ impl<'s> Search<'s> {
             let path = entry.path();
             if fs::metadata(&path).is_ok_and(|found| found.is_dir()) {
                 self.tree(at, &path, file, endings, depth);
-            } else if endings
-                .iter()
-                .any(|end| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes()))
-            {
+            } else if endings.iter().any(|ending| has_ending(&path, ending)) {
                 self.take(at, &path, file);
             }
         }
@@ -359,6 +388,14 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// Whether a path ends so. Some file systems make no difference between capitals and small letters.
+fn has_ending(path: &Path, ending: &str) -> bool {
+    let path = path.as_os_str().as_encoded_bytes();
+    let start = path.len().checked_sub(ending.len());
+    let end = start.and_then(|start| path.get(start..));
+    end.is_some_and(|end| end.eq_ignore_ascii_case(ending.as_bytes()))
 }
 
 fn is_missing(error: &io::Error) -> bool {

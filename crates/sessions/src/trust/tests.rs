@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
+use std::time::Duration;
 
 use agentwire_dialects::driver;
 use agentwire_dialects::project::ProjectFile;
@@ -59,6 +60,26 @@ fn each_agent_has_its_own_files() {
         (AgentType::Gemini, ".gemini/commands/a.toml", "prompt='!{date}'", "date"),
         (AgentType::Acp, ".codex/config.toml", "notify = ['n']", "n"),
         (AgentType::Acp, ".mcp.json", "{}", ""),
+        (AgentType::Gemini, ".gemini/commands/b.toml", "prompt=\"!\\u007bdate}\"", "date"),
+        (AgentType::Claude, ".claude/agents/y.md", "---\n\"hooks\": x\n---\n", "hooks"),
+        (AgentType::Claude, ".claude/skills/s/skill.MD", "!`date`", "date"),
+        (AgentType::Claude, "pkg/.claude/skills/s/SKILL.md", "---\nhooks: x\n---\n", "hooks"),
+        (AgentType::Claude, "node_modules/a/b/.claude/skills/s/SKILL.md", "!`date`", "date"),
+        (AgentType::Claude, "pkg/.claude/agents/x.md", "---\nhooks: x\n---\n", "hooks"),
+        (AgentType::Claude, "pkg/.claude/commands/x.md", "!`date`", "date"),
+        (AgentType::Claude, "a/.claude/skills/s/.mcp.json", r#"{"a":1}"#, "a"),
+        (AgentType::Acp, "pkg/.claude/skills/s/SKILL.md", "!`date`", "date"),
+        (AgentType::Acp, "opencode.json", r#"{"mcp":{"a":{"command":["c"]}}}"#, "c"),
+        (AgentType::Acp, ".opencode/plugin/a.ts", "export", ""),
+        (AgentType::Acp, ".opencode/command/a.md", "!`date`", "date"),
+        (AgentType::Acp, ".opencode/agent/a.md", "---\npermission: allow\n---\n", "permission"),
+        (AgentType::Acp, ".qwen/settings.json", r#"{"a":1}"#, "a"),
+        (AgentType::Acp, ".qwen/commands/a.toml", "prompt='!{date}'", "date"),
+        (AgentType::Acp, ".iflow/settings.json", r#"{"a":1}"#, "a"),
+        (AgentType::Acp, ".cursor/hooks.json", r#"{"a":1}"#, "a"),
+        (AgentType::Acp, ".kiro/settings/mcp.json", "{}", ""),
+        (AgentType::Acp, ".github/hooks/a.json", r#"{"a":1}"#, "a"),
+        (AgentType::Acp, ".goose/config.yaml", "a: 1", ""),
     ] {
         let (_directory, root) = project();
         assert!(look(agent, &root).is_empty(), "{agent}");
@@ -79,6 +100,18 @@ fn innocent_texts_do_not_count() {
     put(&root, ".claude/commands/a.md", "---\ndescription: a\n---\nDo it.");
     put(&root, ".claude/hooks/go.sh", "true");
     put(&root, ".gemini/commands/a.toml", "prompt = 'x'");
+    put(&root, ".claude/agents/a.md", "---\nname: a\ndescription: b\nmodel: opus\n---\nDo it.");
+    put(&root, "pkg/CLAUDE.md", "Be kind.");
+    put(&root, "pkg/.claude/skills/a/SKILL.md", "---\nname: a\n---\nDo it.");
+    put(&root, "pkg/.claude/settings.json", HOOK);
+    put(&root, "node_modules/a/package.json", "{}");
+    put(&root, ".opencode/command/a.md", "Do it.");
+    put(&root, ".qwen/commands/a.toml", "prompt = 'x'");
+    put(&root, ".cursor/rules/a.mdc", "Be kind.");
+    put(&root, ".github/workflows/ci.yml", "on: push");
+    symlink("nowhere", root.join("link")).unwrap();
+    symlink(".", root.join("pkg/self")).unwrap();
+    symlink("..", root.join("pkg/up")).unwrap();
     for agent in AgentType::ALL {
         assert!(look(agent, &root).is_empty(), "{agent}");
     }
@@ -133,6 +166,104 @@ fn directories_above_count_as_the_agent_reads_them_and_home_does_not() {
     // Further directories count as well.
     let found = survey(&files(AgentType::Claude), above, std::slice::from_ref(&root), None);
     assert!(paths(&found).contains(&"project/.claude/settings.json"), "{:?}", paths(&found));
+}
+
+const SKILL: &str = ".claude/skills/s/SKILL.md";
+
+#[test]
+fn the_way_up_ends_at_the_repository_or_at_home() {
+    use agentwire_dialects::project::Above;
+    let (here, repository, home) = (Path::new("/h/r/d"), Path::new("/h/r"), Path::new("/h"));
+    for (above, repository, home, top) in [
+        (Above::Nowhere, Some(repository), Some(home), Some(here)),
+        (Above::Repository, Some(repository), Some(home), Some(repository)),
+        (Above::Repository, Some(repository), None, Some(repository)),
+        (Above::Repository, None, Some(home), Some(home)),
+        (Above::Repository, None, None, None),
+        (Above::Everywhere, Some(repository), Some(home), None),
+    ] {
+        assert_eq!(survey::top(above, here, repository, home), top, "{above:?}");
+    }
+}
+
+#[test]
+fn without_a_repository_all_directories_above_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let top = directory.path().canonicalize().unwrap();
+    let deep = top.join("a/b/c");
+    fs::create_dir_all(&deep).unwrap();
+    for path in [SKILL, ".claude/agents/a.md", ".claude/commands/a.md", ".claude/settings.json"] {
+        put(&top, path, "!`date`");
+        let expected = top.join(path).display().to_string();
+        assert_eq!(paths(&look(AgentType::Claude, &deep)), [expected.as_str()]);
+        let found = survey(&files(AgentType::Claude), &deep, &[], Some(&top));
+        assert!(found.is_empty(), "{path}: it is the user's own: {:?}", paths(&found));
+        fs::remove_file(top.join(path)).unwrap();
+    }
+}
+
+#[test]
+fn only_a_directory_or_a_file_is_a_repository() {
+    for (name, is_root) in
+        [("directory", true), ("file", true), ("dangling", false), ("link", false), ("pipe", false)]
+    {
+        let (_directory, root) = project();
+        let deep = root.join("sub");
+        fs::create_dir(&deep).unwrap();
+        put(&root, SKILL, "!`date`");
+        let git = deep.join(".git");
+        match name {
+            "directory" => fs::create_dir(&git).unwrap(),
+            "file" => fs::write(&git, "gitdir: x").unwrap(),
+            "dangling" => symlink("nowhere", &git).unwrap(),
+            "link" => symlink("../.git", &git).unwrap(),
+            _ => {
+                let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+                rustix::fs::mknodat(rustix::fs::CWD, &git, kind, mode, 0).unwrap();
+            }
+        }
+        assert_eq!(look(AgentType::Claude, &deep).is_empty(), is_root, "{name}");
+    }
+}
+
+#[test]
+fn links_to_directories_are_followed_below() {
+    let (directory, root) = project();
+    let outside = directory.path().canonicalize().unwrap().join("outside");
+    put(&outside, &format!("deep/{SKILL}"), "!`date`");
+    symlink(&outside, root.join("pkg")).unwrap();
+    symlink(&root, root.join("again")).unwrap();
+    let found = look(AgentType::Claude, &root);
+    assert_eq!(paths(&found), [format!("pkg/deep/{SKILL}")]);
+    assert!(found.snapshot().is_some());
+    fs::remove_file(root.join("pkg")).unwrap();
+    fs::create_dir(root.join("pkg")).unwrap();
+    symlink(outside.join("deep/.claude"), root.join("pkg/.claude")).unwrap();
+    assert_eq!(paths(&look(AgentType::Claude, &root)), [format!("pkg/{SKILL}")]);
+}
+
+#[test]
+fn directories_that_are_not_looked_at_are_a_reason_to_ask() {
+    let (_directory, root) = project();
+    for at in 0..20 {
+        put(&root, &format!("node_modules/{at}/package.json"), "{}");
+    }
+    let within = |agent, entries, time| {
+        let limits = below::Limits { entries, time };
+        survey::survey_within(&files(agent), &root, &[], None, limits)
+    };
+    let long = Duration::from_secs(600);
+    assert!(within(AgentType::Claude, 1000, long).is_empty());
+    for found in [within(AgentType::Claude, 10, long), within(AgentType::Acp, 1000, Duration::ZERO)]
+    {
+        assert!(!found.is_empty());
+        assert!(found.left_out.is_some_and(|why| why.starts_with("not all of it was looked at")));
+        assert!(found.snapshot().is_none(), "nothing can be remembered of it");
+    }
+    // These read nothing below.
+    for agent in [AgentType::Codex, AgentType::Gemini] {
+        assert!(within(agent, 10, Duration::ZERO).is_empty());
+    }
 }
 
 #[test]
