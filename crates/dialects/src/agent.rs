@@ -49,6 +49,12 @@ pub trait AgentDialect: Sync {
         true
     }
 
+    /// Whether a session of this config runs calls that change something, and nobody can be asked about
+    /// them. A client that may not widen what an agent does must not start it so.
+    fn runs_unasked(&self, _config: &SessionConfig) -> Result<bool, GatewayError> {
+        Ok(!self.capabilities().permissions)
+    }
+
     /// A translator for one session.
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator>;
 }

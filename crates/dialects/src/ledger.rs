@@ -248,6 +248,11 @@ impl<T, R> Ledger<T, R> {
         self.tools.iter()
     }
 
+    /// The same, to change what is remembered of them.
+    pub(crate) fn tools_mut(&mut self) -> impl Iterator<Item = &mut OpenTool<T>> {
+        self.tools.iter_mut()
+    }
+
     /// The call of that id has its result.
     pub(crate) fn close_tool(&mut self, id: &str) -> Option<OpenTool<T>> {
         let at = self.tools.iter().position(|tool| tool.id == id)?;

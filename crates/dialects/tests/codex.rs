@@ -12,7 +12,7 @@ mod common;
 
 use agentwire_dialects::agent as dialect;
 use agentwire_dialects::agent::{Exit, Launch, Setup, Start, Stdin};
-use agentwire_dialects::tape::{Action, Draft, Sink, Tape};
+use agentwire_dialects::tape::{Action, Draft, Sink, Tape, Unasked};
 use agentwire_protocol::command::Image;
 use agentwire_protocol::{
     Call, CommandFrame, ErrorCode, GatewayError, Json, Prompt, SessionConfig,
@@ -33,9 +33,13 @@ struct Seen {
     events: Vec<Value>,
     actions: Vec<Action>,
     replies: Vec<(u64, Result<Value, GatewayError>)>,
+    unasked: Vec<Unasked>,
 }
 
 impl Sink for Seen {
+    fn unasked(&mut self, call: Unasked) {
+        self.unasked.push(call);
+    }
     fn event(&mut self, draft: Draft<'_>) {
         self.events.push(serde_json::from_str(&common::stamped(draft, 1)).expect("an event"));
     }
@@ -1347,4 +1351,145 @@ fn too_many_requests_are_denied() {
     assert_eq!(written.len(), 1, "{written:?}");
     let answer = &written[0];
     assert_eq!((&answer["id"], answer["error"].is_object()), (&json!(1024), true), "{answer}");
+}
+
+/// An item of a call, and the notification that brings it.
+fn item(method: &str, item: &Value) -> Value {
+    json!({"method": method, "params": {"threadId": THREAD, "turnId": "u1", "item": item}})
+}
+
+fn with(base: &Value, more: Value) -> Value {
+    let mut base = base.clone();
+    base.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());
+    base
+}
+
+/// What runs is put to the session's rules, each thing once: by its end, by its output, at once where
+/// Codex never waits, or by the end of the turn.
+#[test]
+fn what_runs_unasked_is_told() {
+    let command = json!({"type": "commandExecution", "id": "c", "command": "rm x", "cwd": "/p", "status": "inProgress"});
+    let change = json!({"type": "fileChange", "id": "c", "changes": [{"path": "/p/a", "kind": {"type": "add"}, "diff": ""}], "status": "inProgress"});
+    let mcp = json!({"type": "mcpToolCall", "id": "c", "server": "s", "tool": "t", "arguments": {"a": 1}, "status": "inProgress"});
+    let done = json!({"status": "completed"});
+    let over = turn("turn/completed", json!({"id": "u1", "status": "completed"}));
+    let output = json!({"method": "item/commandExecution/outputDelta", "params": {"threadId": THREAD, "itemId": "c", "delta": "x"}});
+    for (call, name) in [(&command, "command_execution"), (&change, "file_change"), (&mcp, "t")] {
+        for (at, last) in
+            [item("item/completed", &with(call, done.clone())), over.clone()].iter().enumerate()
+        {
+            for first in [true, false] {
+                let mut driven = Driven::working(json!({}));
+                if first || at == 1 {
+                    driven.says(&item("item/started", call));
+                    assert!(driven.seen.unasked.is_empty(), "{name} may still ask");
+                }
+                driven.says(last);
+                driven.says(&item("item/completed", &with(call, done.clone())));
+                let unasked = &driven.seen.unasked;
+                assert_eq!(unasked.len(), 1, "{name}");
+                assert_eq!(unasked[0].tool_name.as_deref(), Some(name));
+            }
+        }
+    }
+    let mut driven = Driven::working(json!({}));
+    driven.says(&item("item/started", &command));
+    driven.says(&output);
+    driven.says(&output);
+    driven.says(&item("item/completed", &with(&command, done.clone())));
+    assert_eq!(driven.seen.unasked.len(), 1);
+    let input: Value = driven.seen.unasked[0].input.as_ref().expect("one").read().expect("JSON");
+    assert_eq!(input["command"], "rm x");
+    // It ends as something else than it began.
+    let mut driven = Driven::working(json!({}));
+    driven.says(&item("item/started", &with(&command, json!({"command": "ls"}))));
+    driven.says(&item("item/completed", &with(&command, done)));
+    assert_eq!(driven.seen.unasked.len(), 2);
+    for at_once in [
+        with(&command, json!({"source": "unifiedExecStartup"})),
+        json!({"type": "webSearch", "id": "c", "query": ""}),
+        json!({"type": "imageView", "id": "c", "path": "/p/a.png"}),
+        json!({"type": "collabAgentToolCall", "id": "c", "tool": "spawnAgent"}),
+    ] {
+        let mut driven = Driven::working(json!({}));
+        driven.says(&item("item/started", &at_once));
+        assert_eq!(driven.seen.unasked.len(), 1, "{at_once}");
+    }
+}
+
+/// What was declined, refused or interrupted did not run.
+#[test]
+fn what_does_not_run_is_not_told() {
+    let command = json!({"type": "commandExecution", "id": "c", "command": "rm x", "cwd": "/p", "status": "inProgress"});
+    let asks = json!({"id": 0, "method": "item/commandExecution/requestApproval", "params": {"threadId": THREAD, "turnId": "u1", "itemId": "c", "command": "rm x", "cwd": "/p"}});
+    let deny = json!({"command": "settle", "requestId": "u1:0", "behavior": "deny"});
+    let ends = |more: Value| item("item/completed", &with(&command, more));
+    for (end, ran) in [
+        (ends(json!({"status": "declined"})), 0),
+        (ends(json!({"status": "failed"})), 0),
+        (ends(json!({"status": "declined", "exitCode": 0})), 1),
+        (ends(json!({"status": "failed", "aggregatedOutput": "gone"})), 1),
+        (ends(json!({"status": "completed"})), 1),
+        (turn("turn/completed", json!({"id": "u1", "status": "completed"})), 0),
+    ] {
+        let mut driven = Driven::working(json!({}));
+        driven.says(&item("item/started", &command));
+        driven.says(&asks);
+        driven.send(&deny).expect("an answer");
+        driven.says(&end);
+        assert_eq!(driven.seen.unasked.len(), ran, "{end}");
+    }
+    let mut driven = Driven::working(json!({}));
+    driven.says(&item("item/started", &command));
+    driven.says(&turn("turn/completed", json!({"id": "u1", "status": "interrupted"})));
+    assert!(driven.seen.unasked.is_empty());
+    // Two calls that are alike: which one is asked about is not known.
+    let call = |id: &str| json!({"type": "mcpToolCall", "id": id, "server": "s", "tool": "t", "arguments": {}, "status": "inProgress"});
+    let meta = json!({"codex_approval_kind": "mcp_tool_call", "tool_params": {}});
+    let mut driven = Driven::working(json!({}));
+    for id in ["c", "d"] {
+        driven.says(&item("item/started", &call(id)));
+    }
+    driven.says(&json!({"id": 0, "method": "mcpServer/elicitation/request", "params": {"threadId": THREAD, "turnId": "u1", "serverName": "s", "mode": "form", "message": "Allow \"t\"?", "_meta": meta}}));
+    driven.send(&deny).expect("an answer");
+    for id in ["c", "d"] {
+        let failed =
+            json!({"status": "failed", "error": {"message": "user rejected MCP tool call"}});
+        driven.says(&item("item/completed", &with(&call(id), failed)));
+    }
+    assert!(driven.seen.unasked.is_empty());
+}
+
+/// A request that is not for what its item said shows both.
+#[test]
+fn a_request_shows_what_its_call_started_as() {
+    let asks = |method: &str, more: Value| {
+        let params = json!({"threadId": THREAD, "turnId": "u1", "itemId": "c"});
+        json!({"id": 0, "method": format!("item/{method}/requestApproval"), "params": with(&params, more)})
+    };
+    let command = json!({"type": "commandExecution", "id": "c", "command": "rm -rf x", "cwd": "/p", "status": "inProgress"});
+    let change = json!({"type": "fileChange", "id": "c", "changes": [{"path": "/p/a", "kind": {"type": "add"}, "diff": ""}], "status": "inProgress"});
+    let ls = json!({"command": "ls", "cwd": "/p"});
+    for (call, request, differs) in [
+        (&command, asks("commandExecution", json!({"command": "rm -rf x", "cwd": "/p"})), false),
+        (&command, asks("commandExecution", ls.clone()), true),
+        (&command, asks("commandExecution", with(&ls, json!({"startedAs": []}))), true),
+        (&command, asks("commandExecution", json!({"command": "rm -rf x", "cwd": "/q"})), true),
+        (&command, asks("commandExecution", json!({})), true),
+        (&command, asks("fileChange", json!({})), true),
+        (&change, asks("fileChange", json!({})), false),
+        (&change, asks("fileChange", json!({"changes": []})), true),
+        (&change, asks("commandExecution", ls.clone()), true),
+    ] {
+        let mut driven = Driven::working(json!({}));
+        driven.says(&item("item/started", call));
+        driven.says(&request);
+        let raised = driven.events().pop().expect("a request");
+        let beside = &raised["input"]["startedAs"];
+        assert_eq!(beside.is_array(), differs, "{request} {raised}");
+        if differs {
+            let told = beside[0]["input"].to_string();
+            assert!(told.contains("rm -rf x") || told.contains("/p/a"), "{raised}");
+        }
+    }
 }

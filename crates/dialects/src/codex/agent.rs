@@ -4,6 +4,7 @@ mod blocks;
 mod calls;
 mod changes;
 mod commands;
+mod deeds;
 mod exec;
 mod exec_tools;
 mod items;
@@ -45,6 +46,8 @@ pub(super) struct Translator {
     fork: bool,
     ledger: Ledger<Called, Asked>,
     seen: Recent,
+    /// What calls were seen to do, by digest: each is judged once.
+    judged: Recent,
     blocks: Blocks,
     threads: Threads,
     exec: Exec,
@@ -72,6 +75,7 @@ impl Translator {
             fork: setup.fork,
             ledger: Ledger::default(),
             seen: Recent::default(),
+            judged: Recent::default(),
             blocks: Blocks::default(),
             threads: Threads::default(),
             exec: Exec::new(setup.resume.is_some() && !setup.recording),

@@ -151,6 +151,7 @@ wire! {
         summary: Value<'d> = "summary",
         content: Value<'d> = "content",
         command: Text<'d> = "command",
+        source: Cow<'d, str> = "source",
         aggregated_output: Json<'d> = "aggregatedOutput",
         exit_code: i64 = "exitCode",
         duration_ms: u64 = "durationMs",

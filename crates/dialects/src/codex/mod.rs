@@ -133,6 +133,10 @@ impl AgentDialect for CodexExec {
         project::FILES.to_vec()
     }
 
+    fn runs_unasked(&self, config: &SessionConfig) -> Result<bool, GatewayError> {
+        Ok(policy::of(Driver::Exec, config)? != policy::Sandbox::ReadOnly)
+    }
+
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
         Box::new(Translator::new(Driver::Exec, setup))
     }

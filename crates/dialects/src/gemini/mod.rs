@@ -84,6 +84,12 @@ impl AgentDialect for Gemini {
         false
     }
 
+    /// In the other modes it does not offer the model what would have to ask.
+    fn runs_unasked(&self, config: &SessionConfig) -> Result<bool, GatewayError> {
+        let mode = launch::approval_mode(config.permission_mode.as_deref(), config.approval_mode)?;
+        Ok(matches!(mode, "auto_edit" | "yolo"))
+    }
+
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
         Box::new(agent::Translator::new(setup))
     }

@@ -137,6 +137,7 @@ impl Hub {
         self.shared.settings.defaults.apply(&mut config);
         self.place(&mut config)?;
         let dialect = driver(new.agent, config.driver.as_deref())?;
+        check_power(dialect, new, &config)?;
         let now = clock::now();
         let record = Record {
             summary: SessionSummary {
@@ -215,6 +216,8 @@ impl Hub {
         }
         self.shared.settings.defaults.apply(&mut config);
         self.place(&mut config)?;
+        let dialect = driver(new.agent, config.driver.as_deref())?;
+        check_power(dialect, new, &config)?;
         record.config = config.kept();
         record.unkept = unkept(new, &config);
         record.owner = self.owner_name();
@@ -225,7 +228,6 @@ impl Hub {
         summary.model = config.model.clone().or(summary.model.take());
         summary.approval_mode = Some(mode_of(new.agent, &config));
         summary.working_directory.clone_from(&config.working_directory);
-        let dialect = driver(new.agent, config.driver.as_deref())?;
         summary.driver = Some(dialect.name().to_owned());
         summary.gateway_version = Some(env!("CARGO_PKG_VERSION").to_owned());
         // The agent kept nothing of a session whose turns all failed: it begins anew.
@@ -241,6 +243,24 @@ impl Hub {
 fn unkept(new: &NewSession, config: &SessionConfig) -> Vec<String> {
     let names = if new.is_limited { Vec::new() } else { config.unkept_names() };
     names.into_iter().map(str::to_owned).collect()
+}
+
+/// Refuses a limited client an agent that changes things and cannot ask. Defaults count: what the client
+/// gave and what the settings add may be harmless each alone.
+fn check_power(
+    dialect: &dyn AgentDialect,
+    new: &NewSession,
+    config: &SessionConfig,
+) -> Result<(), GatewayError> {
+    if !new.is_limited || !dialect.runs_unasked(config)? {
+        return Ok(());
+    }
+    let message = format!(
+        "{} cannot ask before it changes files, and this session would let it: that needs the scope \
+         admin; use another driver, or approvalMode ask without a sandboxMode that can write",
+        dialect.name()
+    );
+    Err(GatewayError::new(ErrorCode::Forbidden, message))
 }
 
 /// Refuses to go on with a session of the operator's without what guarded it.

@@ -13,6 +13,7 @@ mod raw;
 pub mod readonly;
 mod rules;
 mod shell;
+mod started;
 pub mod table;
 mod told;
 
@@ -177,6 +178,18 @@ impl Policy {
             Ok(is_doubtful) => is_doubtful,
             Err(rule) => return Verdict::Deny(rule.into()),
         };
+        // Codex asked for something else than its call said: rules see both, and nobody knows which runs.
+        let others = started::of(self.agent, input);
+        for other in &others {
+            let call = Call::of(self.agent, &other.asked());
+            let (digest, said) = (OnceCell::new(), OnceCell::new());
+            let input = other.input.as_ref();
+            let measure = Measure { places, resolve, input, digest: &digest, said: &said };
+            if let Err(rule) = self.denial(&call, measure) {
+                return Verdict::Deny(rule.into());
+            }
+        }
+        let is_doubtful = is_doubtful || !others.is_empty();
         // No rule and no mode knows the answer to a question.
         if is_doubtful || call.class == Class::Question || is_too_long(&call, input) {
             return Verdict::Ask;

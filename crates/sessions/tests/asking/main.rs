@@ -1,4 +1,4 @@
-//! The gateway decides, and an agent that speaks ACP cannot go round it: scripts in the place of agents.
+//! The gateway decides, and an agent that speaks ACP, or Codex, cannot go round it: scripts in the place of agents.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod codex;
 #[expect(dead_code, reason = "hooks need more of it")]
 #[path = "../hooks/harness.rs"]
 mod harness;

@@ -286,3 +286,59 @@ fn a_ticket_opens_nothing_but_a_socket() {
     socket.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {} }));
     assert!(socket.until(|frame| frame["id"] == 1)["result"].is_object());
 }
+
+/// An agent that cannot ask changes nothing for a client that may widen nothing, whichever part of that
+/// the client says and whichever the settings.
+#[test]
+fn an_agent_that_cannot_ask_only_reads_for_a_limited_client() {
+    let exec = "[agents.codex]\ncommand = 'false'\ndriver = 'exec'\n";
+    let plain = "[agents.codex]\ncommand = 'false'\n[agents.gemini]\ncommand = 'false'\n";
+    let gemini = "[agents.gemini]\ncommand = 'false'\ndriver = 'stream-json'\n";
+    let policy = |mode: &str| format!("[policy]\napproval = '{mode}'\n");
+    let write = json!({ "sandboxMode": "workspaceWrite" });
+    let read = json!({ "sandboxMode": "readOnly" });
+    let ask = json!({ "approvalMode": "ask" });
+    let stream = json!({ "driver": "stream-json" });
+    for (settings, agent, table) in [
+        (
+            exec.to_owned(),
+            "codex",
+            vec![(write.clone(), false), (read.clone(), true), (json!({}), true)],
+        ),
+        (
+            format!("{plain}{}", policy("askDangerous")),
+            "codex",
+            vec![
+                (json!({ "driver": "exec" }), false),
+                (json!({ "driver": "exec", "approvalMode": "ask" }), true),
+                (json!({ "driver": "exec", "sandboxMode": "readOnly" }), true),
+                (write.clone(), true),
+            ],
+        ),
+        (
+            format!("{exec}{}", policy("autoAll")),
+            "codex",
+            vec![(json!({}), false), (write, false), (read, true), (ask.clone(), true)],
+        ),
+        (
+            format!("{plain}{}", policy("autoEdit")),
+            "gemini",
+            vec![(stream.clone(), false), (json!({}), true)],
+        ),
+        (format!("{plain}{}", policy("askDangerous")), "gemini", vec![(stream, true)]),
+        (format!("{gemini}{}", policy("autoAll")), "gemini", vec![(json!({}), false), (ask, true)]),
+    ] {
+        let server = Server::with_settings(&settings);
+        let token = server.verb(&["token", "create", "--scope", "drive", "--name", "drive"]);
+        for (config, may) in table {
+            let mut config = config;
+            config["workingDirectory"] = json!(server.work());
+            let body = json!({ "agentType": agent, "config": config });
+            let answer = server.ask_as(&token, "POST", "/v1/sessions", Some(&body));
+            let is_refused = answer.status == 403 && answer.code() == "forbidden";
+            assert_eq!(is_refused, !may, "{settings} {config} {answer:?}");
+            let answer = server.ask("POST", "/v1/sessions", Some(&body));
+            assert_ne!(answer.status, 403, "admin: {settings} {config} {answer:?}");
+        }
+    }
+}

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 
 use agentwire_protocol::event::{
-    AgentFinished, Status, StatusChanged, ToolCompleted, ToolFailure, ToolKind, ToolProgress,
-    ToolStarted,
+    AgentFinished, Status, StatusChanged, ToolCompleted, ToolFailure, ToolProgress,
 };
 use agentwire_protocol::{Json, Text};
 
 use super::super::app_wire::{Item, Notice};
 use super::blocks::{Key, Part};
+use super::deeds::{Said, describe};
 use super::threads::{finished, outcome};
-use super::tools::{Called, End, McpCall, command_end, completed, mcp_end, started};
+use super::tools::{Called, End, McpCall, command_end, completed, mcp_end};
 use super::{Translator, changes, pick};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
@@ -89,6 +89,7 @@ impl Translator {
                     self.join_turn(agent, notice, out);
                     self.begin_tool(agent, kind, id, value, &item, out);
                 }
+                self.watch(Said { kind, id, value, item: &item }, complete, out);
                 if complete {
                     self.complete_tool(agent, kind, id, value, &item, out);
                 } else if let Some([thread, ..]) = item.receiver_thread_ids.as_deref() {
@@ -161,67 +162,26 @@ impl Translator {
         item: &Item<'_>,
         out: &mut Out<'_>,
     ) {
-        let tool = item.tool.as_deref();
-        let arguments = item.arguments.filter(|arguments| arguments.is_object()).map(Value::json);
+        let start = describe(kind, id, value, item);
         let mut called = Called::default();
-        let start = match kind {
-            "commandExecution" => ToolStarted {
-                arguments: pick(value, &["command", "cwd", "commandActions"]),
-                title: item.command.clone(),
-                ..started(id, "command_execution", ToolKind::Execute)
-            },
+        match kind {
             "fileChange" => {
                 called.changes = item.changes.map(|changes| changes.json().get().to_owned());
-                ToolStarted {
-                    arguments: pick(value, &["changes"]),
-                    ..started(id, "file_change", ToolKind::Edit)
-                }
             }
             "mcpToolCall" => {
-                let server = item.server.as_deref();
-                called.mcp = server.zip(tool).map(|(server, tool)| McpCall {
+                let named = item.server.as_deref().zip(item.tool.as_deref());
+                called.mcp = named.map(|(server, tool)| McpCall {
                     server: server.to_owned(),
                     tool: tool.to_owned(),
-                    arguments: arguments.as_ref().map(|arguments| arguments.get().to_owned()),
+                    arguments: start.arguments.as_ref().map(|json| json.get().to_owned()),
                 });
-                ToolStarted {
-                    arguments,
-                    server: server.map(Text::from),
-                    ..started(id, tool.unwrap_or("mcp_tool_call"), ToolKind::Mcp)
-                }
             }
-            "dynamicToolCall" => ToolStarted {
-                arguments,
-                server: item.namespace.clone(),
-                ..started(id, tool.unwrap_or("dynamic_tool_call"), ToolKind::Other)
-            },
-            "collabAgentToolCall" => {
-                let name = collab_tool(tool.unwrap_or("collab_tool_call"));
-                if name == "spawn_agent" {
-                    let prompt = item.prompt.as_ref().map(Text::to_string);
-                    self.threads.spawning(id, agent, prompt);
-                }
-                let names = ["prompt", "model", "reasoningEffort", "receiverThreadIds"];
-                ToolStarted { arguments: pick(value, &names), ..started(id, name, ToolKind::Agent) }
+            "collabAgentToolCall" if start.tool_name == *"spawn_agent" => {
+                let prompt = item.prompt.as_ref().map(Text::to_string);
+                self.threads.spawning(id, agent, prompt);
             }
-            "webSearch" => ToolStarted {
-                arguments: item
-                    .query
-                    .as_ref()
-                    .filter(|query| !query.is_empty())
-                    .and_then(|_| pick(value, &["query"])),
-                ..started(id, "web_search", ToolKind::Fetch)
-            },
-            "imageView" => ToolStarted {
-                arguments: pick(value, &["path"]),
-                ..started(id, "image_view", ToolKind::Read)
-            },
-            "imageGeneration" => started(id, "image_generation", ToolKind::Other),
-            _ => ToolStarted {
-                arguments: pick(value, &["durationMs"]),
-                ..started(id, "sleep", ToolKind::Other)
-            },
-        };
+            _ => {}
+        }
         self.start_tool(out, agent, start, called);
     }
 
@@ -309,8 +269,20 @@ impl Translator {
         }
     }
 
-    /// Output or progress of a call that is open.
+    /// Output or progress of a call that is open: it runs.
     pub(super) fn progress(
+        &mut self,
+        id: &str,
+        output: Option<Text<'_>>,
+        message: Option<Text<'_>>,
+        out: &mut Out<'_>,
+    ) {
+        self.runs(id, out);
+        self.tell_progress(id, output, message, out);
+    }
+
+    /// Something new of a call that is open, which may not run yet.
+    pub(super) fn tell_progress(
         &mut self,
         id: &str,
         output: Option<Text<'_>>,
@@ -328,7 +300,7 @@ impl Translator {
 }
 
 /// Exec's name of a tool that speaks to subagents.
-fn collab_tool(tool: &str) -> &str {
+pub(super) fn collab_tool(tool: &str) -> &str {
     match tool {
         "spawnAgent" => "spawn_agent",
         "sendInput" => "send_input",

@@ -118,10 +118,10 @@ impl Translator {
             What::Message => self.progress(item, None, delta.message, out),
             What::Stdin => self.progress(item, None, delta.stdin, out),
             What::Changes => {
-                if let (Some(changes), Some(tool)) = (delta.changes, self.ledger.tool(item)) {
-                    tool.memo.changes = Some(changes.json().get().to_owned());
+                if let Some(changes) = delta.changes {
+                    self.rewrite(item, changes);
                 }
-                self.progress(item, None, Some(Text::from("the patch changed")), out);
+                self.tell_progress(item, None, Some(Text::from("the patch changed")), out);
             }
         }
         true
@@ -198,6 +198,9 @@ impl Translator {
         let interrupted = turn.status.as_deref() == Some("interrupted");
         self.blocks.close(out, Some(agent));
         self.settle_resolved(agent, out);
+        if !interrupted {
+            self.all_ran(agent, out);
+        }
         if agent.parent.is_some() {
             self.ledger.close_agent(out, &agent.id.decode(), "its turn ended without its result");
             let outcome = match (interrupted, failed) {

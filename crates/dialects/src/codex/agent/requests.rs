@@ -28,6 +28,9 @@ const BESIDE: &[&str] = &[
     "availableDecisions",
 ];
 
+/// The field of an input that says what the call started as, where something else is asked for.
+const STARTED_AS: &str = "startedAs";
+
 /// What is remembered of an open request.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -40,6 +43,13 @@ pub(super) struct Asked {
     resolved: bool,
 }
 
+impl Asked {
+    /// The server of the MCP tool that it is about.
+    pub(super) fn server(&self) -> Option<&str> {
+        if let What::McpCall(server) = &self.what { Some(server) } else { None }
+    }
+}
+
 /// What is asked, by the form of its answer.
 #[derive(Debug)]
 pub(super) enum What {
@@ -49,8 +59,8 @@ pub(super) enum What {
     Legacy,
     /// Permissions for the turn: those asked for, exactly.
     Permissions(String),
-    /// A call of an MCP tool.
-    McpCall,
+    /// A call of an MCP tool of that server.
+    McpCall(String),
     /// A form or an address of an MCP server.
     Elicitation,
     /// Questions: the id and the words of each.
@@ -85,9 +95,11 @@ impl Translator {
         raised.input_digest = input_digest(raised.input.as_ref());
         let is_known = self.ledger.request(&request_id).is_some();
         let asked = Asked { id: wire_id.clone(), what, tool: tool.clone(), resolved: false };
+        let server = asked.server().map(str::to_owned);
         if self.ledger.open_request(&request_id, agent, asked) {
             out.emit_as(agent, raised);
         } else if !is_known && !out.is_recording() {
+            self.refuse(tool.as_deref(), server.as_deref());
             deny_overload(&wire_id, out);
         }
     }
@@ -100,7 +112,11 @@ impl Translator {
         params: Option<Value<'d>>,
         tool: Option<String>,
     ) -> (RequestRaised<'d>, What, Option<String>) {
-        let whole = |changes: Option<&String>| params.and_then(|params| input(params, changes));
+        let beside = tool.as_deref().zip(params);
+        let beside = beside.and_then(|(tool, params)| self.started_as(method, ask, params, tool));
+        let whole = |changes: Option<&String>| {
+            params.and_then(|params| input(params, changes, beside.as_deref()))
+        };
         let base = RequestRaised {
             name: Some(Text::from(method)),
             message: ask.reason.clone().or(ask.message.clone()),
@@ -125,7 +141,8 @@ impl Translator {
             }
             "item/fileChange/requestApproval" => {
                 let open = tool.as_deref().and_then(|tool| self.ledger.tool(tool));
-                let changes = open.and_then(|tool| tool.memo.changes.as_ref());
+                let has_own = params.is_some_and(|params| params.get("changes").is_some());
+                let changes = open.and_then(|tool| tool.memo.changes.as_ref()).filter(|_| !has_own);
                 let raised = RequestRaised {
                     tool_name: Some(Text::from("file_change")),
                     input: whole(changes),
@@ -236,7 +253,7 @@ impl Translator {
                 name,
                 ..base
             };
-            return (raised, What::McpCall, tool);
+            return (raised, What::McpCall(server.to_owned()), tool);
         }
         let schema = ask.requested_schema;
         let fields = schema.and_then(|schema| schema.get("properties"));
@@ -338,18 +355,24 @@ fn settled(id: &str, outcome: RequestOutcome, by: SettledBy) -> RequestSettled<'
 
 /// All that a request asks for: every field that says something and is not known to be harmless. One
 /// that is not known may widen the call, so it is shown, digested and judged. `changes` are those of
-/// the item, which the request only names.
-fn input(params: Value<'_>, changes: Option<&String>) -> Option<Json<'static>> {
+/// the item, which the request only names; `beside` is what the item says that is not asked for.
+fn input(
+    params: Value<'_>,
+    changes: Option<&String>,
+    beside: Option<&str>,
+) -> Option<Json<'static>> {
     let says = |(name, value): &(Cow<'_, str>, Value<'_>)| {
         let is_here = name == "environmentId" && value.string().as_deref() == Some("local");
-        !BESIDE.contains(&&**name) && value.json().get() != "null" && !is_here
+        let is_ours = beside.is_some() && name == STARTED_AS;
+        !is_ours && !BESIDE.contains(&&**name) && value.json().get() != "null" && !is_here
     };
     let field = |(name, value): (Cow<'_, str>, Value<'_>)| {
         format!("{}:{}", serde_json::Value::from(&*name), value.json().get())
     };
     let own = changes.map(|changes| format!("\"changes\":{changes}"));
-    let fields: Vec<String> =
-        own.into_iter().chain(params.fields().filter(says).map(field)).collect();
+    let other = beside.map(|beside| format!("\"{STARTED_AS}\":{beside}"));
+    let asked = params.fields().filter(says).map(field);
+    let fields: Vec<String> = own.into_iter().chain(asked).chain(other).collect();
     (!fields.is_empty()).then(|| Json::checked(format!("{{{}}}", fields.join(","))))
 }
 

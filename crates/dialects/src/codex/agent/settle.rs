@@ -34,7 +34,10 @@ impl Translator {
         // `cancel` ends the turn by itself; no other answer does.
         let cancels = matches!(request.memo.what, What::Approval | What::Legacy);
         let interrupt = matches!(answer, Answer::Deny { interrupt: true, .. }) && !cancels;
-        self.ledger.close_request(id);
+        let closed = self.ledger.close_request(id);
+        if let (Some(request), Answer::Deny { .. }) = (closed, &answer) {
+            self.refuse(request.memo.tool.as_deref(), request.memo.server());
+        }
         // The program tells that a call was declined, not in whose words.
         if let (Some(tool), Answer::Deny { message, .. }) = (tool, &answer)
             && let Some(tool) = self.ledger.tool(&tool)
@@ -71,7 +74,7 @@ fn reply(what: &What, answer: &Answer) -> Result<Reply, GatewayError> {
         What::Approval => json!({ "decision": decision(answer)? }),
         What::Legacy => json!({ "decision": legacy(answer)? }),
         What::Permissions(wanted) => return permissions(wanted, answer),
-        What::McpCall => mcp_call(answer)?,
+        What::McpCall(_) => mcp_call(answer)?,
         What::Elicitation => elicitation(answer)?,
         What::Questions(questions) => json!({ "answers": answers(questions, answer)? }),
         What::Tool => match answer {

@@ -8,6 +8,7 @@ use agentwire_protocol::event::{
 };
 
 use super::Translator;
+use super::deeds::Deed;
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
@@ -20,6 +21,10 @@ pub(super) struct Called {
     pub(super) mcp: Option<McpCall>,
     /// What a growing output said so far.
     pub(super) said: String,
+    /// What its items say that it does, oldest first; not in a recording.
+    pub(super) deeds: Vec<Deed>,
+    /// A request about it was denied.
+    pub(super) is_refused: bool,
     /// What whoever declined it said.
     pub(super) denial: Option<String>,
     /// Whether the specification's late command or query was told.
