@@ -44,11 +44,11 @@ pub(crate) fn installed_or_demo(settings: &Settings, other: &str) -> AgentType {
 /// All sessions. What agents leave behind comes to us, and they cannot read our memory; where the
 /// system does not grant that, the keepers still hold.
 pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
+    loaded
+        .engine
+        .check_data_dir()
+        .map_err(|error| GatewayError::new(ErrorCode::Forbidden, error.to_string()))?;
     if loaded.engine.keeper.is_some() {
-        loaded
-            .engine
-            .check_data_dir()
-            .map_err(|error| GatewayError::new(ErrorCode::Forbidden, error.to_string()))?;
         let _ = process::become_subreaper();
         let _ = process::hide_memory();
     }

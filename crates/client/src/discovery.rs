@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use http::uri::{Authority, Scheme};
@@ -165,6 +166,7 @@ impl Server {
     /// The server that has said in `server.json` of a data directory where it is. One that is gone is
     /// told from none.
     pub fn find(data_dir: &Path) -> Result<Self, AgentError> {
+        check_data_dir(data_dir)?;
         let place = data_dir.join("server.json");
         let opened = File::open(&place).and_then(|mut file| {
             let text = io::read_to_string(&mut file)?;
@@ -268,6 +270,18 @@ impl Server {
         host.eq_ignore_ascii_case("localhost")
             || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
+}
+
+/// Refuses a data directory that others can write: what they put there would be sent a token.
+fn check_data_dir(data_dir: &Path) -> Result<(), AgentError> {
+    let Ok(found) = data_dir.metadata() else { return Ok(()) };
+    if found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let shown = data_dir.display();
+    Err(AgentError::invalid(format!(
+        "others can write the data directory {shown}; keep it to yourself: chmod 700 '{shown}'"
+    )))
 }
 
 /// The file of a data directory's operator token.

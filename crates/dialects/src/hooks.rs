@@ -93,7 +93,7 @@ pub fn renamed(output: &Json<'_>) -> Result<Json<'static>, GatewayError> {
 }
 
 /// Changes of the rules as they reach the agent: their names in camel case.
-pub fn rules(updates: &Json<'_>) -> Json<'static> {
+pub fn rules(updates: &Json<'_>) -> Result<Json<'static>, GatewayError> {
     permissions(updates)
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use agentwire_protocol::{ErrorCode, GatewayError};
 use serde::{Deserialize, Serialize};
@@ -70,11 +70,34 @@ pub fn files(settings: &Settings) -> Vec<PathBuf> {
     files.map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
 }
 
-/// Refuses a directory at, in or above one of these places. Directories are compared by what they are,
+/// File systems that show processes and devices. Through them an agent reaches what other processes have
+/// open, and so all of agentwire's files: their names, and their numbers where Linux has them.
+const SYSTEM: [(&str, u64); 2] = [("proc", 0x9fa0), ("sysfs", 0x6265_6572)];
+
+/// Refuses a directory at, in or above one of these places, or on a file system of the kernel's own.
+/// Directories are compared by what they are,
 /// not by name: links, `..`, mounts and the case of letters make no difference. Of a directory that does
-/// not exist yet, the one that it would be in counts.
+/// not exist yet, the one that it would be in counts; and where its name has `..` in it, also what an
+/// agent finds that goes by the name alone.
 pub fn check(directory: &Path, places: &[Place]) -> Result<(), GatewayError> {
-    let (there, is_there) = nearest(directory);
+    let (found, above) = nearest(directory);
+    let rest = directory.strip_prefix(above).unwrap_or(Path::new(""));
+    let mut readings = vec![directory.to_owned(), by_name(directory), by_name(&found.join(rest))];
+    readings.dedup();
+    readings.iter().try_for_each(|reading| check_reading(reading, directory, places))
+}
+
+fn check_reading(reading: &Path, directory: &Path, places: &[Place]) -> Result<(), GatewayError> {
+    let (there, above) = nearest(reading);
+    let is_there = above == reading;
+    if let Some(name) = there.ancestors().chain(reading.ancestors()).find_map(system) {
+        let shown = directory.display();
+        let message = format!(
+            "no agent may work in {shown}: it is on the file system {name}, which shows the files and \
+             secrets of other processes. Choose a project directory on a disk"
+        );
+        return Err(GatewayError::new(ErrorCode::Forbidden, message));
+    }
     for Place { what, path } in places {
         let Some(place) = identity(path) else { continue };
         let is_within = there.ancestors().any(|above| identity(above) == Some(place));
@@ -94,14 +117,39 @@ pub fn check(directory: &Path, places: &[Place]) -> Result<(), GatewayError> {
     Ok(())
 }
 
-/// The directory with its links resolved, or the nearest above it that exists; and whether it exists.
-fn nearest(directory: &Path) -> (PathBuf, bool) {
+/// The directory with its links resolved, or the nearest above it that exists; and the name of that one.
+fn nearest(directory: &Path) -> (PathBuf, &Path) {
     for above in directory.ancestors() {
         if let Ok(found) = above.canonicalize() {
-            return (found, above == directory);
+            return (found, above);
         }
     }
-    (PathBuf::from("/"), false)
+    (PathBuf::from("/"), Path::new("/"))
+}
+
+/// The path without `.` and `..`, by its names alone.
+fn by_name(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// The name of the kernel's own file system that a directory is on, if it is on one.
+fn system(path: &Path) -> Option<&'static str> {
+    if !cfg!(target_os = "linux") || path.as_os_str().is_empty() {
+        return None;
+    }
+    let found = rustix::fs::statfs(path).ok()?;
+    let kind = u64::try_from(found.f_type).ok()?;
+    SYSTEM.iter().find(|(_, number)| *number == kind).map(|(name, _)| *name)
 }
 
 /// What tells a directory from every other.
@@ -148,6 +196,62 @@ mod tests {
         // One that does not exist has nothing to protect.
         let places = [Place { what: "data", path: path("nowhere") }];
         assert!(check(root.path(), &places).is_ok());
+    }
+
+    #[test]
+    fn a_name_with_dots_is_read_in_every_way() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| root.path().join(name);
+        for name in ["home/data", "home/work/deep", "other"] {
+            fs::create_dir_all(path(name)).expect("a directory");
+        }
+        std::os::unix::fs::symlink(path("home/work/deep"), path("other/link")).expect("a link");
+        let places = [Place { what: "data", path: path("home/data") }];
+        for refused in [
+            "home/missing/..",
+            "home/work/missing/../..",
+            "home/work/missing/../../data",
+            "home/work/missing/../../data/new",
+            "other/missing/../../home/data",
+            // Through the link, and by its name.
+            "other/link/missing/../../..",
+            "home/data/../missing/..",
+        ] {
+            assert!(check(&path(refused), &places).is_err(), "{refused}");
+        }
+        for fine in ["home/work/missing/..", "other/missing/../new", "other/link/missing/.."] {
+            assert!(check(&path(fine), &places).is_ok(), "{fine}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_directory_of_the_kernels_own_file_systems_is_fine() {
+        let root = tempfile::tempdir().expect("a directory");
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink("/proc/self", &link).expect("a link");
+        let own = format!("/proc/{}/root/usr", std::process::id());
+        for refused in [
+            "/proc",
+            "/proc/",
+            "/proc/self/fd",
+            "/proc/self/cwd",
+            "/proc/not/yet",
+            "/usr/../proc/1",
+            "/usr/missing/../../proc",
+            "/dev/fd",
+            &own,
+            link.to_str().expect("UTF-8"),
+        ] {
+            let error = check(Path::new(refused), &[]).expect_err(refused);
+            assert!(error.message.contains("Choose a project directory"), "{error:?}");
+        }
+        if system(Path::new("/sys")).is_some() {
+            assert!(check(Path::new("/sys/kernel"), &[]).is_err());
+        }
+        for fine in [root.path(), Path::new("/usr"), Path::new("/")] {
+            assert!(check(fine, &[]).is_ok(), "{fine:?}");
+        }
     }
 
     #[test]

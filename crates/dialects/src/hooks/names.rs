@@ -1,7 +1,7 @@
 //! Claude's names and the backend's: camel case there, snake case here. Only what the protocol itself
 //! names is renamed; what belongs to a tool keeps its names.
 
-use agentwire_protocol::{GatewayError, Json};
+use agentwire_protocol::{ErrorCode, GatewayError, Json};
 
 use super::{Object, read_object};
 
@@ -14,32 +14,47 @@ pub(super) fn camel_case(output: &Json<'_>) -> Result<Json<'static>, GatewayErro
         "hookSpecificOutput" => inside(value, |name, value| match name {
             "decision" => inside(value, |name, value| match name {
                 "updatedPermissions" => permissions(&value),
-                _ => value,
+                _ => Ok(value),
             }),
-            _ => value,
+            _ => Ok(value),
         }),
-        _ => value,
+        _ => Ok(value),
     });
-    Ok(Json::of(&renamed))
+    Ok(Json::of(&renamed?))
 }
 
 fn inside(
     value: Json<'static>,
-    each: impl Fn(&str, Json<'static>) -> Json<'static>,
-) -> Json<'static> {
+    each: impl Fn(&str, Json<'static>) -> Result<Json<'static>, GatewayError>,
+) -> Result<Json<'static>, GatewayError> {
     match value.read::<Object>() {
-        Ok(fields) => Json::of(&camel_keys(fields, each)),
-        Err(_) => value,
+        Ok(fields) => Ok(Json::of(&camel_keys(fields, each)?)),
+        Err(_) => Ok(value),
     }
 }
 
-fn camel_keys(fields: Object, each: impl Fn(&str, Json<'static>) -> Json<'static>) -> Object {
-    let renamed = fields.into_iter().map(|(name, value)| {
+fn camel_keys(
+    fields: Object,
+    each: impl Fn(&str, Json<'static>) -> Result<Json<'static>, GatewayError>,
+) -> Result<Object, GatewayError> {
+    let mut renamed = Object::new();
+    for (name, value) in fields {
         let name = camel(&name);
-        let value = each(&name, value);
-        (name, value)
-    });
-    renamed.collect()
+        let value = each(&name, value)?;
+        put(&mut renamed, name, value)?;
+    }
+    Ok(renamed)
+}
+
+/// Refuses a field that is given under both of its names: two readers could take two values.
+fn put(fields: &mut Object, name: String, value: Json<'static>) -> Result<(), GatewayError> {
+    if fields.contains_key(&name) {
+        let message =
+            format!("{name} is given twice, in snake case and in camel case; give it once");
+        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+    }
+    fields.insert(name, value);
+    Ok(())
 }
 
 /// `snake_case` as `snakeCase`; a name in camel case stays. One name Claude writes otherwise.
@@ -58,14 +73,17 @@ pub(crate) fn camel(name: &str) -> String {
 }
 
 /// Rules that a client gives, for the agent.
-pub(crate) fn permissions(rules: &Json<'_>) -> Json<'static> {
+pub(crate) fn permissions(rules: &Json<'_>) -> Result<Json<'static>, GatewayError> {
     updates(rules, |name| RULE.iter().find(|(ours, _)| *ours == name).map(|(_, theirs)| *theirs))
 }
 
 /// Renames the fields of the rules in a list of updates.
-fn updates(list: &Json<'_>, rename: impl Fn(&str) -> Option<&'static str>) -> Json<'static> {
+fn updates(
+    list: &Json<'_>,
+    rename: impl Fn(&str) -> Option<&'static str>,
+) -> Result<Json<'static>, GatewayError> {
     let Ok(mut updates) = list.read::<Vec<Json<'static>>>() else {
-        return list.clone().into_owned();
+        return Ok(list.clone().into_owned());
     };
     for update in &mut updates {
         let Ok(mut fields) = update.read::<Object>() else { continue };
@@ -74,12 +92,40 @@ fn updates(list: &Json<'_>, rename: impl Fn(&str) -> Option<&'static str>) -> Js
             continue;
         };
         let rules = rules.into_iter().map(|rule| {
-            let fields = rule.into_iter();
-            let renamed = |name: String| rename(&name).map_or(name, str::to_owned);
-            fields.map(|(name, value)| (renamed(name), value)).collect::<Object>()
+            let mut renamed = Object::new();
+            for (name, value) in rule {
+                let name = rename(&name).map_or(name, str::to_owned);
+                put(&mut renamed, name, value)?;
+            }
+            Ok(renamed)
         });
-        fields.insert("rules".to_owned(), Json::of(&rules.collect::<Vec<_>>()));
+        let rules = rules.collect::<Result<Vec<_>, GatewayError>>()?;
+        fields.insert("rules".to_owned(), Json::of(&rules));
         *update = Json::of(&fields);
     }
-    Json::of(&updates)
+    Ok(Json::of(&updates))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_field_under_both_names_is_refused() {
+        let renamed = |rule: Value| permissions(&Json::of(&json!([{ "rules": [rule] }])));
+        let fine = renamed(json!({ "tool_name": "Bash", "rule_content": "ls" })).expect("rules");
+        let expected = json!([{ "rules": [{ "toolName": "Bash", "ruleContent": "ls" }] }]);
+        assert_eq!(fine.read::<Value>().expect("JSON"), expected);
+        let both = json!({ "toolName": "Write", "tool_name": "Bash", "rule_content": "ls" });
+        assert!(renamed(both.clone()).is_err_and(|error| error.message.contains("toolName")));
+        for output in [
+            json!({ "stopReason": "a", "stop_reason": "b" }),
+            json!({ "hookSpecificOutput": { "updatedInput": {}, "updated_input": {} } }),
+            json!({ "hookSpecificOutput": { "decision": { "updatedPermissions": [{ "rules": [both] }] } } }),
+        ] {
+            assert!(camel_case(&Json::of(&output)).is_err(), "{output}");
+        }
+    }
 }

@@ -40,6 +40,7 @@ impl Operator {
         let Some(known) = own::secret(data_dir)? else {
             return make(data_dir, base, &new_secret());
         };
+        check_private(&known.file)?;
         match read(&known.file)? {
             Some(secret) if digest(&secret) == known.digest => {
                 let lock = File::open(known.file.parent().unwrap_or(Path::new("/")))?;
@@ -57,7 +58,8 @@ impl Operator {
 /// The operator's token, as it is now.
 pub(super) fn secret(data_dir: &Path) -> io::Result<String> {
     let known = own::secret(data_dir)?;
-    let found = known.map(|known| read(&known.file)).transpose()?.flatten();
+    let found = known.map(|known| check_private(&known.file).and_then(|()| read(&known.file)));
+    let found = found.transpose()?.flatten();
     found.ok_or_else(|| {
         let message = "the operator's token is gone; `agentwire token show` makes a new one";
         io::Error::new(io::ErrorKind::NotFound, message)
@@ -113,6 +115,21 @@ fn tidy(base: &Path) {
             of.and_then(|of| own::secret(Path::new(of.trim_end_matches('\n'))).ok().flatten());
         known.is_none_or(|known| known.file.parent() != Some(directory))
     });
+}
+
+/// Refuses a token that others can read, or whose directory others can enter.
+fn check_private(file: &Path) -> io::Result<()> {
+    let directory = file.parent().map(|directory| (directory, 0o700));
+    for (path, mode) in [Some((file, 0o600)), directory].into_iter().flatten() {
+        if fs::metadata(path).is_ok_and(|found| found.mode() & 0o077 != 0) {
+            let (file, path) = (file.display(), path.display());
+            let message = format!(
+                "others can reach the token in {file}; keep it to yourself: chmod {mode:o} '{path}'"
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+    }
+    Ok(())
 }
 
 /// The token in a file, if there is one. What cannot be a token is refused.

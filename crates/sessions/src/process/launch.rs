@@ -142,9 +142,9 @@ pub fn prepare(
 /// traces, which may hold the key of a collector. An agent gets its own by `env`.
 const OWN_PREFIXES: [&[u8]; 2] = [b"AGENTWIRE_", b"OTEL_"];
 
-/// Variables that are not for what we run: systemd's socket is agentwire's. Claude Code sets CLAUDECODE
+/// Variables that are not for what we run: systemd's socket and credentials are agentwire's. Claude Code sets CLAUDECODE
 /// for what it runs and refuses to run inside itself; its Python SDK removes it too.
-const NOT_INHERITED: [&str; 2] = ["NOTIFY_SOCKET", "CLAUDECODE"];
+const NOT_INHERITED: [&str; 3] = ["NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "CLAUDECODE"];
 
 /// The environment of an agent: ours, without what is agentwire's own or says that an agent runs
 /// us, and with `extra`.
@@ -186,6 +186,7 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_TRACES_HEADERS".into(), "key=secret".into()),
             ("OTEL_SERVICE_NAME".into(), "agentwire".into()),
             ("NOTIFY_SOCKET".into(), "/run/systemd/notify".into()),
+            ("CREDENTIALS_DIRECTORY".into(), "/run/credentials/agentwire.service".into()),
             ("OTELS".into(), "not ours".into()),
             ("CLAUDE_CODE_ENTRYPOINT".into(), "sdk-py".into()),
             (odd.clone(), odd.clone()),

@@ -121,8 +121,9 @@ fn are_suggested(rules: &Json<'_>, raised: &Raised) -> bool {
         #[serde(default)]
         rules: Vec<Value>,
     }
-    let Ok(updates) = hooks::rules(rules).read::<Vec<Update>>() else { return false };
-    let suggested = raised.suggestions.as_ref().map(hooks::rules);
+    let read = |list: &Json<'_>| hooks::rules(list).ok();
+    let Some(Ok(updates)) = read(rules).map(|it| it.read::<Vec<Update>>()) else { return false };
+    let suggested = raised.suggestions.as_ref().and_then(read);
     let suggested = suggested.and_then(|it| it.read::<Vec<Suggested>>().ok()).unwrap_or_default();
     let suggested: Vec<Value> = suggested.into_iter().flat_map(|it| it.rules).collect();
     updates.iter().all(|update| {

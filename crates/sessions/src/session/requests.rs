@@ -15,6 +15,7 @@ use super::book::{Asker, Raised};
 use super::granted;
 use super::hooks::can_deny;
 use super::policy::{Asked, OnDisk, Verdict};
+use super::widening::one_form;
 
 /// How many settled requests are remembered, to tell who comes late.
 const OVER_LIMIT: usize = 1024;
@@ -139,6 +140,7 @@ impl Actor {
             let message = format!("request {id} is not what the answer is for: its input differs");
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
+        let settlement = &one_form(settlement)?;
         if self.caller.is_limited {
             granted::check(&raised, settlement)?;
         }

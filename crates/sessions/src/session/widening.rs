@@ -28,7 +28,7 @@ pub(super) struct Widening {
 
 /// One entry of Claude's `updatedPermissions`.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Update {
     #[serde(rename = "type")]
     kind: String,
@@ -40,10 +40,12 @@ struct Update {
     rules: Vec<Rule>,
     #[serde(default)]
     mode: Option<String>,
+    #[serde(default, rename = "directories")]
+    _directories: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Rule {
     tool_name: String,
     #[serde(default)]
@@ -79,6 +81,18 @@ struct Told {
     tool_input: Option<Json<'static>>,
 }
 
+/// An answer with the fields of its rules under one name each: all that follows reads the same rules.
+pub(super) fn one_form(settlement: &Settlement) -> Result<Settlement, GatewayError> {
+    let mut settlement = settlement.clone();
+    // A denial gives nothing, whatever else it says.
+    if settlement.behavior != Some(Behavior::Deny)
+        && let Some(rules) = &settlement.updated_permissions
+    {
+        settlement.updated_permissions = Some(hooks::rules(rules)?);
+    }
+    Ok(settlement)
+}
+
 impl Actor {
     /// Whether the agent speaks Claude's words for rules and hooks.
     fn speaks_claude(&self) -> bool {
@@ -102,7 +116,7 @@ impl Actor {
         Ok(Settlement {
             behavior: Some(own.behavior),
             updated_input: own.updated_input,
-            updated_permissions: own.updated_permissions,
+            updated_permissions: own.updated_permissions.as_ref().map(hooks::rules).transpose()?,
             message: own.message.or_else(|| settlement.message.clone()),
             interrupt: own.interrupt.or(settlement.interrupt),
             hook_output: None,

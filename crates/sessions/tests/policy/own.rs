@@ -28,6 +28,9 @@ fn every_tool_asks_for_them_in_every_mode() {
         ("Read", json!({ "file_path": "/home/user/.local/share/Agentwire/token" })),
         ("Read", json!({ "file_path": "/home/user/.config/agentwire/config.toml" })),
         ("Read", json!({ "file_path": "/tmp/agentwire-mcp-1/s" })),
+        // A token that was made again while the session runs.
+        ("Read", json!({ "file_path": "/dev/shm/agentwire-operator-new/token" })),
+        ("mcp__files__read", json!({ "path": "/run/user/1/agentwire-operator-new/token" })),
         ("LS", json!({ "path": DATA })),
         ("Grep", json!({ "path": DATA, "pattern": "x" })),
         ("Grep", json!({ "path": "/home/user", "pattern": "x" })),
@@ -146,6 +149,8 @@ const NAMING: &[&str] = &[
     "echo x > ~/.local/share/agentwire/token",
     "python3 -c \"open('/home/user/.local/share/agentwire/token')\"",
     "socat - UNIX-CONNECT:/run/user/1/agentwire-mcp-1/s",
+    "cat /dev/shm/agentwire-operator-new/token",
+    "cd /dev/shm && cat agentwire-operator-*/token",
 ];
 
 const ORDINARY: &[&str] = &[

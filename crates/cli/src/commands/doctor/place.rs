@@ -67,6 +67,13 @@ fn directory(path: &Path) -> Check {
         return Check::fail(name, format!("failed to write in {shown}: {error}"), choose);
     }
     let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o022 != 0 {
+        return Check::fail(
+            name,
+            format!("others of this machine can write in {shown} (its mode is {mode:o})"),
+            format!("chmod 700 {shown}"),
+        );
+    }
     if mode & 0o077 != 0 {
         return Check::warn(
             name,

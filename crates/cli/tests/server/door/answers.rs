@@ -153,6 +153,54 @@ fn an_answer_gives_what_was_asked_for_and_shown() {
     assert!(!server.work().join("made").exists());
 }
 
+/// Names in snake case and in camel case give the same rule, to the check and to what is kept.
+#[test]
+fn a_rule_is_kept_as_it_was_checked() {
+    let server = Server::start();
+    let approve = server.verb(&["token", "create", "--scope", "approve"]);
+    let update = |rule: &Value| {
+        let update = json!({
+            "type": "addRules", "destination": "session", "behavior": "allow", "rules": [rule],
+        });
+        json!({ "behavior": "allow", "updatedPermissions": [update] })
+    };
+    for token in [&approve, &server.token] {
+        for mut wire in wires(&server, token) {
+            let name = wire.name();
+            let (session, request) = asking(&server, "touch one");
+            for rule in [
+                json!({ "toolName": "Write", "tool_name": "Bash", "rule_content": "touch one" }),
+                json!({ "toolName": "Bash", "ruleContent": "touch one", "rule_content": "touch two" }),
+                json!({ "toolName": "Bash", "ruleContent": "touch one", "content": "x" }),
+                json!({ "toolName": "Bash", "rulecontent": "touch one" }),
+            ] {
+                let (is_taken, told) = wire.answer(&session, &request, &update(&rule));
+                assert!(!is_taken, "{name} {rule}: {told}");
+                assert!(is_open(&server, &session, &request), "{name} {rule}");
+            }
+            let narrow = json!({ "toolName": "Bash", "rule_content": "touch one" });
+            let (is_taken, told) = wire.answer(&session, &request, &update(&narrow));
+            assert!(is_taken, "{name}: {told}");
+            let settled = server.until(&session, "requestSettled").pop().expect("it is settled");
+            assert!(settled["reason"].to_string().contains("touch one"), "{name}: {settled}");
+            server.until(&session, "turnCompleted");
+            // Another call of the same tool asks.
+            let path = format!("/v1/sessions/{session}/prompt");
+            server.post(&path, &json!({ "prompt": "/bash touch two" }));
+            let events = format!("/v1/sessions/{session}/events?limit=10000");
+            let asked = |kind: &str| {
+                let events = server.get(&events);
+                let events = events["events"].as_array().expect("events").clone();
+                events.into_iter().filter(|event| event["type"] == kind).count()
+            };
+            while asked("requestRaised") < 2 {
+                assert!(asked("turnCompleted") < 2, "{name}: the second call was not asked for");
+            }
+            assert!(!server.work().join("two").exists(), "{name}");
+        }
+    }
+}
+
 /// Hooks too: decisions and words, by either way of writing names, and nothing else.
 #[test]
 fn a_hook_is_answered_by_decisions_and_words() {
@@ -236,6 +284,24 @@ fn nobody_resumes_the_operators_session_without_its_guards() {
         }
         let body = json!({ "agentType": "demo", "prompt": "/say hi", "sessionId": session, "config": config });
         server.post("/v1/sessions", &body);
+        // One start without them, or a copy, does not make it a session without guards.
+        let mut session = session;
+        for fork in [false, true] {
+            let stopped = format!("/v1/sessions/{session}/stop");
+            server.post(&stopped, &json!({}));
+            let mut body =
+                json!({ "agentType": "demo", "prompt": "/say hi", "sessionId": session });
+            if fork {
+                body["fork"] = json!(true);
+            }
+            let again = server.post("/v1/sessions", &body);
+            session = again["id"].as_str().expect("an id").to_owned();
+            server.until(&session, "turnCompleted");
+            server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+            let body = json!({ "agentType": "demo", "prompt": "/say hi", "sessionId": session });
+            let answer = server.ask_as(&drive, "POST", "/v1/sessions", Some(&body));
+            assert_eq!(answer.code(), "forbidden", "{field} {fork}");
+        }
     }
     // What a client brought itself it may leave out.
     let session = over(&drive, hooks());

@@ -41,6 +41,9 @@ fn no_agent_works_where_agentwire_keeps_its_files() {
         text(&server.work().join("up")),
         text(&server.work().join("up/data/")),
         text(&server.work().join("../data")),
+        "/proc".to_owned(),
+        "/proc/self/task".to_owned(),
+        "/dev/fd".to_owned(),
     ];
     let is_own = |error: &Value| {
         let said = error.to_string();
@@ -75,6 +78,13 @@ fn no_agent_works_where_agentwire_keeps_its_files() {
     let answer = server.ask_as(&token, "POST", "/api/sessions", Some(&board));
     assert!(answer.status >= 400 && answer.text.contains("no agent may work in"), "{answer:?}");
     assert_eq!(server.get("/v1/sessions")["sessions"], json!([]));
+    // A name that leads there once what it names exists, or without its dots.
+    for further in ["missing/../..", "missing/../../data"] {
+        let config = json!({ "additionalDirectories": [further] });
+        let body = json!({ "agentType": "demo", "prompt": "/say hi", "config": config });
+        let answer = server.ask_as(&token, "POST", "/v1/sessions", Some(&body));
+        assert!(is_own(&answer.json()), "{further}: {answer:?}");
+    }
     // Beside them is fine, also where the name only begins like theirs.
     let beside = root.join("database");
     std::fs::create_dir(&beside).expect("a directory");
@@ -150,10 +160,15 @@ fn a_place_that_is_not_safe_is_refused_with_the_command_that_helps() {
             &["serve", "--http", "127.0.0.1:0"][..],
             &["token", "show"],
             &["run", "-a", "demo", "/say hi"],
+            &["ls"],
+            &["attach", "7d2f9c1e-8a34-4b56-9c78-0d1e2f3a4b5c"],
         ] {
             refused(args, &format!("chmod 700 '{}'", data.display()));
         }
     }
+    let said = run(&["doctor", "--json"]).stdout;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(said.contains("can write in"), "{said}");
     change(0o755);
     assert!(run(&["token", "show"]).status.success());
     let told = std::fs::read_to_string(data.join("operator.json")).expect("a file");
@@ -164,6 +179,21 @@ fn a_place_that_is_not_safe_is_refused_with_the_command_that_helps() {
         for args in [&["serve", "--http", "127.0.0.1:0"][..], &["token", "show"]] {
             refused(args, &format!("rm '{file}'"));
         }
+    }
+    // One that others can read is no secret.
+    let secret = Path::new(&file);
+    std::fs::write(secret, "x".repeat(40)).expect("it is written");
+    let parent = secret.parent().expect("a directory");
+    for (path, loose, strict) in [(secret, 0o644, 0o600), (parent, 0o755, 0o700)] {
+        let mode = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(path, mode).expect("it changes");
+        };
+        mode(loose);
+        for args in [&["serve", "--http", "127.0.0.1:0"][..], &["token", "show"]] {
+            refused(args, &format!("chmod {strict:o} '{}'", path.display()));
+        }
+        mode(strict);
     }
     std::fs::remove_file(&file).expect("it is removed");
     assert!(run(&["token", "show"]).status.success());

@@ -345,7 +345,8 @@ impl Form {
                 is_form(updated_input.as_ref(), '{', "updated_input must be an object")?;
                 let rules = decision.updated_permissions;
                 is_form(rules.as_ref(), '[', "updated_permissions must be a list")?;
-                let rules = rules.as_ref().map(hooks::permissions);
+                let rules = rules.as_ref().map(hooks::permissions).transpose();
+                let rules = rules.map_err(|error| open(&error.message))?;
                 let rules = rules.filter(|rules| !permission::is_same(rules, &Json::checked("[]")));
                 let settlement = Settlement { updated_input, ..settlement };
                 let Some(rules) = rules else { return Ok(settlement) };

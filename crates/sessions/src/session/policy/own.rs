@@ -1,5 +1,6 @@
 //! agentwire's own files: what reads or writes them is always put to the user.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::Json;
@@ -14,8 +15,9 @@ use super::{raw, told};
 /// How many paths of one command are looked at; one with more asks.
 const PATH_LIMIT: usize = 512;
 
-/// The directories of sockets that agentwire makes begin with this.
-const SOCKETS: &str = "agentwire-mcp-";
+/// The directories that agentwire makes for sockets and for the operator's token begin with one of these.
+/// They count wherever they are: a token may be made again while a session runs.
+const MADE: [&str; 2] = ["agentwire-mcp-", "agentwire-operator-"];
 
 /// Uses of variables that name where the files are begin with one of these.
 const VARIABLES: [&str; 2] = ["$agentwire_", "${agentwire_"];
@@ -120,11 +122,11 @@ impl Look<'_> {
 
     fn holds(&self, path: &Path) -> bool {
         let path = lower(path);
-        let is_socket = path.iter().any(|name| name.to_string_lossy().starts_with(SOCKETS));
+        let is_made = path.iter().any(|name| is_made(&name.to_string_lossy()));
         let is_in = |own: &PathBuf| {
             path.starts_with(lower(own)) || path.starts_with(lower(&(self.resolve)(own)))
         };
-        is_socket || self.own.iter().any(is_in)
+        is_made || self.own.iter().any(is_in)
     }
 
     fn is_below(&self, path: &Path) -> bool {
@@ -212,7 +214,7 @@ impl Look<'_> {
                 || spelled(&(self.resolve)(own))
                 || short.is_some_and(|path| spelled(&path))
         };
-        bare.contains(SOCKETS)
+        MADE.iter().any(|start| bare.contains(start))
             || VARIABLES.iter().any(|start| bare.contains(start))
             || self.own.iter().any(is_named)
     }
@@ -230,10 +232,14 @@ impl Look<'_> {
         let whole = lower(&normal(&whole));
         let names: Vec<String> =
             whole.iter().map(|name| without_sets(&name.to_string_lossy())).collect();
+        // One that is made again has another name in the same place.
+        let may_be_made = |name: &str, own: &str| is_made(own) && name.contains(['*', '?']);
         self.own.iter().map(|own| lower(own)).any(|own| {
-            let own: Vec<_> = own.iter().collect();
+            let own: Vec<_> = own.iter().map(|name| name.to_string_lossy()).collect();
             names.len() >= own.len()
-                && names.iter().zip(own).all(|(name, own)| name == "**" || fits(name, own))
+                && names.iter().zip(own).all(|(name, own)| {
+                    name == "**" || fits(name, OsStr::new(&*own)) || may_be_made(name, &own)
+                })
         })
     }
 
@@ -260,6 +266,10 @@ impl Look<'_> {
             (names.contains(&last) && names.contains(&above)) || (moves && in_path())
         })
     }
+}
+
+fn is_made(name: &str) -> bool {
+    MADE.iter().any(|start| name.starts_with(start))
 }
 
 /// The part of a token that may be a path.
