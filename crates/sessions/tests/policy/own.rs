@@ -181,9 +181,8 @@ const AFTER_MOVE: &[&str] = &[
 #[test]
 fn a_relative_path_may_lead_to_them_after_a_move() {
     let policy = guarded(AgentType::Claude, ApprovalMode::AutoAll);
-    let ask = |question: &Question| {
-        policy.decide(&Asked { moved: true, ..question.asked() }, &no_links)
-    };
+    let ask =
+        |question: &Question| policy.decide(&Asked { moved: true, ..question.asked() }, &no_links);
     for command in AFTER_MOVE {
         let question = Question::new("Bash", None, &json!({ "command": command }));
         assert_eq!(ask(&question), Verdict::Ask, "{command}");
