@@ -981,6 +981,8 @@ fn initialize_says_what_has_no_flag() {
             "jsonSchema": { "type": "object" }, "sdkMcpServers": ["calc"],
             "hooks": {
                 "PreToolUse": [
+                    { "timeout": 604_800, "hookCallbackIds": ["agentwire-policy"],
+                        "onFailure": "block" },
                     { "matcher": "Bash", "hookCallbackIds": ["hook_0"] },
                     { "timeout": 5, "hookCallbackIds": ["hook_1"] },
                 ],

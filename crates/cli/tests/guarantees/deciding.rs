@@ -111,6 +111,36 @@ async fn r_rules_hold_in_every_mode() {
     }
 }
 
+/// A rule that an answer adds holds from then on, though the session began without one and the agent
+/// does not ask about such calls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r_a_rule_of_an_answer_holds_for_calls_that_are_not_asked_about() {
+    let gateway = Gateway::new().await;
+    let work = std::path::PathBuf::from(gateway.config().working_directory.expect("a directory"));
+    std::fs::create_dir(work.join("hidden")).expect("a directory");
+    std::fs::write(work.join("hidden/k"), "secret").expect("a file");
+    let new = demo(&gateway, "/read hidden/k\n/bash touch made", SessionConfig::default());
+    let session = gateway.hub.start(new).await.expect("a session");
+    let mut reader = gateway.reader(&session).await;
+    // Without a rule it runs, and nobody is asked.
+    let ran = |kind: &EventKind<'_>| {
+        matches!(kind, EventKind::ToolCompleted(_) | EventKind::ToolFailed(_))
+    };
+    let first = reader.until(ran).await;
+    assert!(matches!(first.kind, EventKind::ToolCompleted(_)), "{first:?}");
+    let id = reader.request().await;
+    let rule = json!([{ "type": "addRules", "behavior": "deny", "destination": "session",
+        "rules": [{ "toolName": "Read", "ruleContent": "hidden/**" }] }]);
+    let answer = json!({ "requestId": id, "behavior": "allow", "updatedPermissions": rule });
+    assert_eq!(settle(&session, answer).await, Ok(()));
+    reader.turn_end().await;
+    prompt(&session, "/read hidden/k").await;
+    let second = reader.until(ran).await;
+    let EventKind::ToolFailed(failed) = &second.kind else { panic!("it ran: {second:?}") };
+    assert_eq!(failed.reason, ToolFailure::Denied);
+    stop(&session).await;
+}
+
 /// Where a rule may deny, somebody is asked, even for what the agent runs unasked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_rule_in_doubt_asks() {
@@ -147,7 +177,7 @@ async fn r_allowed_tools_run_where_nobody_is_asked() {
 /// "Always" is the call that was shown: the agent is told "once", and the next file asks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_always_keeps_what_is_shown() {
-    for by_suggestion in [true, false] {
+    for how in ["suggested", "doubled", "repeated", "remember"] {
         let gateway = overheard().await;
         let session = gateway.start("/write a x").await;
         let mut reader = gateway.reader(&session).await;
@@ -160,9 +190,20 @@ async fn r_always_keeps_what_is_shown() {
                 "rules": [{ "toolName": "Write", "ruleContent": format!("/{work}/a") }] }])
         );
         let id = request.request_id.to_string();
-        let answer = match by_suggestion {
-            true => json!({ "requestId": id, "behavior": "allow", "updatedPermissions": shown }),
-            false => json!({ "requestId": id, "behavior": "allow", "remember": "session" }),
+        // The suggested rule in other words is still the call that was shown.
+        let rule = &shown[0]["rules"][0];
+        let update = |rules: Value| {
+            json!({ "type": "addRules", "behavior": "allow", "destination": "session",
+                "rules": rules })
+        };
+        let updates = match how {
+            "suggested" => shown.clone(),
+            "doubled" => json!([update(json!([rule, rule]))]),
+            _ => json!([update(json!([rule])), update(json!([rule, rule]))]),
+        };
+        let answer = match how {
+            "remember" => json!({ "requestId": id, "behavior": "allow", "remember": "session" }),
+            _ => json!({ "requestId": id, "behavior": "allow", "updatedPermissions": updates }),
         };
         assert_eq!(settle(&session, answer).await, Ok(()));
         reader.turn_end().await;
@@ -176,7 +217,7 @@ async fn r_always_keeps_what_is_shown() {
         let EventKind::RequestSettled(settled) = &end.kind else { panic!("{end:?}") };
         assert_eq!((settled.outcome, settled.by), (RequestOutcome::Allowed, SettledBy::Policy));
         reader.turn_end().await;
-        for asked in ["/write b x", "/bash rm a", "/edit b | x | y"] {
+        for asked in ["/write b x", "/write a/b x", "/bash rm a", "/edit b | x | y"] {
             prompt(&session, asked).await;
             let id = reader.request().await;
             let deny = json!({ "requestId": id, "behavior": "deny" });

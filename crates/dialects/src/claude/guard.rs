@@ -12,16 +12,6 @@ pub(super) const GUARD: &str = "agentwire-policy";
 /// How many seconds Claude waits for the gateway. A limit may hold a call until somebody answers.
 const TIMEOUT: u32 = 7 * 24 * 60 * 60;
 
-/// Whether the session has rules or limits that a call which Claude does not ask about could pass.
-pub(super) fn is_needed(config: &SessionConfig) -> bool {
-    let has = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
-    has(&config.blocked_tools)
-        || has(&config.allowed_tools)
-        || config.max_turns.is_some()
-        || config.max_budget_usd.is_some()
-        || config.max_budget_tokens.is_some()
-}
-
 /// Refuses a client's hook that has the gateway's callback id.
 pub(super) fn check(config: &SessionConfig) -> Result<(), GatewayError> {
     let hooks = config.hooks.iter().flatten().flat_map(|(_, matchers)| matchers);
@@ -35,17 +25,16 @@ pub(super) fn check(config: &SessionConfig) -> Result<(), GatewayError> {
     }
 }
 
-/// The hooks of the session's clients, and the gateway's own before them.
+/// The hooks of the session's clients, and the gateway's own before them. It is always there: an answer
+/// may add a rule later, and Claude's own settings may allow calls that agentwire asks about.
 pub(super) fn with_guard(config: &SessionConfig) -> BTreeMap<String, Vec<HookMatcher>> {
     let mut hooks = config.hooks.clone().unwrap_or_default();
-    if is_needed(config) {
-        let guard = HookMatcher {
-            matcher: None,
-            timeout: Some(TIMEOUT),
-            callback_ids: vec![GUARD.to_owned()],
-            on_failure: Some("block".to_owned()),
-        };
-        hooks.entry("PreToolUse".to_owned()).or_default().insert(0, guard);
-    }
+    let guard = HookMatcher {
+        matcher: None,
+        timeout: Some(TIMEOUT),
+        callback_ids: vec![GUARD.to_owned()],
+        on_failure: Some("block".to_owned()),
+    };
+    hooks.entry("PreToolUse".to_owned()).or_default().insert(0, guard);
     hooks
 }

@@ -192,10 +192,7 @@ pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&str, Json<'static>
     for (name, value) in config.native_options.iter().flatten() {
         request.insert(name, value.clone());
     }
-    let hooks = guard::with_guard(config);
-    if !hooks.is_empty() {
-        request.insert("hooks", Json::of(&hooks));
-    }
+    request.insert("hooks", Json::of(&guard::with_guard(config)));
     request
 }
 

@@ -27,7 +27,7 @@ fn shown(id: &str, tool: &str, input: &Value) -> Value {
 }
 
 #[test]
-fn a_session_with_rules_or_limits_registers_the_gateways_hook_first() {
+fn every_session_registers_the_gateways_hook_first() {
     let hooks = |config: Value| live(config).seen.stdin[0]["request"]["hooks"].clone();
     let ours = json!({ "timeout": 604_800, "hookCallbackIds": ["agentwire-policy"],
         "onFailure": "block" });
@@ -37,6 +37,8 @@ fn a_session_with_rules_or_limits_registers_the_gateways_hook_first() {
         json!({ "maxTurns": 1 }),
         json!({ "maxBudgetUsd": 1.0 }),
         json!({ "maxBudgetTokens": 9 }),
+        json!({ "blockedTools": [], "approvalMode": "autoAll" }),
+        json!({}),
     ] {
         assert_eq!(hooks(config.clone()), json!({ "PreToolUse": [ours] }), "{config}");
     }
@@ -46,7 +48,10 @@ fn a_session_with_rules_or_limits_registers_the_gateways_hook_first() {
         json!({ "PreToolUse": [ours, { "matcher": "Bash", "hookCallbackIds": ["hook_0"] }],
             "Stop": [{ "hookCallbackIds": ["hook_1"] }] })
     );
-    assert_eq!(hooks(json!({ "blockedTools": [], "approvalMode": "autoAll" })), Value::Null);
+    assert_eq!(
+        hooks(json!({ "hooks": { "Stop": [{}] } })),
+        json!({ "PreToolUse": [ours], "Stop": [{ "hookCallbackIds": ["hook_0"] }] })
+    );
     let taken = json!({ "hooks": { "Stop": [{ "hookCallbackIds": ["agentwire-policy"] }] } });
     assert_eq!(super::start(taken).expect_err("refused").code, ErrorCode::InvalidMessage);
 }

@@ -22,15 +22,18 @@ pub(super) fn check(raised: &Raised, settlement: &Settlement) -> Result<(), Gate
     });
     match beyond {
         None => Ok(()),
-        Some(what) => {
-            let message = format!(
-                "{what} may give more than request {} asks for: that needs the scope admin; answer with \
-                 behavior and, to keep it for the session, remember",
-                raised.id
-            );
-            Err(GatewayError::new(ErrorCode::Forbidden, message))
-        }
+        Some(what) => Err(beyond_asked(&what, raised)),
     }
+}
+
+/// The refusal of an answer that gives more than was asked for.
+pub(super) fn beyond_asked(what: &str, raised: &Raised) -> GatewayError {
+    let message = format!(
+        "{what} may give more than request {} asks for: that needs the scope admin; answer with \
+         behavior and, to keep it for the session, remember",
+        raised.id
+    );
+    GatewayError::new(ErrorCode::Forbidden, message)
 }
 
 /// What of an answer in the agent's own form is more than an answer.
@@ -106,6 +109,36 @@ fn unlisted(
     given.find(|(name, value)| !known(name, value)).map(|(name, _)| format!("{at}.{name}"))
 }
 
+/// One rule of Claude's `updatedPermissions`.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Rule {
+    tool_name: String,
+    #[serde(default)]
+    rule_content: Option<String>,
+}
+
+impl Rule {
+    /// The rule as the policy reads it.
+    pub(super) fn text(self) -> String {
+        match self.rule_content {
+            Some(content) => format!("{}({content})", self.tool_name),
+            None => self.tool_name,
+        }
+    }
+}
+
+/// The rules that these suggestions have.
+pub(super) fn suggested(list: &Json<'static>) -> Vec<Rule> {
+    #[derive(Deserialize)]
+    struct Suggested {
+        #[serde(default)]
+        rules: Vec<Rule>,
+    }
+    let list = hooks::rules(list).ok().and_then(|list| list.read::<Vec<Suggested>>().ok());
+    list.unwrap_or_default().into_iter().flat_map(|it| it.rules).collect()
+}
+
 /// Whether these are rules that the request itself suggests, for this session alone.
 fn are_suggested(rules: &Json<'_>, raised: &Raised) -> bool {
     #[derive(Deserialize)]
@@ -114,18 +147,11 @@ fn are_suggested(rules: &Json<'_>, raised: &Raised) -> bool {
         r#type: String,
         destination: String,
         behavior: String,
-        rules: Vec<Value>,
+        rules: Vec<Rule>,
     }
-    #[derive(Deserialize)]
-    struct Suggested {
-        #[serde(default)]
-        rules: Vec<Value>,
-    }
-    let read = |list: &Json<'_>| hooks::rules(list).ok();
-    let Some(Ok(updates)) = read(rules).map(|it| it.read::<Vec<Update>>()) else { return false };
-    let suggested = raised.suggestions.as_ref().and_then(read);
-    let suggested = suggested.and_then(|it| it.read::<Vec<Suggested>>().ok()).unwrap_or_default();
-    let suggested: Vec<Value> = suggested.into_iter().flat_map(|it| it.rules).collect();
+    let read = |list: &Json<'_>| hooks::rules(list).ok()?.read::<Vec<Update>>().ok();
+    let Some(updates) = read(rules) else { return false };
+    let suggested = raised.suggestions.as_ref().map(suggested).unwrap_or_default();
     updates.iter().all(|update| {
         update.r#type == "addRules"
             && update.destination == "session"

@@ -95,7 +95,7 @@ pub enum Screening {
     Deny(String),
     /// A rule may deny it: the agent has to ask.
     Ask,
-    /// A rule allows it, in words.
+    /// A rule that names this call or the whole tool allows it, in words.
     Allow(String),
     /// The agent goes on as it does without rules.
     Pass,
@@ -199,7 +199,8 @@ impl Policy {
         }
         // In `autoAll` the user has said that everything runs.
         let warns = asked.warns && self.mode != ApprovalMode::AutoAll;
-        match self.allowance(&call, measure, warns) {
+        let counts = |rule: &Rule, is_own: bool| !warns || (is_own && rule.is_exact());
+        match self.allowance(&call, measure, counts) {
             Some(rule) => Verdict::Allow(rule.into()),
             None if warns => Verdict::Ask,
             None => self.by_mode(&call, asked.blocked_path, disk),
@@ -232,7 +233,8 @@ impl Policy {
                 Screening::Ask
             }
             Ok(false) => {
-                let rule = self.allowance(&call, measure, asked.warns);
+                // Whether the agent would warn of the call is not known yet.
+                let rule = self.allowance(&call, measure, |rule, _| rule.is_outright());
                 rule.map_or(Screening::Pass, Screening::Allow)
             }
         }
@@ -256,14 +258,19 @@ impl Policy {
         Ok(is_doubtful)
     }
 
-    /// The rule that allows the call, in words. Of a call that the agent warns of, only one that names
-    /// exactly this call and was there from the start.
-    fn allowance(&self, call: &Call<'_>, measure: Measure<'_>, warns: bool) -> Option<String> {
+    /// The rule that allows the call, in words; of those that count. `counts` is also given whether the
+    /// rule was there from the start.
+    fn allowance(
+        &self,
+        call: &Call<'_>,
+        measure: Measure<'_>,
+        counts: impl Fn(&Rule, bool) -> bool,
+    ) -> Option<String> {
         let own = (&self.allowed, "allowed by the rule", true);
         let here = (&self.allowed_here, "allowed for this session:", false);
         [own, here].into_iter().find_map(|(rules, says, is_own)| {
-            let counts = |rule: &&Rule| !warns || (is_own && rule.is_exact());
-            let rule = rules.iter().filter(counts).find(|rule| rule.allows(call, measure))?;
+            let mut rules = rules.iter().filter(|rule| counts(rule, is_own));
+            let rule = rules.find(|rule| rule.allows(call, measure))?;
             Some(format!("{says} {}", rule.text))
         })
     }

@@ -148,9 +148,8 @@ impl Actor {
         let answer = settlement.answer()?;
         check_answer(&raised, &answer)?;
         let allows = matches!(answer, Answer::Allow { .. });
-        if allows && raised.asker == Asker::Agent && self.reached.is_some() {
-            let message = "a limit is reached; answer the request about the limit first";
-            return Err(GatewayError::new(ErrorCode::Conflict, message));
+        if allows && raised.asker == Asker::Agent {
+            self.check_limit()?;
         }
         let is_denied = settlement.behavior == Some(Behavior::Deny);
         let failed = settlement.error.as_deref().filter(|_| !is_denied);
@@ -201,6 +200,17 @@ impl Actor {
         }
         self.close(&raised, outcome, SettledBy::Client, reason.as_deref(), updated);
         Ok(())
+    }
+
+    /// Refuses an answer that lets a call run past a limit.
+    pub(super) fn check_limit(&self) -> Result<(), GatewayError> {
+        match self.reached {
+            None => Ok(()),
+            Some(_) => {
+                let message = "a limit is reached; answer the request about the limit first";
+                Err(GatewayError::new(ErrorCode::Conflict, message))
+            }
+        }
     }
 
     pub(super) fn close(

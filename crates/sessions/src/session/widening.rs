@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
+use super::granted::{self, Rule};
 use super::policy::{OnDisk, Verdict};
 use super::requests::asked;
 
@@ -20,6 +21,8 @@ pub(super) struct Widening {
     pub(super) settlement: Option<Settlement>,
     /// The same call gets the same answer from now on.
     pub(super) remember: bool,
+    /// The call that a hook is about; else it is the request itself.
+    call: Option<Raised>,
     /// Rules to keep for the session, and whether each allows.
     rules: Vec<(String, bool)>,
     /// The mode changes to this.
@@ -42,14 +45,6 @@ struct Update {
     mode: Option<String>,
     #[serde(default, rename = "directories")]
     _directories: Option<Vec<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Rule {
-    tool_name: String,
-    #[serde(default)]
-    rule_content: Option<String>,
 }
 
 /// A permission's answer in Claude's own form.
@@ -178,7 +173,8 @@ impl Actor {
     ) -> Vec<String> {
         let mut kept = Vec::new();
         if widening.remember {
-            kept.push(self.policy.remember(&asked(raised), allow, &OnDisk));
+            let call = widening.call.as_ref().unwrap_or(raised);
+            kept.push(self.policy.remember(&asked(call), allow, &OnDisk));
         }
         for (rule, allow) in &widening.rules {
             kept.push(self.policy.add(rule, *allow).unwrap_or_else(|why| why));
@@ -238,6 +234,9 @@ impl Actor {
             input: changed.clone().or(told.tool_input),
             ..raised.clone()
         };
+        if allows {
+            self.check_limit()?;
+        }
         if allows || changed.is_some() {
             self.check_changed(&call)?;
         }
@@ -261,7 +260,7 @@ impl Actor {
             hook_output: Some(Json::of(&value)),
             ..settlement.clone()
         };
-        Ok(Widening { settlement: Some(told), ..widening })
+        Ok(Widening { settlement: Some(told), call: Some(call), ..widening })
     }
 
     /// Takes from a list of updates what the gateway keeps: rules of this session, and the mode. What
@@ -275,16 +274,14 @@ impl Actor {
         let unread = |error: serde_json::Error| {
             invalid(format!("failed to read updatedPermissions: {error}"))
         };
-        let entries: Vec<Json<'static>> = list.read().map_err(unread)?;
-        let suggested = self.policy.suggestion(&asked(raised), &OnDisk);
-        let suggested: Vec<Value> = suggested.and_then(|list| list.read().ok()).unwrap_or_default();
+        let entries: Vec<Json<'static>> = hooks::rules(list)?.read().map_err(unread)?;
+        // What was shown, and what would be shown now: a link may have changed since.
+        let now = self.policy.suggestion(&asked(raised), &OnDisk);
+        let shown = [raised.suggestions.as_ref(), now.as_ref()];
+        let suggested: Vec<Rule> =
+            shown.into_iter().flatten().flat_map(granted::suggested).collect();
         let mut native = Vec::new();
         for entry in entries {
-            let value: Value = entry.read().map_err(unread)?;
-            if suggested.contains(&value) {
-                widening.remember = true;
-                continue;
-            }
             let update: Update = entry.read().map_err(unread)?;
             let is_here = update.destination.as_deref().is_none_or(|to| to == "session");
             match (update.kind.as_str(), is_here) {
@@ -299,6 +296,15 @@ impl Actor {
                             )));
                         }
                     };
+                    // "Always" is the call that was shown. The same words as a rule would allow more.
+                    let is_shown = |rule: &Rule| suggested.contains(rule);
+                    if allow && !update.rules.is_empty() && update.rules.iter().all(is_shown) {
+                        widening.remember = true;
+                        continue;
+                    }
+                    if allow && self.caller.is_limited {
+                        return Err(granted::beyond_asked("updatedPermissions", raised));
+                    }
                     for rule in update.rules {
                         let text = rule.text();
                         // A copy tells whether it can be kept.
@@ -314,15 +320,6 @@ impl Actor {
             }
         }
         Ok((!native.is_empty()).then(|| Json::of(&native)))
-    }
-}
-
-impl Rule {
-    fn text(self) -> String {
-        match self.rule_content {
-            Some(content) => format!("{}({content})", self.tool_name),
-            None => self.tool_name,
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentwire_protocol::event::{EventKind, RequestKind, RequestOutcome, SettledBy, TurnFailure};
-use agentwire_protocol::{ApprovalMode, Settlement};
+use agentwire_protocol::{ApprovalMode, ErrorCode, Settlement};
 use serde_json::json;
 
 use crate::harness::{ACP, CODEX, Session, carriers, config, decision, hooks, input, outcome};
@@ -325,6 +325,39 @@ async fn a_permission_request_hook_and_the_client_race_and_the_first_wins() {
         session.completed().await;
         session.end().await;
     }
+}
+
+#[tokio::test]
+async fn a_permission_request_hook_lets_nothing_run_past_a_limit() {
+    // It uses up the budget while it waits for the answer.
+    let usage = r#"{\"totalTokens\":120,\"inputTokens\":100,\"outputTokens\":20}"#;
+    let spends = format!(
+        r#"until [ -e spend ]; do sleep 0.05; done; say "{{\"method\":\"thread/tokenUsage/updated\",\"params\":{{\"threadId\":\"t1\",\"turnId\":\"u$turn\",\"tokenUsage\":{{\"total\":{usage},\"last\":{usage}}}}}}}" ;;"#
+    );
+    let script = CODEX.1.replacen(
+        r#"[\"accept\",\"cancel\"]}}" ;;"#,
+        &format!("[\\\"accept\\\",\\\"cancel\\\"]}}}}\"\n{spends}"),
+        1,
+    );
+    assert_ne!(script, CODEX.1);
+    let mut wanted = config(&hooks(&["PermissionRequest"]));
+    wanted.max_budget_tokens = Some(100);
+    let mut session = Session::start((CODEX.0, &script), wanted, "ASK").await;
+    let permission = session.request().await.request_id.to_string();
+    let hook = session.hook("PermissionRequest").await;
+    std::fs::write(session.work().join("spend"), "").unwrap();
+    let limit = session.request().await.request_id.to_string();
+    assert!(limit.starts_with("limit-"), "{limit}");
+    let allow = json!({ "hookSpecificOutput": { "decision": { "behavior": "allow" } } });
+    let refused = session.try_answer(&hook.request_id.decode(), &allow).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Conflict);
+    assert!(!session.heard().contains(r#""decision":"accept""#));
+    // The hook is still open, and counts when somebody has said to go on.
+    session.settle(Settlement::allow(limit.as_str())).await.unwrap();
+    session.answer(&hook, &allow).await;
+    assert_eq!(session.settled(&permission).await.outcome, RequestOutcome::Allowed);
+    session.completed().await;
+    session.end().await;
 }
 
 #[tokio::test]

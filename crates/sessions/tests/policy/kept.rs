@@ -146,6 +146,14 @@ fn rules_screen_calls_and_modes_do_not() {
     assert_eq!(screen(&bash("$(echo r)m x")), Screening::Ask);
     assert!(matches!(screen(&bash("ls")), Screening::Allow(_)));
     assert_eq!(screen(&bash("touch x")), Screening::Pass);
+    // The agent may warn of the call: a rule for calls of a sort does not say yes in its place.
+    for (rule, outright) in
+        [("Bash(git:*)", false), ("Bash(git status)", true), ("Bash", true), ("Bash(*)", true)]
+    {
+        let policy = super::policy(AgentType::Claude, ApprovalMode::Ask, &[rule], &[]);
+        let screening = policy.screen(&bash("git status").asked(), &no_links);
+        assert_eq!(matches!(screening, Screening::Allow(_)), outright, "{rule}");
+    }
     assert_eq!(screen(&call("AskUserQuestion", json!({}))), Screening::Pass);
 }
 

@@ -107,8 +107,24 @@ fn an_mcp_tool_is_one_whatever_its_name() {
     let other = Question::new("mcp__a__b__c", None, &json!({}));
     let server = policy(AgentType::Claude, ApprovalMode::Ask, &["mcp__a"], &[]);
     assert_eq!(other.ask(&server), Verdict::Ask);
-    let denied = policy(AgentType::Claude, ApprovalMode::AutoAll, &[], &["mcp__a"]);
-    assert_eq!(word(&other.ask(&denied)), "deny");
+    // Agents write names in their own way: all that a rule may mean is denied.
+    for (rule, tool, is_denied) in [
+        ("mcp__a", "mcp__a__b__c", true),
+        ("mcp__a__b", "mcp__a__b", true),
+        ("mcp__a__b", "mcp__a__b__c", true),
+        ("mcp__a__b__*", "mcp__a__b__c", true),
+        ("mcp__my.server", "mcp__my_server__x", true),
+        ("mcp__my.server__do.it", "mcp__my_server__do_it", true),
+        ("mcp__my_server", "mcp__my.server__x", true),
+        ("mcp__a__b", "mcp__a__bc", false),
+        ("mcp__a__b", "mcp__a__c", false),
+        ("mcp__a", "mcp__ab__c", false),
+        ("mcp__my-server", "mcp__my_server__x", false),
+    ] {
+        let denied = policy(AgentType::Claude, ApprovalMode::AutoAll, &[], &[rule]);
+        let verdict = Question::new(tool, None, &json!({})).ask(&denied);
+        assert_eq!(word(&verdict) == "deny", is_denied, "{rule} {tool}: {verdict:?}");
+    }
 }
 
 #[test]

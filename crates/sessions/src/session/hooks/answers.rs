@@ -39,6 +39,13 @@ impl Actor {
             Reply::Output(output) => Output::read(&output)?,
             Reply::Failure(_) => Output::default(),
         };
+        // A hook that is asked in a client's place lets the call run at once.
+        if output.decision == Some(Decision::Allow)
+            && output.stop.is_none()
+            && self.is_asked(&raised.id)
+        {
+            self.check_limit()?;
+        }
         if ends_turn {
             output.stop = Some(reason.unwrap_or("a hook ended the turn").to_owned());
         }
@@ -46,6 +53,13 @@ impl Actor {
         self.close(raised, outcome, SettledBy::Client, reason, None);
         self.hook_told(&raised.id, output);
         Ok(())
+    }
+
+    /// Whether that hook decides about a permission that waits for an answer.
+    fn is_asked(&self, id: &str) -> bool {
+        let hooks = &self.core.hooks;
+        let occasion = hooks.calls.get(id).and_then(|call| hooks.occasions.get(&call.occasion));
+        occasion.is_some_and(|occasion| matches!(occasion.purpose, Purpose::Ask(_)))
     }
 
     /// A hook failed in the client: that is no answer.

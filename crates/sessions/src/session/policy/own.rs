@@ -7,7 +7,7 @@ use agentwire_protocol::Json;
 use serde_json::Value;
 
 use super::call::{Call, ShellCommand, Touches};
-use super::input::INPUT_LIMIT;
+use super::input::{self, INPUT_LIMIT};
 use super::paths::{Places, Resolve, fits, normal, without_sets};
 use super::shell::{TEXT_LIMIT, base, tokens};
 use super::{raw, told};
@@ -31,31 +31,45 @@ const RECURSIVE: &[(&str, &str)] = &[
     ("ack", ""),
     ("ag", ""),
     ("bsdtar", ""),
+    ("borg", ""),
+    ("bzgrep", "Rr"),
     ("chgrp", "R"),
     ("chmod", "R"),
     ("chown", "R"),
+    ("colordiff", "r"),
     ("cp", "Rar"),
     ("cpio", ""),
+    ("diff", "r"),
     ("ditto", ""),
     ("du", ""),
     ("egrep", "Rr"),
+    ("eza", "RT"),
     ("fd", ""),
     ("fdfind", ""),
     ("fgrep", "Rr"),
     ("find", ""),
     ("gfind", ""),
+    ("ggrep", "Rr"),
+    ("git", ""),
     ("grep", "Rr"),
     ("gtar", ""),
     ("ls", "R"),
+    ("mksquashfs", ""),
     ("mv", ""),
     ("pax", ""),
+    ("pcregrep", "r"),
+    ("pcre2grep", "r"),
     ("rclone", ""),
+    ("restic", ""),
     ("rg", ""),
     ("rm", "Rr"),
     ("rsync", ""),
     ("scp", "r"),
     ("tar", ""),
     ("tree", ""),
+    ("ug", ""),
+    ("ugrep", "Rr"),
+    ("xzgrep", "Rr"),
     ("zgrep", "Rr"),
     ("zip", ""),
 ];
@@ -94,9 +108,13 @@ impl Own {
             || match &call.touches {
                 Touches::Files(files) => {
                     let is_unclear = files.iter().any(|file| file == told::UNKNOWN_FILE);
-                    files.iter().any(|path| look.is_reached(path, reaches)) || names(is_unclear)
+                    files.iter().any(|path| {
+                        look.is_reached(path, reaches)
+                            || (call.is_adrift(path) && look.may_lead_to(path, reaches))
+                    }) || (call.moved && reaches && look.is_searched(call, input))
+                        || names(is_unclear)
                 }
-                Touches::Command(command) => look.is_named_by(command) || names(false),
+                Touches::Command(command) => look.is_named_by(command, call.moved) || names(false),
                 Touches::Nothing => names(false),
                 Touches::Host(_) => false,
                 // Nothing is known of it but what its input says.
@@ -150,7 +168,51 @@ impl Look<'_> {
         }
     }
 
-    fn is_named_by(&self, command: &ShellCommand) -> bool {
+    /// Whether a relative path may lead to one of them from a directory that is not known: it has the
+    /// last name of their path, or a pattern for it. A pattern at the end counts if `whole`.
+    fn may_lead_to(&self, path: &str, whole: bool) -> bool {
+        if path.starts_with(['/', '~']) {
+            return false;
+        }
+        let (option, path) = (path.starts_with('-'), path.to_lowercase());
+        let names: Vec<String> = path.split(['/', ',', ':', '@']).map(without_sets).collect();
+        let is_inner =
+            |own: &&PathBuf| self.own.iter().any(|other| other != *own && own.starts_with(other));
+        let outer = self.own.iter().filter(|own| !is_inner(own)).map(|own| lower(own));
+        let own: Vec<_> = outer.filter_map(|own| own.file_name().map(OsStr::to_owned)).collect();
+        names.iter().enumerate().any(|(at, name)| {
+            let counts = whole || at + 1 < names.len() || !name.contains(['*', '?']);
+            own.iter().any(|own| {
+                let is_glued = option && at == 0 && name.ends_with(&*own.to_string_lossy());
+                counts && (fits(name, own) || is_glued)
+            })
+        })
+    }
+
+    /// Whether the pattern of a search names one of them.
+    fn is_searched(&self, call: &Call<'_>, input: Option<&Json<'_>>) -> bool {
+        let field = if call.name == Some("Grep") { "glob" } else { "pattern" };
+        let pattern = input.and_then(|input| input::fields(Some(input))?.remove(field));
+        let pattern = pattern.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let mut names = pattern.split('/').filter(|name| !name.trim_matches('*').is_empty());
+        names.any(|name| self.may_lead_to(name, true))
+    }
+
+    /// Whether a command may go to one of them from a directory that is not known.
+    fn is_drifted_to(&self, said: &[&str], recurses: bool) -> bool {
+        let after = said.iter().scan(false, |moves, token| {
+            let follows = *moves;
+            *moves = MOVES.contains(token) || (*moves && token.starts_with('-'));
+            Some((follows, token))
+        });
+        let mut after = after.take(PATH_LIMIT);
+        after.any(|(moves, token)| {
+            let whole = moves || recurses;
+            (whole || token.contains('/')) && self.may_lead_to(token, whole)
+        })
+    }
+
+    fn is_named_by(&self, command: &ShellCommand, moved: bool) -> bool {
         if command.text.len() > TEXT_LIMIT {
             return true;
         }
@@ -164,6 +226,10 @@ impl Look<'_> {
         let recurses = is_recursive(&said);
         let here = command.directory.as_deref().unwrap_or(".");
         if recurses && self.is_reached(here, true) {
+            return true;
+        }
+        let drifts = moved || said.iter().any(|token| MOVES.contains(token));
+        if drifts && self.is_drifted_to(&said, recurses) {
             return true;
         }
         let paths: Vec<&str> = said.iter().filter_map(|token| path_in(token)).collect();
@@ -285,11 +351,19 @@ fn is_recursive(said: &[&str]) -> bool {
     let has_letter = |letters: &str| {
         let is_short = |token: &&&str| token.starts_with('-') && !token.starts_with("--");
         said.iter().filter(is_short).any(|token| token.contains(|c| letters.contains(c)))
-            || said.iter().any(|token| token.starts_with("--rec") || *token == "--archive")
+            || said.iter().any(|token| {
+                // As in `grep -d rec` and `--dereference-recursive`.
+                let is_word = token.len() > 2 && "recurse".starts_with(token);
+                let is_long = token.starts_with("--rec") || token.contains("-recurs");
+                is_word || is_long || *token == "--archive"
+            })
     };
     let mut known =
         RECURSIVE.iter().filter(|(program, _)| said.iter().any(|token| base(token) == *program));
-    known.any(|(_, letters)| letters.is_empty() || has_letter(letters))
+    known.any(|(program, letters)| match *program {
+        "git" => said.iter().any(|token| matches!(*token, "--no-index" | "--work-tree")),
+        _ => letters.is_empty() || has_letter(letters),
+    })
 }
 
 /// File systems may ignore case.

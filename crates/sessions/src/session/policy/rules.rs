@@ -244,6 +244,12 @@ impl Rule {
         }
     }
 
+    /// Whether it allows a call that the agent may warn of without a word here: it names that call, or
+    /// the whole tool.
+    pub(super) fn is_outright(&self) -> bool {
+        self.is_exact() || self.detail == Detail::Any
+    }
+
     /// Whether it is about reading files. Commands that read files are then not run unasked.
     pub(super) fn limits_reading(&self, agent: AgentType) -> bool {
         let class = match &self.subject {
@@ -259,17 +265,25 @@ fn covers(class: Class, own: Class) -> bool {
     class == own || (class == Class::Read && own == Class::Search)
 }
 
+/// Agents write a server's name in their own way, and `mcp__a__b` may be the server `a__b`: all that the
+/// rule may mean is denied.
 fn denies_mcp(server: &str, tool: Option<&str>, call: &Call<'_>) -> bool {
-    let denied = match tool {
-        Some(tool) => format!("mcp__{server}__{tool}"),
-        None => format!("mcp__{server}__"),
+    let plain = |name: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        name.replace(|c| !is_plain(c), "_")
     };
+    let denied = plain(&match tool {
+        Some(tool) => format!("mcp__{server}__{tool}"),
+        None => format!("mcp__{server}"),
+    });
     let own = match (call.mcp, call.name.or(call.titled)) {
         (Some((server, tool)), _) => Cow::Owned(format!("mcp__{server}__{tool}")),
         (None, Some(name)) => Cow::Borrowed(name),
         (None, None) => return false,
     };
-    if tool.is_some() { *own == denied } else { own.starts_with(&denied) }
+    let own = plain(&own);
+    let rest = own.strip_prefix(&denied);
+    rest.is_some_and(|rest| rest.starts_with("__") || (rest.is_empty() && tool.is_some()))
 }
 
 fn is_below(own: &str, host: &str) -> bool {
@@ -280,10 +294,10 @@ fn is_below(own: &str, host: &str) -> bool {
 /// Claude's names stand for their class where the agent has no such tool.
 fn subject(agent: AgentType, name: &str) -> Result<Subject, String> {
     if let Some(rest) = name.strip_prefix("mcp__") {
-        let (server, tool) = match rest.split_once("__") {
-            None => (rest, None),
-            Some((server, "*")) => (server, None),
-            Some((server, tool)) => (server, Some(tool.to_owned())),
+        let (server, tool) = match (rest.strip_suffix("__*"), rest.split_once("__")) {
+            (Some(server), _) => (server, None),
+            (None, None) => (rest, None),
+            (None, Some((server, tool))) => (server, Some(tool.to_owned())),
         };
         if server.is_empty() || tool.as_ref().is_some_and(String::is_empty) {
             return Err("it is written mcp__SERVER or mcp__SERVER__TOOL".to_owned());
