@@ -333,7 +333,7 @@ fn an_agent_that_cannot_ask_only_reads_for_a_limited_client() {
         for (config, may) in table {
             let mut config = config;
             config["workingDirectory"] = json!(server.work());
-            let body = json!({ "agentType": agent, "config": config });
+            let body = json!({ "agentType": agent, "prompt": "hi", "config": config });
             let answer = server.ask_as(&token, "POST", "/v1/sessions", Some(&body));
             let is_refused = answer.status == 403 && answer.code() == "forbidden";
             assert_eq!(is_refused, !may, "{settings} {config} {answer:?}");
