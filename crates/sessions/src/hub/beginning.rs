@@ -80,7 +80,7 @@ impl Hub {
         check_guards(&source, new)?;
         let native = resumable(&source, new)?;
         let (mut record, config) = self.created(new, joined(&source.config, new)?).await?;
-        record.unkept = united(&source.unkept, record.unkept);
+        record.unkept = united(&source.unkept, &record.unkept);
         record.summary.title = source.summary.title;
         let origin = Origin { resume: Some(native), fork };
         Ok(Beginning { record, config, origin, forked_from: Some(from.as_str().to_owned()) })
@@ -220,7 +220,7 @@ impl Hub {
         let dialect = driver(new.agent, config.driver.as_deref())?;
         check_power(dialect, new, &config)?;
         record.config = config.kept();
-        record.unkept = united(&record.unkept, unkept(new, &config));
+        record.unkept = united(&record.unkept, &unkept(new, &config));
         record.owner = self.owner_name();
         let summary = &mut record.summary;
         summary.state = SessionState::Starting;
@@ -265,7 +265,7 @@ fn check_power(
 }
 
 /// What guarded a session, and what guards it now: a start without it does not make it the clients' own.
-fn united(before: &[String], now: Vec<String>) -> Vec<String> {
+fn united(before: &[String], now: &[String]) -> Vec<String> {
     let lost = before.iter().filter(|name| !now.contains(name)).cloned();
     lost.chain(now.iter().cloned()).collect()
 }
