@@ -1,5 +1,5 @@
 //! Directories that only this user can enter, for as long as somebody uses them. Those of a gateway that
-//! was killed are removed by [`remove_stale`].
+//! was killed are removed by `remove_stale`.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
