@@ -3,7 +3,9 @@
 turn=0
 say() { printf '%s\n' "$1"; }
 item() {
-    say "{\"method\":\"item/$1\",\"params\":{\"item\":{\"type\":\"commandExecution\",\"id\":\"call$turn\",\"command\":\"touch made\",\"cwd\":\"/w\",\"status\":\"$2\",\"commandActions\":[],\"aggregatedOutput\":\"made\",\"exitCode\":$3},\"threadId\":\"t1\",\"turnId\":\"u$turn\"}}"
+    output='"made"'
+    case "$2" in declined) output=null ;; esac
+    say "{\"method\":\"item/$1\",\"params\":{\"item\":{\"type\":\"commandExecution\",\"id\":\"call$turn\",\"command\":\"touch made\",\"cwd\":\"/w\",\"status\":\"$2\",\"commandActions\":[],\"aggregatedOutput\":$output,\"exitCode\":$3},\"threadId\":\"t1\",\"turnId\":\"u$turn\"}}"
 }
 complete() {
     say "{\"method\":\"turn/completed\",\"params\":{\"threadId\":\"t1\",\"turn\":{\"id\":\"u$turn\",\"items\":[],\"status\":\"$1\",\"error\":null,\"durationMs\":1}}}"
