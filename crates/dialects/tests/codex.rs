@@ -1038,7 +1038,7 @@ fn a_rule_holds_or_is_refused() {
         ("WebSearch", json!({"web_search": "disabled"}), true),
         ("WebFetch(domain:example.org)", json!({"web_search": "disabled"}), true),
         ("web_search", json!({"web_search": "disabled"}), true),
-        ("Read(.env)", json!({"features.view_image": false}), true),
+        ("Read(.env)", json!({"features.view_image": false}), false),
         ("image_view", json!({"features.view_image": false}), true),
         ("Task", agents, true),
         ("TodoWrite", json!({"tools.update_plan.enabled": false}), true),
