@@ -3113,7 +3113,7 @@ export interface operations {
             query?: {
                 /** @description how many to pass over */
                 offset?: number;
-                /** @description how many */
+                /** @description how many, 1 to 1000; a number beyond that is cut to it */
                 limit?: number;
             };
             header?: never;
@@ -3386,7 +3386,7 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description how many */
+                /** @description how many, 1 to 500; a number beyond that is cut to it */
                 limit?: number;
                 /** @description the last session of the page before */
                 after?: string;
@@ -3519,9 +3519,9 @@ export interface operations {
             query?: {
                 /** @description the number of the last event that is known */
                 after?: number;
-                /** @description how many, on a page */
+                /** @description how many, on a page, 1 to 10000; a number beyond that is cut to it */
                 limit?: number;
-                /** @description for how many seconds a page waits for its first event */
+                /** @description for how many seconds a page waits for its first event, 0 to 60; a number beyond that is cut to it */
                 wait?: number;
                 /** @description core has only the specification's twelve types */
                 profile?: "core" | "full";

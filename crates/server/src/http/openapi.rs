@@ -218,9 +218,11 @@ fn schema(parameter: &Parameter) -> Value {
             "string" => ("minLength", "maxLength"),
             _ => ("minimum", "maximum"),
         };
-        let (from, to) = if parameter.is_cut { (0, u64::MAX) } else { (from, to) };
+        let from = if parameter.is_cut { 0 } else { from };
         schema.insert(least.to_owned(), json!(from));
-        schema.insert(most.to_owned(), json!(to));
+        if !parameter.is_cut {
+            schema.insert(most.to_owned(), json!(to));
+        }
     }
     if !parameter.values.is_empty() {
         schema.insert("enum".to_owned(), json!(parameter.values));
