@@ -10,7 +10,9 @@ use crate::place::{PATIENCE, Server, agents_in};
 #[test]
 fn everybody_is_told_and_every_agent_ends() {
     let server = Server::start();
-    let place = server.work();
+    let (data, place) = (server.data(), server.work());
+    // The agents, and the tree.
+    let running = || agents_in(&data) + agents_in(&place);
     // A tree, of which nothing heeds SIGTERM and a part is in a session of its own. All have the place
     // among their words.
     let deaf = format!("trap '' TERM; while :; do sleep 1; done # {}", place.display());
@@ -25,7 +27,7 @@ fn everybody_is_told_and_every_agent_ends() {
     server.until(&stubborn, "turnStarted");
     let path = format!("/v1/sessions/{stubborn}");
     let begun = Instant::now();
-    while agents_in(&place) < 4 {
+    while running() < 4 {
         assert!(begun.elapsed() < PATIENCE, "the tree never grows");
     }
     let mut sockets: Vec<_> = (0..30).map(|_| server.socket(&format!("{path}/ws"))).collect();
@@ -76,5 +78,5 @@ fn everybody_is_told_and_every_agent_ends() {
     assert_eq!(server.stop(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     readers.join().expect("everybody is told");
-    assert_eq!(agents_in(&place), 0);
+    assert_eq!(running(), 0);
 }
