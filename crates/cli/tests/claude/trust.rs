@@ -83,7 +83,7 @@ fn a_client_that_cannot_answer_works_without_project_settings() {
     assert!(start(&place).contains("--setting-sources=user"), "{}", start(&place));
 }
 
-/// Whoever starts the program is the operator: naming the project's settings is to trust them.
+/// The process that starts the program is the operator. It trusts the project by naming its settings.
 #[test]
 fn setting_sources_that_name_the_project_are_an_answer() {
     let place = place();
