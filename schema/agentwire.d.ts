@@ -839,6 +839,16 @@ export interface components {
             /** @description The session; may be left out where the connection has one. */
             sessionId?: string | null;
         };
+        /** @description What holds the processes of an agent together. */
+        ContainmentStatus: {
+            /**
+             * @description `namespace`: a pid namespace, in which agentwire's own files are hidden; `keeper`: a process that
+             *     watches over them; `processGroup`: neither.
+             */
+            kind: string;
+            /** @description Why it is no better one. */
+            reason?: string;
+        };
         /** @description What happens to a prompt if a turn runs. */
         Delivery: "queue" | "steer" | "now";
         /** @description Show no more events of that session. */
@@ -1142,7 +1152,7 @@ export interface components {
         };
         /** @description One line of an agent, byte for byte. */
         Native: {
-            /** @description The exact bytes, when they are not UTF-8. */
+            /** @description The exact bytes, when they are not UTF-8, or are long and mostly need escapes. */
             base64?: string;
             /** @description The wire it speaks. */
             dialect: string;
@@ -1170,6 +1180,11 @@ export interface components {
             input?: unknown;
             /** @description SHA-256 of the exact text of `input`, in hex: an answer that names it binds to what was shown. */
             inputDigest: string;
+            /**
+             * @description The agent runs the call with the input that is shown, or not at all: an allow with `updatedInput` is
+             *     refused.
+             */
+            inputIsFixed?: boolean;
             /** @description What is asked. */
             kind: components["schemas"]["RequestKind"];
             /** @description Why it is asked, in words. */
@@ -1478,6 +1493,11 @@ export interface components {
             input?: unknown;
             /** @description SHA-256 of the exact text of `input`, in hex: an answer that names it binds to what was shown. */
             inputDigest: string;
+            /**
+             * @description The agent runs the call with the input that is shown, or not at all: an allow with `updatedInput` is
+             *     refused.
+             */
+            inputIsFixed?: boolean;
             /** @description What is asked. */
             kind: components["schemas"]["RequestKind"];
             /** @description Why it is asked, in words. */
@@ -1704,6 +1724,8 @@ export interface components {
         };
         /** @description How the server stands. */
         ServerStatus: {
+            /** @description What holds the processes of an agent together. */
+            containment: components["schemas"]["ContainmentStatus"];
             /** @description Whose token it came with. */
             name: string;
             /**
@@ -2902,6 +2924,7 @@ export type BoardSessionRequest = components['schemas']['BoardSessionRequest'];
 export type CommandFrame = components['schemas']['CommandFrame'];
 export type Configure = components['schemas']['Configure'];
 export type ConfigureCommand = components['schemas']['ConfigureCommand'];
+export type ContainmentStatus = components['schemas']['ContainmentStatus'];
 export type Delivery = components['schemas']['Delivery'];
 export type DetachCommand = components['schemas']['DetachCommand'];
 export type DoneFrame = components['schemas']['DoneFrame'];

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
+use agentwire_sessions::process::ContainmentChoice;
 use agentwire_sessions::{Hub, Settings, process};
 use tokio::runtime::{Builder, Runtime};
 
@@ -75,6 +76,7 @@ pub(crate) fn reading_with<T>(
 ) -> Result<T, Failure> {
     // Where nothing is started, nothing has to be contained.
     loaded.engine.keeper = None;
+    loaded.engine.containment = ContainmentChoice::Auto;
     small()?.block_on(async {
         let hub = hub(loaded).await?;
         let done = work(&hub).await;

@@ -11,8 +11,9 @@ use agentwire_dialects::program::{
 };
 use agentwire_protocol::AgentType;
 use agentwire_sessions::Settings;
-use agentwire_sessions::process::{Contain, Spawn, StdinPlan, environment, resolve};
+use agentwire_sessions::process::{Contain, Spawn, StdinPlan, Veil, environment, resolve};
 use agentwire_sessions::settings::AgentCommand;
+use agentwire_sessions::{machine, own};
 use serde::{Serialize, Serializer};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout_at};
@@ -44,7 +45,7 @@ pub(crate) struct Installed {
     /// What is known to be wrong with that version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) problems: Vec<Problem>,
-    /// Whether it is signed in; nothing of one that is not here or needs no login.
+    /// Whether it is signed in; nothing of one that is not here, needs no login or was not asked.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) login: Option<SignIn>,
     /// How it can be driven; the first is the default.
@@ -103,11 +104,11 @@ fn name<S: Serializer>(login: &Login, serializer: S) -> Result<S::Ok, S::Error> 
     })
 }
 
-/// Looks for all agents at once.
-pub(crate) async fn look(settings: &Settings, contain: &Contain) -> Vec<Installed> {
+/// Looks for all agents at once. Without containment none is started, and so none is asked its version.
+pub(crate) async fn look(settings: &Settings, contain: Option<&Contain>) -> Vec<Installed> {
     let looks = AGENTS.map(|agent| {
-        let (settings, contain) = (settings.clone(), contain.clone());
-        tokio::spawn(async move { look_for(agent, &settings, &contain).await })
+        let (settings, contain) = (settings.clone(), contain.cloned());
+        tokio::spawn(async move { look_for(agent, &settings, contain.as_ref()).await })
     });
     let mut found = Vec::new();
     for look in looks {
@@ -116,26 +117,32 @@ pub(crate) async fn look(settings: &Settings, contain: &Contain) -> Vec<Installe
     found
 }
 
-async fn look_for(agent: AgentType, settings: &Settings, contain: &Contain) -> Installed {
+async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contain>) -> Installed {
     let command = settings.agent(agent);
     let known = program(agent);
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let path = find(agent, &command, settings, &here);
     let is_own = command.program.is_none() && agent == AgentType::Demo;
-    let (version, login) = match &path {
-        Ok(_) if is_own => (Some(env!("CARGO_PKG_VERSION").to_owned()), None),
-        Ok(path) => {
+    let mut problems = Vec::new();
+    if let (Ok(_), Some((_, dialect))) = (&path, known.drivers.first()) {
+        let found = machine::look(*dialect, &command.env);
+        problems.extend(found.iter().map(|found| Problem::of_machine(found.does)));
+    }
+    let (version, login) = match (&path, contain) {
+        (Ok(_), _) if is_own => (Some(env!("CARGO_PKG_VERSION").to_owned()), None),
+        (Ok(path), Some(contain)) => {
             let questions = Questions {
                 contain,
                 program: path,
                 command: &command,
                 // Not here: the settings of a project could make the program run something.
                 directory: Path::new("/"),
+                veil: own::veil(settings, agent, None),
                 until: Instant::now() + PATIENCE,
             };
             questions.ask_all(known).await
         }
-        Err(_) => (None, None),
+        (Ok(_), None) | (Err(_), _) => (None, None),
     };
     Installed {
         name: agent.as_str(),
@@ -144,7 +151,7 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: &Contain) -> I
             Err(_) => Standing::Missing,
         },
         newest_tested: known.newest_tested(),
-        problems: known.problems_of(version.as_deref()),
+        problems: known.problems_of(version.as_deref()).into_iter().chain(problems).collect(),
         login,
         error: path.as_ref().err().cloned(),
         path: path.ok(),
@@ -184,6 +191,7 @@ struct Questions<'q> {
     program: &'q Path,
     command: &'q AgentCommand,
     directory: &'q Path,
+    veil: Veil,
     until: Instant,
 }
 
@@ -222,6 +230,7 @@ impl Questions<'_> {
             env: environment(&self.command.env),
             directory: self.directory.to_owned(),
             stdin: StdinPlan::Null,
+            veil: self.veil.clone(),
         };
         let told = async {
             let process = self.contain.spawn(spawn).await.ok()?;

@@ -19,7 +19,7 @@ use agentwire_sessions::settings::{AgentCommand, SessionDefaults, Timing};
 
 use self::file::File;
 pub(crate) use self::server::Server;
-use self::value::{PositiveSeconds, Program, Seconds, StoreName, TrustName};
+use self::value::{ContainmentName, PositiveSeconds, Program, Seconds, StoreName, TrustName};
 use crate::args::Global;
 
 /// Every agent, in the order in which one is chosen.
@@ -116,6 +116,8 @@ fn resolve(
             .join("agentwire"),
     };
     let store = variable("AGENTWIRE_STORE", environment, StoreName::new)?.or(file.store.kind);
+    let containment = variable("AGENTWIRE_CONTAINMENT", environment, ContainmentName::new)?
+        .or(file.process.containment);
     let trust = variable("AGENTWIRE_TRUST", environment, TrustName::new)?.or(file.policy.trust);
     let request = variable("AGENTWIRE_REQUEST_TIMEOUT", environment, |text| {
         text.parse()
@@ -143,9 +145,11 @@ fn resolve(
         config_dir: config_dir(environment),
         store: store.map(|StoreName(kind)| kind).unwrap_or_default(),
         keeper: std::env::current_exe().ok(),
+        containment: containment.map(|ContainmentName(choice)| choice).unwrap_or_default(),
         agents: commands(file.agents, environment)?,
         timing,
         sessions: limits.sessions.map(NonZeroUsize::get),
+        in_flight: limits.in_flight.map(|mebibytes| mebibytes.get().saturating_mul(1 << 20)),
         prices: file.prices.into_iter().map(|(model, price)| (model, dollars(&price))).collect(),
         defaults: SessionDefaults {
             approval: file.policy.approval,
@@ -153,7 +157,8 @@ fn resolve(
             block: file.policy.block,
             trust: trust.map(|TrustName(policy)| policy).unwrap_or_default(),
         },
-        private: private(path.as_deref(), environment),
+        private: private(path.as_deref(), file.server.tls_key.as_deref(), environment),
+        secrets: file.server.tls_key.iter().cloned().collect(),
     };
     let agent = variable("AGENTWIRE_AGENT", environment, agent)?.or(file.agent);
     let projects = file.projects.into_iter().map(|(name, directory)| (name, directory.0)).collect();
@@ -161,10 +166,28 @@ fn resolve(
     Ok(Loaded { engine, agent, projects, server, file: path })
 }
 
-/// The settings, where they are usually and where they are read from.
-fn private(file: Option<&Path>, environment: Environment) -> Vec<PathBuf> {
+/// The settings, where they are usually and where they are read from, and the key of the server.
+fn private(file: Option<&Path>, tls_key: Option<&Path>, environment: Environment) -> Vec<PathBuf> {
     let usual = base("XDG_CONFIG_HOME", ".config", environment).map(|base| base.join("agentwire"));
-    usual.into_iter().chain(file.map(Path::to_path_buf)).collect()
+    usual
+        .into_iter()
+        .chain(file.map(Path::to_path_buf))
+        .chain(tls_key.map(Path::to_path_buf))
+        .collect()
+}
+
+/// How many of the first arguments are those of a launcher, such as `npx -y @google/gemini-cli`: all before
+/// the word that names the agent, and that word. If none does, nobody knows which are the agent's.
+fn launcher_args(agent: &str, program: Option<&str>, first: &[String]) -> usize {
+    let names = |word: &str| {
+        let file = Path::new(word).file_name().and_then(|file| file.to_str()).unwrap_or(word);
+        let name = file.split('@').next().unwrap_or(file);
+        !word.starts_with('-') && name.split(['-', '.', '_']).any(|part| part == agent)
+    };
+    if program.is_some_and(names) {
+        return 0;
+    }
+    first.iter().rposition(|word| names(word)).map_or(first.len(), |at| at + 1)
 }
 
 fn commands(
@@ -192,12 +215,14 @@ fn commands(
             (None, Some(Program { program, args })) => (Some(program), args),
             (None, None) => (None, Vec::new()),
         };
+        let launcher_args = launcher_args(name, program.as_deref(), &first);
         let args = first.into_iter().chain(given.args).collect();
         commands.insert(
             name,
             AgentCommand {
                 program,
                 args,
+                launcher_args,
                 env: given.env,
                 driver: given.driver,
                 model: given.model,

@@ -1,10 +1,10 @@
 //! Where a server is, and how a client says who it is.
 
+mod owner;
+
 use std::fmt;
-use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use http::uri::{Authority, Scheme};
@@ -166,9 +166,9 @@ impl Server {
     /// The server that has said in `server.json` of a data directory where it is. One that is gone is
     /// told from none.
     pub fn find(data_dir: &Path) -> Result<Self, AgentError> {
-        check_data_dir(data_dir)?;
+        owner::check_data_dir(data_dir)?;
         let place = data_dir.join("server.json");
-        let opened = File::open(&place).and_then(|mut file| {
+        let opened = owner::open(&place).and_then(|mut file| {
             let text = io::read_to_string(&mut file)?;
             Ok((file, text))
         });
@@ -184,10 +184,8 @@ impl Server {
             }
         };
         let written: Written = serde_json::from_str(&text).map_err(|error| {
-            let message = format!(
-                "failed to read {}: {error}; remove it, or start the server anew",
-                place.display()
-            );
+            let message =
+                format!("failed to read {}: {error}; start the server again", place.display());
             AgentError::invalid(message)
         })?;
         // Before the token is sent anywhere: somebody else may listen at that address by now.
@@ -203,15 +201,12 @@ impl Server {
         server.authority = near(server.authority);
         server.pid = Some(written.pid);
         server.trust.own = written.certificate;
-        match &written.token_file {
-            // A token that was lost may have been made again since.
-            Some(path) if !path.exists() => match operator_token(data_dir) {
-                Some(newer) => server.with_token_file(&newer),
-                None => server.with_token_file(path),
-            },
-            Some(path) => server.with_token_file(path),
-            None => Ok(server),
-        }
+        let Some(path) = written.token_file else { return Ok(server) };
+        // A token that was lost may have been made again since.
+        let newer = if path.exists() { None } else { operator_token(data_dir) };
+        let path = newer.unwrap_or(path);
+        owner::check_token(&path)?;
+        server.with_token_file(&path)
     }
 
     /// Its address.
@@ -272,25 +267,13 @@ impl Server {
     }
 }
 
-/// Refuses a data directory that others can write: what they put there would be sent a token.
-fn check_data_dir(data_dir: &Path) -> Result<(), AgentError> {
-    let Ok(found) = data_dir.metadata() else { return Ok(()) };
-    if found.mode() & 0o022 == 0 {
-        return Ok(());
-    }
-    let shown = data_dir.display();
-    Err(AgentError::invalid(format!(
-        "others can write the data directory {shown}; keep it to yourself: chmod 700 '{shown}'"
-    )))
-}
-
 /// The file of a data directory's operator token.
 fn operator_token(data_dir: &Path) -> Option<PathBuf> {
     #[derive(Deserialize)]
     struct Operator {
         file: PathBuf,
     }
-    let text = std::fs::read_to_string(data_dir.join("operator.json")).ok()?;
+    let text = io::read_to_string(owner::open(&data_dir.join("operator.json")).ok()?).ok()?;
     serde_json::from_str(&text).ok().map(|Operator { file }| file)
 }
 
@@ -321,6 +304,8 @@ impl fmt::Debug for Server {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]
@@ -410,6 +395,53 @@ mod tests {
         assert!(error.message().contains("token show"), "{error}");
         write("operator.json", serde_json::json!({ "digest": "d", "file": newer }));
         assert_eq!(Server::find(place.path()).unwrap().bearer().unwrap(), "Bearer newer");
+    }
+
+    /// Only root can make a file another user's.
+    #[test]
+    fn what_another_user_put_there_is_not_believed() {
+        use std::io::Write as _;
+        use std::os::unix::fs::{chown, symlink};
+        let place = tempfile::tempdir().unwrap();
+        let [data, link] = ["it's data", "link"].map(|name| place.path().join(name));
+        let secret = data.join("private");
+        std::fs::create_dir_all(&secret).unwrap();
+        let [server, token] = [data.join("server.json"), secret.join("token")];
+        std::fs::write(&token, "secret").unwrap();
+        let text =
+            serde_json::json!({ "pid": 1, "http": "http://127.0.0.1:1", "tokenFile": token });
+        std::fs::write(&server, text.to_string()).unwrap();
+        let held = File::open(&server).unwrap();
+        held.lock().unwrap();
+        symlink(&data, &link).unwrap();
+        assert!(Server::find(&data).is_ok() && Server::find(&link).is_ok());
+        let refusal = |place: &Path| Server::find(place).unwrap_err().message().to_owned();
+        // No server writes a link, so none is read.
+        let moved = data.join("moved.json");
+        std::fs::rename(&server, &moved).unwrap();
+        symlink(&moved, &server).unwrap();
+        assert!(refusal(&data).contains("is a link"), "{}", refusal(&data));
+        std::fs::rename(&moved, &server).unwrap();
+        if !rustix::process::geteuid().is_root() {
+            let why = "only root can make a file another user's";
+            let _ = writeln!(std::io::stderr(), "skipped: {why}");
+            return;
+        }
+        for (path, says) in [
+            (&data, r"chown 0 '"),
+            (&server, r"mv '"),
+            (&token, "not to be trusted"),
+            (&secret, "not to be trusted"),
+        ] {
+            chown(path, Some(65534), None).unwrap();
+            let message = refusal(&data);
+            assert!(message.contains(says) && !message.contains("rm "), "{path:?}: {message}");
+            assert!(!message.contains("'it's"), "{message}");
+            chown(path, Some(0), None).unwrap();
+            assert!(Server::find(&data).is_ok(), "{path:?}");
+        }
+        std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
+        assert!(refusal(&link).contains("the link"), "{}", refusal(&link));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use agentwire_protocol::{
     SessionConfig, Text,
 };
 
+use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
 use crate::tape::Out;
@@ -49,10 +50,30 @@ pub trait AgentDialect: Sync {
         true
     }
 
+    /// Whether it starts MCP servers only in a project that it trusts.
+    fn servers_need_trust(&self) -> bool {
+        false
+    }
+
     /// Whether a session of this config runs calls that change something, and nobody can be asked about
     /// them. A client that may not widen what an agent does must not start it so.
     fn runs_unasked(&self, _config: &SessionConfig) -> Result<bool, GatewayError> {
         Ok(!self.capabilities().permissions)
+    }
+
+    /// Which arguments and variables of the agent's own program take away what the gateway judges by.
+    fn guarded(&self) -> Option<&'static Guarded> {
+        None
+    }
+
+    /// Files of the machine that may let the agent run calls without asking.
+    fn machine_files(&self) -> &'static [MachineFile] {
+        &[]
+    }
+
+    /// How long a prompt it takes, where that is known.
+    fn prompt_limit(&self) -> Option<PromptLimit> {
+        None
     }
 
     /// A translator for one session.
@@ -137,8 +158,48 @@ pub struct Capabilities {
     pub folds_prompts: bool,
     /// A session whose turns all failed before the model had answered is not kept: it cannot be resumed.
     pub forgets_failures: bool,
+    /// It takes a form that its answers must have. For others the gateway sees to that.
+    pub structured_output: bool,
+    /// An answer to its permission requests can change what a call runs with.
+    pub changed_input: bool,
     /// A session cannot be resumed in the minute of the clock in which it began; tried then, it is lost.
     pub resumes_next_minute: bool,
+}
+
+/// How long the text of a prompt may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptLimit {
+    /// So many of these.
+    pub most: usize,
+    /// What is counted.
+    pub unit: TextUnit,
+}
+
+/// What a limit of a text counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextUnit {
+    /// Of UTF-8.
+    Bytes,
+    /// Of Unicode, each as one.
+    Characters,
+}
+
+impl TextUnit {
+    /// The name, in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Characters => "characters",
+        }
+    }
+
+    /// How many the text has.
+    pub fn count(self, text: &str) -> usize {
+        match self {
+            Self::Bytes => text.len(),
+            Self::Characters => text.chars().count(),
+        }
+    }
 }
 
 /// Which hooks of the client an agent calls itself.
@@ -185,6 +246,8 @@ pub struct Launch {
     pub args: Vec<Arg>,
     /// Variables to set beside those it inherits.
     pub env: BTreeMap<String, String>,
+    /// Variables that name one of its files.
+    pub env_files: BTreeMap<String, String>,
     /// Where it works.
     pub working_directory: Option<String>,
     /// What its stdin gets.
@@ -251,6 +314,7 @@ impl Launch {
             program: program.to_owned(),
             args: Vec::new(),
             env: config.env.clone().unwrap_or_default(),
+            env_files: BTreeMap::new(),
             working_directory: config.working_directory.clone(),
             stdin: Stdin::Open,
             files: BTreeMap::new(),
@@ -267,6 +331,18 @@ impl Launch {
     pub fn file(&mut self, name: impl Into<String>, contents: impl Into<Vec<u8>>) -> &mut Self {
         self.files.insert(name.into(), contents.into());
         self
+    }
+
+    /// A file of that name, whose path that variable has.
+    pub fn variable_file(
+        &mut self,
+        variable: &str,
+        name: &str,
+        contents: impl Into<Vec<u8>>,
+    ) -> &mut Self {
+        self.env.remove(variable);
+        self.env_files.insert(variable.to_owned(), name.to_owned());
+        self.file(name, contents)
     }
 
     /// `--flag=value` in one word, so that no value can become a flag.
@@ -306,6 +382,22 @@ pub(crate) fn own_prompt(config: &SessionConfig) -> Option<&SystemPrompt> {
         SystemPrompt::Preset(_) => true,
     };
     config.system_prompt.as_ref().filter(says)
+}
+
+/// What stands in place of the agent's own prompt.
+pub(crate) fn whole_prompt(config: &SessionConfig) -> Option<&str> {
+    match own_prompt(config)? {
+        SystemPrompt::Text(text) => Some(text),
+        SystemPrompt::Preset(_) => None,
+    }
+}
+
+/// What stands after the agent's own prompt.
+pub(crate) fn further_prompt(config: &SessionConfig) -> Option<&str> {
+    match own_prompt(config)? {
+        SystemPrompt::Text(_) => None,
+        SystemPrompt::Preset(preset) => preset.append.as_deref().filter(|text| !text.is_empty()),
+    }
 }
 
 /// The name that clients of Claude know a mode by.

@@ -12,6 +12,7 @@ mod diff;
 mod digest;
 pub mod front;
 pub mod gemini;
+pub mod guarded;
 pub mod hooks;
 mod images;
 pub mod insights;

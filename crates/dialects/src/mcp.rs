@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::hooks::{DENIED, Object};
 
 /// The method by which whoever asked says that it no longer waits.
 const CANCELLED: &str = "\"notifications/cancelled\"";
+
+/// The method by which a server is asked for its tools.
+const LISTING: &str = "\"tools/list\"";
 
 /// What an answer of a client says to the server's peer: the bare JSON-RPC message. `hookOutput` is
 /// that message, or has it as `mcp_response`, as the Claude SDKs do.
@@ -68,6 +72,22 @@ pub fn awaited(message: &Json<'_>) -> Option<Json<'static>> {
     message.contains_key("method").then(|| message.remove("id"))?.filter(|id| id.get() != "null")
 }
 
+/// The names of the tools that a server lists in this response to that message, if it was asked for them.
+pub fn listed(message: Option<&Json<'_>>, response: &Json<'_>) -> Option<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Tool {
+        name: String,
+    }
+    #[derive(Deserialize)]
+    struct Listed {
+        tools: Vec<Tool>,
+    }
+    let message = message.map(fields)?;
+    message.get("method").filter(|method| method.get() == LISTING)?;
+    let listed: Listed = fields(response).get("result")?.read().ok()?;
+    Some(listed.tools.into_iter().map(|tool| tool.name).collect())
+}
+
 /// The id of the message that this one cancels.
 pub fn cancelled(message: &Json<'_>) -> Option<Json<'static>> {
     let message = fields(message);
@@ -110,6 +130,19 @@ mod tests {
         let denied = Answer::Deny { message: Some("no".into()), interrupt: false, always: false };
         let wanted = r#"{"error":{"code":-32000,"message":"no"},"id":"a","jsonrpc":"2.0"}"#;
         assert_eq!(sent(message, denied).as_deref(), Some(wanted));
+    }
+
+    #[test]
+    fn tools_are_those_of_a_listing() {
+        let message = Json::checked(r#"{"id":1,"method":"tools/list"}"#);
+        let other = Json::checked(r#"{"id":1,"method":"tools/call"}"#);
+        let response =
+            Json::checked(r#"{"id":1,"result":{"tools":[{"name":"add"},{"name":"b"}]}}"#);
+        let failure = Json::checked(r#"{"id":1,"error":{"code":1,"message":"no"}}"#);
+        let names = vec!["add".to_owned(), "b".to_owned()];
+        assert_eq!(listed(Some(&message), &response), Some(names));
+        assert_eq!(listed(Some(&message), &failure), None);
+        assert_eq!(listed(Some(&other), &response), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::agent::AgentDialect;
+use crate::guarded::Unguarded;
 
 /// An agent's program. Each agent's folder has one, in `program.rs`.
 #[derive(Clone, Copy)]
@@ -117,6 +118,14 @@ pub enum Standing {
     Unknown,
     /// There is none.
     Missing,
+}
+
+impl Problem {
+    /// What a file of the machine makes wrong, with every version.
+    pub fn of_machine(does: Unguarded) -> Self {
+        let Unguarded { what, remedy } = does;
+        Self { from: None, before: None, what, remedy, fatal: false }
+    }
 }
 
 impl Program {

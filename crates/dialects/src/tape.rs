@@ -263,6 +263,22 @@ impl Tape {
         self.partial.len()
     }
 
+    /// Takes the bytes of a line whose end has not come, for the caller to keep them elsewhere.
+    pub fn take_held(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.partial)
+    }
+
+    /// Gives the bytes of such a line back. What is fed next goes on with them.
+    pub fn give_back(&mut self, line: Vec<u8>) {
+        self.partial = line;
+    }
+
+    /// Tells of so many bytes of a line that is too long to keep. What is fed next goes on with it.
+    pub fn skip(&mut self, bytes: u64) {
+        self.partial = Vec::new();
+        *self.overlong.get_or_insert(0) += bytes;
+    }
+
     /// The output is over: what is left of a line, then what is still open.
     pub fn end(&mut self, exit: Exit, sink: &mut dyn Sink) {
         if !self.partial.is_empty() || self.overlong.is_some() {

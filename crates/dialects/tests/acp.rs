@@ -256,6 +256,36 @@ fn what_the_agent_does_not_announce_is_refused_by_name() {
     refused(json!({}), None, two, "version 1 of ACP, it speaks 2");
 }
 
+/// What the agent has no option for stands before the first prompt, and is reported with it.
+#[test]
+fn a_further_system_prompt_stands_before_the_first_prompt() {
+    let append =
+        json!({"systemPrompt":{"type":"preset","preset":"claude_code","append":"Be brief."}});
+    for dialect in [ACP, GEMINI] {
+        let mut live = Live::start(dialect, append.clone(), None);
+        live.says(BARE);
+        live.says(r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#).forget();
+        // A command of the agent's own is left alone.
+        live.does(json!({"command":"prompt","prompt":"/help"}));
+        live.says(r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#);
+        live.does(json!({"command":"prompt","prompt":"one"}));
+        live.says(r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}"#);
+        live.does(json!({"command":"prompt","prompt":"two"}));
+        let lines = live.stdin();
+        let prompts = lines.iter().map(|line| serde_json::from_str(line).expect("JSON"));
+        let prompts: Vec<String> = prompts
+            .map(|line: Value| {
+                line["params"]["prompt"][0]["text"].as_str().expect("text").to_owned()
+            })
+            .collect();
+        assert_eq!((&*prompts[0], &*prompts[2]), ("/help", "two"));
+        assert!(prompts[1].contains("agentwire added") && prompts[1].ends_with("one"));
+        assert!(prompts[1].contains("Be brief."), "{}", prompts[1]);
+        let told = live.events().into_iter().filter(|event| event.starts_with("turnStarted"));
+        assert_eq!(told.collect::<Vec<_>>()[1], format!("turnStarted {}", prompts[1]));
+    }
+}
+
 #[test]
 fn mode_and_model_are_set_before_the_first_prompt() {
     let set = |config: Value, opened: &str| {
@@ -1079,9 +1109,6 @@ fn options_that_cannot_be_taken_are_refused_by_name() {
             assert!(error.contains(name), "{error}");
         }
     }
-    assert!(
-        argv(&GEMINI, json!({"systemPrompt":"x"})).expect_err("refused").contains("systemPrompt")
-    );
     assert!(
         argv(&GEMINI, json!({"permissionMode":"x"}))
             .expect_err("refused")

@@ -31,6 +31,8 @@ struct Seen {
     stdin: Vec<Value>,
     actions: Vec<Action>,
     replies: Vec<Result<Value, ErrorCode>>,
+    /// What was said of those that failed.
+    errors: Vec<String>,
 }
 
 impl Sink for Seen {
@@ -48,6 +50,7 @@ impl Sink for Seen {
     }
     fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
         assert_eq!(call, CALL);
+        self.errors.extend(result.as_ref().err().map(|error| error.message.clone()));
         let result = result.map(|json| json.read().expect("JSON")).map_err(|error| error.code);
         self.replies.push(result);
     }
@@ -629,6 +632,55 @@ fn the_end_of_the_process_answers_every_call() {
     }
 }
 
+/// What Claude says of a session that it does not open is the answer to who waits for its greeting.
+#[test]
+fn a_process_that_does_not_begin_says_why() {
+    let why = "No conversation found with session ID: 9b2f";
+    let result = |subtype: &str| json!({ "type": "result", "subtype": subtype, "is_error": true, "errors": [why] });
+    let query = json!({ "command": "query", "method": "initialization", "args": [] });
+    let mut live = Live::new();
+    live.command(query);
+    live.agent(result("error_during_execution"));
+    live.tape.end(Exit::Code(1), &mut live.seen);
+    assert_eq!(live.seen.errors, [why]);
+    // Later it is the error of a turn.
+    let mut live = Live::new();
+    let id = live.seen.stdin[0]["request_id"].clone();
+    let greeting = json!({ "commands": [], "models": [] });
+    live.agent(json!({ "type": "control_response", "response": {
+        "subtype": "success", "request_id": id, "response": greeting } }));
+    live.agent(result("error_during_execution"));
+    live.command(json!({ "command": "query", "method": "getUsage", "args": [] }));
+    live.tape.end(Exit::Code(1), &mut live.seen);
+    assert_eq!(live.seen.errors, ["the agent ended before it answered"]);
+}
+
+/// Claude says nothing of a change to the mode in which it runs; the gateway keeps some in its place.
+#[test]
+fn every_change_of_the_mode_is_told_once() {
+    let mut live = Live::new();
+    let mut change = |mode: &str, echo: Option<&str>| {
+        let written = live
+            .command(json!({ "command": "query", "method": "setPermissionMode", "args": [mode] }));
+        let id = &written[0]["request_id"];
+        let reply = json!({ "subtype": "success", "request_id": id, "response": {} });
+        let mut events = live.agent(json!({ "type": "control_response", "response": reply }));
+        if let Some(mode) = echo {
+            events.extend(live.agent(
+                json!({ "type": "system", "subtype": "status", "status": null, "permissionMode": mode }),
+            ));
+        }
+        let modes = events.iter().filter(|event| event["status"] == "mode");
+        modes
+            .map(|event| event["message"].as_str().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(change("acceptEdits", None), ["acceptEdits"]);
+    assert_eq!(change("plan", Some("plan")), ["plan"]);
+    assert_eq!(change("acceptEdits", Some("default")), ["acceptEdits"]);
+    assert_eq!(change("default", None), ["default"]);
+}
+
 #[test]
 fn prompts_that_never_began_fail_with_the_process() {
     let uuid = |n: u8| format!("00000000-0000-4000-8000-00000000000{n}");
@@ -948,9 +1000,6 @@ fn options_it_cannot_take_are_refused_by_name() {
         (json!({ "sandboxMode": "readOnly" }), "sandboxMode readOnly"),
         (json!({ "permissionMode": "--yolo" }), "--yolo"),
         (json!({ "permissionMode": "auto", "blockedTools": ["Bash"] }), "auto together with"),
-        (json!({ "nativeArgs": ["--permission-mode=acceptEdits"] }), "--permission-mode"),
-        (json!({ "nativeArgs": ["--dangerously-skip-permissions"] }), "--dangerously-skip"),
-        (json!({ "nativeArgs": ["--allowedTools=Bash"] }), "--allowedTools"),
         (json!({ "nativeOptions": { "hooks": {} } }), "nativeOptions hooks"),
         (json!({ "outputFormat": { "type": "xml", "schema": {} } }), "outputFormat"),
         (json!({ "systemPrompt": { "type": "preset", "preset": "other" } }), "systemPrompt"),

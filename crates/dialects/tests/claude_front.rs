@@ -9,7 +9,7 @@ use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
 use agentwire_protocol::command::{Behavior, Remember};
 use agentwire_protocol::event::{
     Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised, RequestSettled,
-    SettledBy, TurnCompleted, TurnStarted,
+    SettledBy, Status, StatusChanged, TurnCompleted, TurnStarted,
 };
 use agentwire_protocol::{
     AgentType, Call, Command, Configure, ErrorCode, Event, EventKind, GatewayError, Json, Lines,
@@ -158,6 +158,21 @@ fn control(id: &str, request: &Value) -> Value {
 fn response(id: &str, response: &Value) -> Value {
     let response = json!({ "subtype": "success", "request_id": id, "response": response });
     json!({ "type": "control_response", "response": response })
+}
+
+/// A client waits a minute for its greeting, and a session may have to wait longer before it goes on.
+#[test]
+fn a_greeting_does_not_wait_for_an_agent_that_starts_later() {
+    let mut wire = Wire::new(options(false));
+    let (start, _) = asked(&wire.line(&control("r1", &json!({ "subtype": "initialize" }))));
+    let (query, _) = asked(&wire.reply(start, Ok(started(SessionState::Starting))));
+    let waits = || Err(GatewayError::new(ErrorCode::Conflict, "gemini has not started yet"));
+    for effect in wire.reply(query, waits()) {
+        let Effect::Ask(call, _) = effect else { panic!("{effect:?}") };
+        assert!(wire.reply(call, waits()).is_empty(), "nobody knows what it is");
+    }
+    let told = said(&wire.event(StatusChanged::new(Status::Waiting), None));
+    assert!(told.iter().any(|line| line["response"]["request_id"] == "r1"), "{told:?}");
 }
 
 #[test]
@@ -610,6 +625,48 @@ fn an_agent_is_asked_for_what_its_greeting_lacks() {
         (&greeting["models"][0]["value"], &greeting["account"]["email"]),
         (&"m1".into(), &"a@b".into())
     );
+}
+
+/// Each agent lists its models in its own form; some name a model twice.
+#[test]
+fn models_are_listed_whoever_has_them() {
+    for (told, wanted) in [
+        (
+            json!([{ "id": "gpt", "model": "gpt", "displayName": "GPT", "description": "d" }]),
+            json!([{ "value": "gpt", "displayName": "GPT", "description": "d" }]),
+        ),
+        (
+            json!({ "currentModelId": "auto", "availableModels": [
+                { "modelId": "auto", "name": "Auto", "description": "d" }, { "modelId": "pro", "name": "Pro" },
+            ] }),
+            json!([
+                { "value": "auto", "displayName": "Auto", "description": "d" },
+                { "value": "pro", "displayName": "Pro", "description": "" },
+            ]),
+        ),
+        (
+            json!({ "id": "model", "currentValue": "a", "options": [
+                { "value": "a", "name": "A" },
+                { "name": "more", "options": [{ "value": "b", "name": "B" }] },
+            ] }),
+            json!([
+                { "value": "a", "displayName": "A", "description": "" },
+                { "value": "b", "displayName": "B", "description": "" },
+            ]),
+        ),
+    ] {
+        let mut wire = Wire::new(options(false));
+        let (start, _) = asked(&wire.line(&control("r1", &json!({ "subtype": "initialize" }))));
+        let (query, _) = asked(&wire.reply(start, Ok(started(SessionState::Idle))));
+        let unsupported = || Err(GatewayError::unsupported("codex", "the query"));
+        let mut said_last = Vec::new();
+        for (at, effect) in wire.reply(query, unsupported()).into_iter().enumerate() {
+            let Effect::Ask(call, _) = effect else { panic!("{effect:?}") };
+            let list = || Ok(Reply::Done(Json::of(&told)));
+            said_last = said(&wire.reply(call, if at == 0 { list() } else { unsupported() }));
+        }
+        assert_eq!(said_last[0]["response"]["response"]["models"], wanted);
+    }
 }
 
 #[test]

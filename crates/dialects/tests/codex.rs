@@ -608,7 +608,7 @@ fn a_thread_plans_as_long_as_the_session_does() {
     };
     let open = |driven: &mut Driven, more: Value| {
         driven.says(&json!({"id": 1, "result": {"userAgent": "agentwire/0.166.0 (x)"}}));
-        let mut result = json!({"thread": {"id": THREAD, "cliVersion": "0.166.0"}, "model": "own", "cwd": "/p", "approvalPolicy": "on-request", "reasoningEffort": "high"});
+        let mut result = json!({"thread": {"id": THREAD, "cliVersion": "0.166.0"}, "model": "own", "cwd": "/p", "approvalPolicy": "untrusted", "reasoningEffort": "high"});
         result.as_object_mut().expect("one").extend(more.as_object().expect("one").clone());
         driven.says(&json!({"id": 2, "result": result}));
     };
@@ -981,6 +981,85 @@ fn no_file_change_is_accepted_here() {
             assert_eq!((&events[0]["kind"], &events[0]["input"]), (&json!("permission"), &input));
             assert!(driven.stdin().is_empty(), "{mode}");
         }
+    }
+}
+
+/// Settings of the machine win over what a client says: a thread that does not ask is none to work in.
+#[test]
+fn a_thread_that_does_not_ask_is_refused() {
+    let thread = json!({"id": THREAD, "cliVersion": "0.166.0"});
+    for (policy, reviewer, is_fine) in [
+        (json!("untrusted"), json!("user"), true),
+        (json!("untrusted"), json!(null), true),
+        (json!("on-request"), json!("user"), false),
+        (json!("never"), json!("user"), false),
+        (json!({"granular": {}}), json!("user"), false),
+        (json!("untrusted"), json!("auto_review"), false),
+    ] {
+        let mut driven = Driven::new("codex", json!({}), None);
+        driven.send(&json!({"command": "prompt", "prompt": "go"})).expect("a prompt");
+        driven.says(&json!({"id": 1, "result": {"userAgent": "x/0.166.0"}}));
+        driven.stdin();
+        driven.says(&json!({"id": 2, "result": {"thread": thread, "cwd": "/p",
+            "approvalPolicy": policy, "approvalsReviewer": reviewer}}));
+        let methods: Vec<Value> =
+            driven.stdin().iter().map(|line| line["method"].clone()).collect();
+        assert_eq!(methods.contains(&json!("turn/start")), is_fine, "{policy} {reviewer}");
+        let events = driven.events();
+        let failed = events.iter().find(|event| event["code"] == "startFailed");
+        assert_eq!(failed.is_none(), is_fine, "{events:?}");
+    }
+}
+
+/// R3: an answer binds to what was shown. A patch that changes while it is asked about is declined, and
+/// nobody can allow it any more.
+#[test]
+fn a_patch_that_changes_while_it_is_asked_about_is_declined() {
+    let changes = |text: &str| json!([{"path": "/p/a", "kind": {"type": "add"}, "diff": text}]);
+    let item = |text: &str| json!({"type": "fileChange", "id": "c", "changes": changes(text), "status": "inProgress"});
+    let of_turn = |mut params: Value| {
+        params["threadId"] = json!(THREAD);
+        params["turnId"] = json!("u1");
+        params
+    };
+    let started = |text: &str| json!({"method": "item/started", "params": of_turn(json!({"item": item(text)}))});
+    let updated = |text: &str| {
+        let params = of_turn(json!({"itemId": "c", "changes": changes(text)}));
+        json!({"method": "item/fileChange/patchUpdated", "params": params})
+    };
+    let ask = |id: u32| {
+        let params = of_turn(json!({"itemId": "c"}));
+        json!({"id": id, "method": "item/fileChange/requestApproval", "params": params})
+    };
+    let allow = |driven: &mut Driven, id: &Value| {
+        driven.send(&json!({"command": "settle", "requestId": id, "behavior": "allow"}))
+    };
+    for change in [updated("two"), started("two")] {
+        let mut driven = Driven::working(json!({"workingDirectory": "/p"}));
+        // Before anybody is asked it may grow.
+        driven.says(&started("o"));
+        driven.says(&updated("one"));
+        driven.says(&ask(0));
+        let raised = driven.events().pop().expect("a request");
+        assert_eq!(raised["input"]["changes"], changes("one"));
+        // The same again is no change.
+        driven.says(&updated("one"));
+        assert!(driven.stdin().is_empty());
+        driven.events();
+        driven.says(&change);
+        assert_eq!(driven.stdin(), [json!({"id": 0, "result": {"decision": "decline"}})]);
+        let settled = driven.events();
+        let settled = settled.iter().find(|event| event["type"] == "requestSettled");
+        let settled = settled.expect("it is settled");
+        assert_eq!(settled["outcome"], "denied");
+        assert_eq!(settled["reason"], "the patch changed while it was asked about");
+        assert!(allow(&mut driven, &raised["requestId"]).is_err());
+        assert!(driven.stdin().is_empty());
+        // What it is now can be asked about.
+        driven.says(&ask(1));
+        let raised = driven.events().pop().expect("a request");
+        assert!(allow(&mut driven, &raised["requestId"]).is_ok());
+        assert_eq!(driven.stdin(), [json!({"id": 1, "result": {"decision": "accept"}})]);
     }
 }
 

@@ -258,7 +258,10 @@ fn options_that_cannot_be_taken_are_refused_by_name() {
     for (config, name) in [
         (json!({"sandboxMode":"readOnly"}), "sandboxMode readOnly"),
         (json!({"permissionMode":"x"}), "permissionMode x"),
-        (json!({"systemPrompt":"x"}), "systemPrompt"),
+        (
+            json!({"systemPrompt":{"type":"preset","preset":"claude_code","append":"x"}}),
+            "systemPrompt with append",
+        ),
         (json!({"maxThinkingTokens":1}), "maxThinkingTokens"),
         (json!({"enableFileCheckpointing":true}), "enableFileCheckpointing"),
         (json!({"mcpServers":{}}), "mcpServers"),

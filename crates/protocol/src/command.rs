@@ -13,7 +13,7 @@ use crate::error::{ErrorCode, GatewayError};
 use crate::id::RequestId;
 use crate::json::Json;
 use crate::session::{ApprovalMode, SessionRequest};
-use crate::strict::{Fields, once};
+use crate::strict::{self, Fields, once};
 
 pub use self::inquiry::{Frame, Inquiry, InquiryFrame};
 pub use self::shape::CommandShape;
@@ -389,8 +389,7 @@ impl CommandFrame {
     /// Reads a frame: first its name, then the fields of that command. A field that the command does
     /// not have is refused by name.
     pub fn from_json(text: &str) -> Result<Self, FrameError> {
-        let fields: Result<Fields, _> = serde_json::from_str(text);
-        Self::of(fields.map_err(|error| FrameError { id: None, error: unread(&error) })?)
+        Self::of(fields(text)?)
     }
 
     fn of(mut fields: Fields) -> Result<Self, FrameError> {
@@ -408,7 +407,10 @@ impl CommandFrame {
             GatewayError::new(ErrorCode::InvalidMessage, message)
         })?;
         let session = fields.get("sessionId").map(Json::read::<Option<String>>);
-        let session = session.transpose().map_err(|error| unread(&error))?.flatten();
+        let session = session.transpose();
+        let session =
+            session.map_err(|error| unread(&format!("sessionId: {}", strict::words(&error))))?;
+        let session = session.flatten();
         if name != "start" {
             fields.remove("sessionId");
         }
@@ -456,20 +458,25 @@ impl CommandFrame {
 }
 
 fn read<T: serde::de::DeserializeOwned>(fields: &Json<'_>) -> Result<T, GatewayError> {
-    fields.read().map_err(|error| unread(&error))
+    strict::read(fields.get()).map_err(|what| unread(&what))
 }
 
-fn unread(error: &serde_json::Error) -> GatewayError {
-    let code = match error.classify() {
-        serde_json::error::Category::Data => ErrorCode::InvalidMessage,
-        serde_json::error::Category::Io
-        | serde_json::error::Category::Syntax
-        | serde_json::error::Category::Eof => ErrorCode::InvalidJson,
-    };
-    // Where it stands in the fields is not where it stands on the client's line.
-    let error = error.to_string();
-    let what = error.split(" at line ").next().unwrap_or_default();
-    GatewayError::new(code, format!("failed to read the command: {what}"))
+/// The fields of a line. What is no JSON is distinguished from JSON that is no command.
+fn fields(text: &str) -> Result<Fields, FrameError> {
+    let fields: Result<Fields, _> = serde_json::from_str(text);
+    fields.map_err(|error| {
+        let what = strict::words(&error);
+        let error = match Json::parse(text) {
+            Ok(_) => unread(&what),
+            Err(_) => GatewayError { code: ErrorCode::InvalidJson, ..unread(&what) },
+        };
+        FrameError { id: None, error }
+    })
+}
+
+fn unread(what: &str) -> GatewayError {
+    let message = format!("failed to read the command: {what}");
+    GatewayError::new(ErrorCode::InvalidMessage, message)
 }
 
 #[derive(JsonSchema)]

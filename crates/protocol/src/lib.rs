@@ -13,6 +13,7 @@ pub mod profile;
 pub mod reply;
 pub mod schema;
 pub mod session;
+pub mod shell;
 pub mod strict;
 pub mod summary;
 pub mod usage;

@@ -99,7 +99,7 @@ pub enum Stream {
 pub enum NativeLine<'a> {
     /// JSON that any strict parser takes: embedded as it is.
     Json(Json<'a>),
-    /// UTF-8 that is not: as a string.
+    /// UTF-8 that is not: as a string. Where it is long and a string would grow much by escapes, in base64.
     Text(Cow<'a, str>),
     /// Not UTF-8: in base64.
     Bytes(Cow<'a, [u8]>),
@@ -136,11 +136,28 @@ impl Serialize for Native<'_> {
         }
         match &self.line {
             NativeLine::Json(json) => fields.serialize_field("json", json)?,
+            NativeLine::Text(text) if is_costly(text) => {
+                fields.serialize_field("base64", &BASE64.encode(text.as_bytes()))?;
+            }
             NativeLine::Text(text) => fields.serialize_field("text", text)?,
             NativeLine::Bytes(bytes) => fields.serialize_field("base64", &BASE64.encode(bytes))?,
         }
         fields.end()
     }
+}
+
+/// A text that is longer is written in base64 where that is shorter.
+const LONG_TEXT: usize = 64 << 10;
+
+/// Whether a text is long and would grow by more than base64 does, because much of it must be escaped: as
+/// a string, a line of control characters would become six times as long.
+fn is_costly(text: &str) -> bool {
+    let added = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.len() > LONG_TEXT && text.bytes().map(added).sum::<usize>() > text.len() / 3
 }
 
 #[derive(Deserialize)]
@@ -200,7 +217,7 @@ impl JsonSchema for Native<'_> {
                 "unterminated": { "type": "boolean", "description": "There was no line end after it." },
                 "json": { "description": "The exact text, embedded, when any strict JSON parser takes it." },
                 "text": { "type": "string", "description": "The exact text, when it is UTF-8 but not such JSON." },
-                "base64": { "type": "string", "description": "The exact bytes, when they are not UTF-8." }
+                "base64": { "type": "string", "description": "The exact bytes, when they are not UTF-8, or are long and mostly need escapes." }
             },
             "required": ["dialect", "stream"],
             "oneOf": [
@@ -209,5 +226,32 @@ impl JsonSchema for Native<'_> {
                 { "required": ["base64"] }
             ]
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> String {
+        let native = Native {
+            dialect: "claude".into(),
+            stream: Stream::Stdout,
+            line: NativeLine::Text(text.into()),
+            unterminated: false,
+        };
+        let written = serde_json::to_string(&native).unwrap();
+        let read: Native<'static> = serde_json::from_str(&written).unwrap();
+        assert_eq!(read.line.bytes(), text.as_bytes());
+        written
+    }
+
+    /// What mostly needs escapes grows by a third at most; all else stays a string that can be read.
+    #[test]
+    fn a_long_line_of_control_characters_grows_little() {
+        let text = "\u{1}".repeat(3 * LONG_TEXT);
+        assert!(written(&text).len() < text.len() * 4 / 3 + 100);
+        assert!(written(&"\u{1}".repeat(10)).contains("\"text\""));
+        assert!(written(&"a \"word\"".repeat(LONG_TEXT)).contains("\"text\""));
     }
 }

@@ -186,10 +186,15 @@ impl SessionRequest {
         let json = Json::parse(text)
             .map_err(|error| GatewayError::new(ErrorCode::InvalidJson, failed(&error)))?;
         let invalid = |why: String| GatewayError::new(ErrorCode::InvalidMessage, failed(&why));
+        let mut fields: strict::Fields = strict::read(json.get()).map_err(invalid)?;
+        // Said or not, it means the same.
+        if fields.get("fork").is_some_and(|fork| fork.get() == "false") {
+            fields.remove("fork");
+        }
+        let json = Json::of(&fields);
         let request: Self = strict::whole(&json).map_err(invalid)?;
         // What is nothing is kept by no field, whatever its name.
-        let given = json.read::<GivenConfig>();
-        let given = given.map_err(|error| invalid(strict::words(&error)))?;
+        let given: GivenConfig = strict::read(json.get()).map_err(invalid)?;
         let given = given.config.unwrap_or_default();
         let is_unknown = |name: &&String| !SessionConfig::FIELDS.contains(&name.as_str());
         if let Some(name) = given.keys().find(is_unknown) {

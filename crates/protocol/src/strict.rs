@@ -79,12 +79,29 @@ pub fn once<'de, D: Deserializer<'de>>(
     Ok(Option::<Fields>::deserialize(field)?.map(|fields| fields.0))
 }
 
+/// Reads what is known to be JSON. What is wrong is reported with the path of the field.
+pub fn read<T: DeserializeOwned>(json: &str) -> Result<T, String> {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let what = match words(error.inner()) {
+            // All that the reader says of a type where it wants one of several words.
+            what if what == "expected value" => "it is of the wrong type".to_owned(),
+            what => what,
+        };
+        let path = error.path().to_string();
+        // A field that nobody knows has no place.
+        match path.trim_end_matches('?').trim_end_matches('.') {
+            "" => what,
+            path => format!("{path}: {what}"),
+        }
+    })
+}
+
 /// Reads a value, and refuses what of it would be dropped.
 pub fn whole<T: DeserializeOwned + Serialize>(value: &Json<'_>) -> Result<T, String> {
-    let words = |error: serde_json::Error| words(&error);
-    let taken: T = value.read().map_err(words)?;
+    let taken: T = read(value.get())?;
     let kept = serde_json::to_value(&taken).unwrap_or_default();
-    match dropped(&value.read().map_err(words)?, &kept) {
+    match dropped(&read(value.get())?, &kept) {
         Some(name) => Err(format!("there is no field {name}")),
         None => Ok(taken),
     }

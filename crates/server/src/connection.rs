@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use agentwire_sessions::budget::{self, Share};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, mpsc};
@@ -15,10 +16,11 @@ pub const LINE_LIMIT: usize = 64 << 20;
 const CHUNK: usize = 64 << 10;
 
 /// What a client said.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Incoming {
-    /// A line without its end. The last one may have had none.
-    Line(Vec<u8>),
+    /// A line without its end, and its share of the budget if it is large. The last one may have had no
+    /// end.
+    Line(Bytes, Option<Share>),
     /// A line of so many bytes, more than are taken.
     Overlong(u64),
 }
@@ -99,7 +101,7 @@ fn keep(bytes: &[u8], line: &mut Vec<u8>, overlong: &mut u64) {
 
 fn finished(line: &mut Vec<u8>, overlong: &mut u64) -> Incoming {
     match std::mem::take(overlong) {
-        0 => Incoming::Line(std::mem::take(line)),
+        0 => Incoming::Line(std::mem::take(line).into(), None),
         bytes => Incoming::Overlong(bytes),
     }
 }
@@ -127,6 +129,8 @@ struct State {
     last: Vec<u8>,
     /// Bytes of all of them, and of those that are being written.
     waiting: usize,
+    /// Events that hold a share of the budget, until what was made of them is out.
+    held: Vec<Bytes>,
     /// Nothing more is to be said.
     is_closed: bool,
     /// The client takes no more.
@@ -158,6 +162,14 @@ impl Outgoing {
         state.pieces.push(lines);
         drop(state);
         self.shared.wanted.notify_one();
+    }
+
+    /// Keeps these events, and the share that they hold, until all that waits now is out.
+    pub(crate) fn hold(&self, events: &Bytes) {
+        let mut state = self.state();
+        if events.len() > budget::SMALL && state.waiting > 0 {
+            state.held.push(events.clone());
+        }
     }
 
     /// How many bytes the client has not taken yet.
@@ -217,7 +229,9 @@ impl Outgoing {
     pub(crate) fn written(&self, bytes: usize) {
         let mut state = self.state();
         state.waiting = state.waiting.saturating_sub(bytes);
+        let held = if state.waiting == 0 { std::mem::take(&mut state.held) } else { Vec::new() };
         drop(state);
+        drop(held);
         self.shared.moved.notify_waiters();
     }
 

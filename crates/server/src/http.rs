@@ -8,6 +8,7 @@ mod events;
 mod guests;
 mod inbox;
 mod listen;
+mod meter;
 mod metrics;
 mod openapi;
 mod page;

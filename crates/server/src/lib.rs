@@ -1,6 +1,7 @@
 //! Who listens: the pump behind every front, and the wires it runs over. Starts no process.
 
 pub mod connection;
+mod held;
 pub mod http;
 pub mod looks;
 mod reading;

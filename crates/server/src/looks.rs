@@ -5,6 +5,7 @@ use agentwire_protocol::{
     Command, Configure, ErrorCode, GatewayError, Json, NewSession, SessionConfig, SessionId,
     SessionState,
 };
+use agentwire_sessions::hub::{Once, Turn};
 use agentwire_sessions::session::Client;
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
@@ -18,16 +19,31 @@ pub enum Begun {
     Before(SessionId),
 }
 
-/// Begins a session, or goes on with one that waits for its next prompt, or finds the one that was begun
-/// with the same key.
-pub async fn begin(hub: &Hub, new: NewSession) -> Result<Begun, GatewayError> {
-    if let Some(session) = waiting(hub, &new).await? {
-        return go_on(session, new).await.map(Begun::Runs);
+/// Begins a session, or goes on with one that waits for its next prompt. A key that was used before, for
+/// whatever it was, does nothing again.
+pub async fn begin(hub: &Hub, mut new: NewSession) -> Result<Begun, GatewayError> {
+    let Some(key) = new.key.clone() else {
+        return match waiting(hub, &new) {
+            Some(session) => go_on(session, new).await.map(Begun::Runs),
+            None => hub.start(new).await.map(Begun::Runs),
+        };
+    };
+    let turn = match hub.once(&key).await? {
+        Once::Before(id) => return Ok(Begun::Before(id)),
+        Once::New(turn) => turn,
+    };
+    if let (Some(id), Some(prompt)) = (new.resume.clone().filter(|_| !new.fork), &mut new.prompt) {
+        // The key may have been that of a prompt.
+        let message = prompt.message_id.get_or_insert_with(|| message_id(&key));
+        if hub.has_taken(&id, message).await? {
+            return Ok(Begun::Before(id));
+        }
     }
-    let Some(key) = new.key.clone() else { return hub.start(new).await.map(Begun::Runs) };
-    if let Some(id) = hub.started_with(&key).await? {
-        return Ok(Begun::Before(id));
+    if let Some(session) = waiting(hub, &new) {
+        return within(turn, go_on(session, new)).await.map(Begun::Runs);
     }
+    // Starts with one key take turns themselves, and look again.
+    drop(turn);
     match hub.start(new).await {
         Ok(session) => Ok(Begun::Runs(session)),
         // Another with this key may have been first, and be over as well. Whatever else went wrong did so
@@ -39,16 +55,11 @@ pub async fn begin(hub: &Hub, new: NewSession) -> Result<Begun, GatewayError> {
     }
 }
 
-/// The session that is to go on, if it runs here and has nothing to do, or has begun to do this.
-async fn waiting(hub: &Hub, new: &NewSession) -> Result<Option<SessionHandle>, GatewayError> {
-    let Some(id) = new.resume.as_ref().filter(|_| !new.fork) else { return Ok(None) };
-    let Ok(session) = hub.session(id) else { return Ok(None) };
-    let is_idle = session.summary().state == SessionState::Idle;
-    let is_taken = match &new.key {
-        Some(key) if !is_idle => hub.has_taken(id, &message_id(key)).await?,
-        Some(_) | None => false,
-    };
-    Ok((is_idle || is_taken).then_some(session))
+/// The session that is to go on, if it runs here and has nothing to do.
+fn waiting(hub: &Hub, new: &NewSession) -> Option<SessionHandle> {
+    let id = new.resume.as_ref().filter(|_| !new.fork)?;
+    let session = hub.session(id).ok()?;
+    (session.summary().state == SessionState::Idle).then_some(session)
 }
 
 /// Gives a session that runs its next prompt. What it runs with stays, but for the model and the mode.
@@ -82,12 +93,31 @@ async fn go_on(session: SessionHandle, new: NewSession) -> Result<SessionHandle,
         };
         session.send(Command::Configure(change)).await?;
     }
-    if let Some(mut prompt) = new.prompt {
-        // A start that is sent twice is one prompt.
-        prompt.message_id = prompt.message_id.or(new.key.map(|key| message_id(&key)));
-        session.send(Command::Prompt(prompt)).await?;
-    }
+    let last = match new.prompt {
+        Some(prompt) => Command::Prompt(prompt),
+        None => Command::Configure(Configure::default()),
+    };
+    match new.key {
+        Some(key) => session.send_once(last, &key).await?,
+        None => session.send(last).await?,
+    };
     Ok(session)
+}
+
+/// Holds the turn of a key until the work under it is done, also if the caller does not wait for it.
+async fn within<T: Send + 'static>(
+    turn: Turn,
+    work: impl Future<Output = Result<T, GatewayError>> + Send + 'static,
+) -> Result<T, GatewayError> {
+    let done = tokio::spawn(async move {
+        let done = work.await;
+        drop(turn);
+        done
+    });
+    done.await.unwrap_or_else(|error| {
+        let message = format!("agentwire failed: {error}");
+        Err(GatewayError::new(ErrorCode::Internal, message))
+    })
 }
 
 /// The id of the message that is sent under that key. Some agents take none but UUIDs.

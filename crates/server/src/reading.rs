@@ -20,3 +20,16 @@ pub(crate) async fn next(cursor: &mut Cursor) -> Result<Option<Batch>, StoreErro
         }
     }
 }
+
+/// How long the first events of a page may wait for a share of the budget.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The next events of a page. The first wait for a share if they are large, but not for ever; with some
+/// in memory, a page waits for none.
+pub(crate) async fn first_or_next(
+    cursor: &mut Cursor,
+    has_some: bool,
+) -> Result<Option<Batch>, StoreError> {
+    cursor.wait_for_share(if has_some { Duration::ZERO } else { PATIENCE });
+    cursor.next().await
+}

@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
+use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::budget::Share;
 use agentwire_sessions::session::Client;
+use agentwire_sessions::store::Batch;
 use agentwire_sessions::{Hub, SessionHandle};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -21,7 +24,7 @@ use tokio::task::{self, JoinError, JoinSet, coop};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::asks::Answered;
+use self::asks::{Answered, Shares};
 use self::follow::{Follows, Seen};
 use self::queue::{Queue, Queued};
 use crate::connection::{Connection, Incoming};
@@ -115,6 +118,8 @@ pub async fn serve(
         deadline: None,
         code: None,
         is_over: false,
+        share: None,
+        paged: None,
     };
     pump.front.on_open(&mut pump.out);
     let code = pump.run(&mut connection, stop).await;
@@ -155,6 +160,10 @@ struct Pump<'s> {
     code: Option<u8>,
     /// The front has nothing more to do.
     is_over: bool,
+    /// The share of the message that is being carried out.
+    share: Option<Arc<Share>>,
+    /// What the page takes that the client was given last.
+    paged: Option<Shares>,
 }
 
 struct Held {
@@ -187,6 +196,7 @@ impl Pump<'_> {
                 && self.queue.is_empty()
                 && !self.front.is_full();
             if may_show {
+                self.paged = None;
                 self.next_page();
             }
             tokio::select! {
@@ -206,7 +216,14 @@ impl Pump<'_> {
                 session = self.queue.room() => self.catch_up(&session),
                 incoming = connection.incoming.recv(), if !self.is_closed && may_listen => {
                     match incoming {
-                        Some(Incoming::Line(line)) => self.front.on_line(&line, &mut self.out),
+                        Some(Incoming::Line(line, share)) => {
+                            apart_if_long(line.len(), || self.front.on_line(&line, &mut self.out));
+                            drop(line);
+                            // What is asked for with it holds its share.
+                            self.share = share.map(Arc::new);
+                            self.carry_out(connection);
+                            self.share = None;
+                        }
                         Some(Incoming::Overlong(bytes)) => {
                             self.front.on_overlong(bytes, &mut self.out);
                         }
@@ -400,15 +417,22 @@ impl Pump<'_> {
                 Err(command) => command,
             },
         };
-        self.queue.push(Queued { handle, call, command: unsent });
+        let share = self.share.clone();
+        self.queue.push(Queued { handle, call, command: unsent, share });
     }
 
     /// There is room for what waits for that session.
     fn catch_up(&mut self, session: &SessionId) {
-        while let Some(Queued { handle, call, command }) = self.queue.pop(session) {
+        while let Some(Queued { handle, call, command, share }) = self.queue.pop(session) {
             match handle.post(*command) {
-                Ok(answer) => self.sent(call, session.clone(), answer),
-                Err(command) => return self.queue.put_back(Queued { handle, call, command }),
+                Ok(answer) => {
+                    self.share = share;
+                    self.sent(call, session.clone(), answer);
+                    self.share = None;
+                }
+                Err(command) => {
+                    return self.queue.put_back(Queued { handle, call, command, share });
+                }
             }
         }
     }
@@ -419,7 +443,9 @@ impl Pump<'_> {
         session: SessionId,
         answer: impl Future<Output = agentwire_sessions::session::Answered> + Send + 'static,
     ) {
-        self.commands.push(asks::command(call, session, answer).boxed());
+        let share = self.share.clone();
+        let answered = asks::command(call, session, answer);
+        self.commands.push(answered.inspect(move |_| drop(share)).boxed());
     }
 
     fn next_page(&mut self) {
@@ -435,7 +461,8 @@ impl Pump<'_> {
         call: Call,
         work: impl Future<Output = Answered> + Send + 'static,
     ) -> task::Id {
-        let id = self.calls.spawn(work).id();
+        let share = self.share.clone();
+        let id = self.calls.spawn(work.inspect(move |_| drop(share))).id();
         self.names.insert(id, call);
         id
     }
@@ -456,7 +483,7 @@ impl Pump<'_> {
     }
 
     fn answered(&mut self, answered: Answered) {
-        let Answered { call, reply, started, after } = answered;
+        let Answered { call, reply, started, after, shares } = answered;
         let Some(call) = call else {
             if let Err(error) = reply {
                 tracing::debug!(%error.message, "a session does not end by itself");
@@ -483,6 +510,14 @@ impl Pump<'_> {
             }
             return;
         }
+        if shares.is_some() {
+            self.paged = shares;
+            let size: usize = match &reply {
+                Ok(Reply::Events { events, .. }) => events.iter().map(String::len).sum(),
+                Ok(_) | Err(_) => 0,
+            };
+            return apart_if_long(size, || self.front.on_reply(call, reply, &mut self.out));
+        }
         match after {
             Some((session, until)) if self.follows.shown(&session).is_some_and(|at| at < until) => {
                 self.held.push(Held { session, until, call, reply });
@@ -501,19 +536,11 @@ impl Pump<'_> {
                 }
             }
             Seen::Events(session, batch) => {
-                for (seq, line) in batch.events() {
-                    let Ok(event) = std::str::from_utf8(line) else { continue };
-                    if !self.follows.show(&session, seq) {
-                        return;
-                    }
-                    self.front.on_event(&session, event, &mut self.out);
-                    self.release(&session, seq);
-                    self.carry_out(connection);
-                    if self.code.is_some() {
-                        return;
-                    }
+                let goes_on = self.show(&session, &batch, connection);
+                connection.outgoing.hold(&batch.lines);
+                if goes_on {
+                    self.front.on_pause(&session, &mut self.out);
                 }
-                self.front.on_pause(&session, &mut self.out);
             }
             Seen::End(session) => {
                 self.release(&session, u64::MAX);
@@ -525,6 +552,23 @@ impl Pump<'_> {
                 self.front.on_lost(&session, Hub::storage_error(&error), &mut self.out);
             }
         }
+    }
+
+    /// Shows events to the front, one by one, and says whether it wants more.
+    fn show(&mut self, session: &SessionId, batch: &Batch, connection: &Connection) -> bool {
+        for (seq, line) in batch.events() {
+            let Ok(event) = std::str::from_utf8(line) else { continue };
+            if !self.follows.show(session, seq) {
+                return false;
+            }
+            apart_if_long(line.len(), || self.front.on_event(session, event, &mut self.out));
+            self.release(session, seq);
+            self.carry_out(connection);
+            if self.code.is_some() {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether a session's events go to the client as they are, and nothing is to be said before or between

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use agentwire_protocol::{Event, SessionId};
 use agentwire_sessions::Hub;
+use agentwire_sessions::apart::apart_if_long;
 use agentwire_sessions::figures::Counter;
 use agentwire_sessions::hub::Started;
 use tokio::sync::broadcast::error::RecvError;
@@ -146,10 +147,12 @@ async fn read(hub: Hub, session: SessionId, after: u64, mut translator: Translat
             if !translator.wants(line) {
                 continue;
             }
-            let event = std::str::from_utf8(line).ok().and_then(|text| Event::from_json(text).ok());
-            if let Some(event) = event {
-                translator.event(&event, &mut |span| queue.push(span));
-            }
+            apart_if_long(line.len(), || {
+                let text = std::str::from_utf8(line).ok();
+                if let Some(event) = text.and_then(|text| Event::from_json(text).ok()) {
+                    translator.event(&event, &mut |span| queue.push(span));
+                }
+            });
         }
     }
 }

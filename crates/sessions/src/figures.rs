@@ -23,7 +23,7 @@ const MODELS: usize = 64;
 /// How much of a model's name is kept.
 const MODEL_NAME: usize = 100;
 
-/// What the engine of this process has done, and has in hand.
+/// What the engine of this process has done, and has in memory.
 #[derive(Debug, Default)]
 pub struct Figures {
     /// Sessions begun or resumed.

@@ -19,8 +19,12 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
 
 use self::starting::Keys;
+pub use self::starting::Turn;
+use crate::budget::Budget;
 use crate::figures::Figures;
 use crate::log::{Cursor, EventLog};
+use crate::look::look;
+use crate::own;
 use crate::owner::Owner;
 use crate::process::{Contain, LaunchFiles};
 use crate::session::{Mark, SessionHandle, prompt_key, storage};
@@ -32,10 +36,6 @@ use crate::sweep;
 
 /// How long sessions may take to end when the hub does.
 const FAREWELL: Duration = Duration::from_secs(8);
-
-/// How many sessions may hold a large line at once. One line takes up to 64 MiB, and as much again a
-/// few times while it is translated and kept.
-const LARGE_LINES: usize = 4;
 
 /// How many starts wait for whoever wants to hear of them; who is slower misses some.
 const STARTS: usize = 256;
@@ -54,7 +54,6 @@ struct Shared {
     log: EventLog,
     owner: Option<Owner>,
     contain: Arc<Contain>,
-    room: Arc<Semaphore>,
     /// How many more sessions may run.
     places: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, SessionHandle>>,
@@ -71,6 +70,14 @@ pub struct Started {
     pub session: SessionId,
     /// The number of its last event before it did.
     pub after: u64,
+}
+
+/// What is known of a key.
+pub enum Once {
+    /// It was used, for that session.
+    Before(SessionId),
+    /// It was not.
+    New(Turn),
 }
 
 impl Hub {
@@ -102,15 +109,14 @@ impl Hub {
             Ok::<_, GatewayError>((settings, store, owner))
         });
         let (settings, store, owner) = opened.await.map_err(lost)??;
-        let contain = Contain::probe(settings.keeper.clone()).await;
+        let contain = Contain::probe(settings.keeper.clone(), settings.containment).await?;
         Ok(Self {
             shared: Arc::new(Shared {
-                log: EventLog::new(store),
+                log: EventLog::within(store, Budget::new(settings.in_flight())),
                 places: Arc::new(Semaphore::new(settings.sessions())),
                 settings: Arc::new(settings),
                 owner,
                 contain: Arc::new(contain),
-                room: Arc::new(Semaphore::new(LARGE_LINES)),
                 live: Mutex::default(),
                 keys: Arc::default(),
                 is_closing: AtomicBool::new(false),
@@ -157,7 +163,18 @@ impl Hub {
         Ok(self.remembered(prompt_key(id, message)).await?.is_some())
     }
 
-    /// The session that was started with that key, if one was, whether it runs or not.
+    /// Whether that key was used: to start a session, to go on with one or to prompt one. One that was not
+    /// is the caller's alone for as long as it holds the turn.
+    pub async fn once(&self, key: &str) -> Result<Once, GatewayError> {
+        let key = create_key(key);
+        let turn = self.turn(&key).await?;
+        Ok(match self.remembered(key).await? {
+            Some(session) => Once::Before(SessionId::from(session)),
+            None => Once::New(turn),
+        })
+    }
+
+    /// The session that key was used for, if it was used, whether the session runs or not.
     pub async fn started_with(&self, key: &str) -> Result<Option<SessionId>, GatewayError> {
         let key = create_key(key);
         // One that was refused for want of room is no start, though the log may still hold it.
@@ -213,7 +230,8 @@ impl Hub {
         agent: AgentType,
         directory: &Path,
     ) -> Result<Option<SessionId>, GatewayError> {
-        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        let looked = directory.to_owned();
+        let directory = look(directory, move || looked.canonicalize().unwrap_or(looked)).await?;
         let fits = |session: &SessionSummary| {
             session.agent_type == agent
                 && session.native_session_id.is_some()
@@ -292,7 +310,7 @@ impl Hub {
             // The demo agent is agentwire itself.
             let own = self.shared.settings.keeper.as_ref();
             command.program = own.map(|path| path.to_string_lossy().into_owned());
-            let state = self.shared.settings.data_dir.join("demo");
+            let state = own::demo(&self.shared.settings);
             command.args.push("demo-agent".to_owned());
             command.args.push(format!("--state-dir={}", state.display()));
         }
@@ -388,7 +406,8 @@ impl Shared {
     }
 }
 
-fn create_key(key: &str) -> String {
+/// Under which it is kept that a client's key was used.
+pub(crate) fn create_key(key: &str) -> String {
     format!("create/{key}")
 }
 

@@ -3,11 +3,15 @@
 //! Knows no listener and no front. An agent's bytes come in, events become durable, cursors read
 //! them; commands go the other way.
 
+pub mod apart;
 pub mod bridge;
+pub mod budget;
 pub mod clock;
 pub mod figures;
 pub mod hub;
 pub mod log;
+mod look;
+pub mod machine;
 pub mod own;
 pub mod owner;
 pub mod private;

@@ -17,8 +17,10 @@ use agentwire_protocol::SessionId;
 use tokio::sync::oneshot;
 
 pub use self::cursor::Cursor;
+pub(crate) use self::cursor::MUCH_READ;
 use self::live::Live;
 use self::writer::{Pending, Shared, Told};
+use crate::budget::Budget;
 use crate::figures::Figures;
 use crate::store::{Append, Store, StoreError};
 
@@ -56,7 +58,12 @@ pub struct Committed(oneshot::Receiver<Result<(), StoreError>>);
 impl EventLog {
     /// A log that is kept in that store. Starts the thread that writes.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        let shared = Arc::new(Shared::new(store));
+        Self::within(store, Budget::default())
+    }
+
+    /// The same; what is large and on its way to readers is taken from that budget.
+    pub fn within(store: Arc<dyn Store>, budget: Budget) -> Self {
+        let shared = Arc::new(Shared::new(store, budget));
         let log = Self { _used: Arc::new(Used(Arc::clone(&shared))), shared };
         let shared = Arc::clone(&log.shared);
         let started =
@@ -71,6 +78,11 @@ impl EventLog {
     /// Where it is kept.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
+    }
+
+    /// What everything large in this process is taken from.
+    pub fn budget(&self) -> &Budget {
+        &self.shared.budget
     }
 
     /// What the engine counts of itself.

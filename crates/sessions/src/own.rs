@@ -1,14 +1,16 @@
 //! agentwire's own directories: no agent works at, in or above one of them.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use agentwire_protocol::{ErrorCode, GatewayError};
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 use serde::{Deserialize, Serialize};
 
 use crate::Settings;
+use crate::process::Veil;
+use crate::settings::aside;
 
 /// The file of a data directory that says where the operator's token is.
 pub const SECRET: &str = "operator.json";
@@ -31,9 +33,10 @@ pub fn secret(data_dir: &Path) -> io::Result<Option<Secret>> {
         Err(error) => return Err(error),
     };
     serde_json::from_str(&text).map(Some).map_err(|error| {
-        let path = path.display();
+        let (from, to) = aside(&path, "old");
         let message = format!(
-            "failed to read {path}: {error}; remove it, and a new token is made: rm '{path}'"
+            "failed to read {}: {error}; move it away, and a new token is made: mv {from} {to}",
+            path.display()
         );
         io::Error::new(io::ErrorKind::InvalidData, message)
     })
@@ -61,6 +64,30 @@ pub fn places(settings: &Settings) -> Vec<Place> {
     ];
     let places = places.into_iter();
     places.filter_map(|(what, path)| Some(Place { what, path: path? })).collect()
+}
+
+/// Where the demo agent keeps its conversations.
+pub(crate) fn demo(settings: &Settings) -> PathBuf {
+    settings.data_dir.join("demo")
+}
+
+/// What an agent does not see: agentwire's own directories and secrets. In the data directory it sees
+/// the files that it is started with, and the demo agent what it keeps.
+pub fn veil(settings: &Settings, agent: AgentType, files: Option<&Path>) -> Veil {
+    let places = places(settings).into_iter().map(|place| place.path);
+    let hidden = places.chain(settings.secrets.iter().cloned());
+    let mut shown: Vec<PathBuf> = files.map(Path::to_path_buf).into_iter().collect();
+    if agent == AgentType::Demo {
+        let demo = demo(settings);
+        // It must be there to be shown. If it cannot be made, the agent says so when it writes.
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(&demo);
+        shown.push(demo);
+    }
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    Veil {
+        hidden: hidden.map(absolute).collect(),
+        shown: shown.into_iter().map(absolute).collect(),
+    }
 }
 
 /// The files and directories that an agent asks about every time, whatever is allowed.
@@ -269,6 +296,6 @@ mod tests {
         assert_eq!(places(&settings).pop().map(|it| it.path), Some(PathBuf::from("/run/x")));
         fs::write(root.path().join(SECRET), "{").expect("a file");
         assert_eq!(what(), ["data", "settings"]);
-        assert!(secret(root.path()).is_err_and(|error| error.to_string().contains("rm '")));
+        assert!(secret(root.path()).is_err_and(|error| error.to_string().contains("mv '")));
     }
 }

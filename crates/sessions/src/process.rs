@@ -1,15 +1,17 @@
 //! Agent processes: each under a keeper that ends the whole tree with the session or the gateway.
 //!
 //! What is promised and what is not:
-//! - However the agent, its session or the gateway ends, everything the agent started ends too.
-//!   The keeper is a child subreaper, so that no descendant can leave its tree, and it sees the
-//!   gateway's death as the end of a socket.
-//! - An agent runs as the same user as its keeper and can kill it. The gateway then ends what is
-//!   left if it is a subreaper itself ([`become_subreaper`]), and reports [`Exit::Unknown`]. A
-//!   keeper that was stopped is woken. An agent that kills both its keeper and the gateway gets
-//!   away: only another user, a pid namespace or a cgroup could hold that one.
-//! - A descendant that became another user (`sudo`) cannot be killed. Its session ends all the same;
-//!   only [`Control::gone`] waits for it.
+//! - However the agent, its session or the gateway ends, everything the agent started ends too. Where
+//!   the system allows it, each agent has a pid namespace ([`Containment::Namespace`]): the kernel kills
+//!   the whole tree when the namespace's first process ends, and that ends with the gateway. No process
+//!   of the tree can signal the keeper outside, and none can stop or kill the first process.
+//! - Elsewhere the keeper is a child subreaper, so that no descendant can leave its tree, and it sees the
+//!   gateway's death as the end of a socket. An agent runs as the same user as this keeper and can kill
+//!   it. The gateway then ends what is left if it is a subreaper itself ([`become_subreaper`]), and
+//!   reports [`Exit::Unknown`]. A keeper that was stopped is woken. An agent that kills both its keeper
+//!   and the gateway gets away.
+//! - Without a namespace, a descendant that became another user (`sudo`) cannot be killed. Its session
+//!   ends all the same; only [`Control::gone`] waits for it.
 
 mod contain;
 mod descriptors;
@@ -17,6 +19,7 @@ mod error;
 mod group;
 pub mod keeper;
 mod launch;
+mod namespace;
 mod output;
 mod resolve;
 mod strays;
@@ -35,11 +38,12 @@ use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::process::Child;
 use tokio::sync::watch;
 
-pub use contain::{Contain, Containment};
+pub use contain::{Contain, Containment, ContainmentChoice};
 pub(crate) use descriptors::check_descriptors;
 pub use descriptors::raise_descriptors;
 pub use error::SpawnError;
-pub use launch::{LaunchFiles, environment, prepare};
+pub use launch::{ALLOCATOR, ALLOCATOR_SET, LaunchFiles, environment, prepare};
+pub use namespace::Veil;
 pub use output::Output;
 pub use resolve::{ResolveError, resolve};
 
@@ -56,6 +60,8 @@ pub struct Spawn {
     pub directory: PathBuf,
     /// What its stdin is.
     pub stdin: StdinPlan,
+    /// What it does not see, where that can be had.
+    pub veil: Veil,
 }
 
 /// What the stdin of a process is.
@@ -83,7 +89,7 @@ pub struct Process {
 /// The hold on a process and on all that it started. Dropping it kills them all.
 #[derive(Debug)]
 pub struct Control {
-    pid: u32,
+    pid: Option<u32>,
     reach: Reach,
     state: watch::Receiver<State>,
 }
@@ -121,8 +127,9 @@ struct State {
 }
 
 impl Control {
-    /// The agent's process id.
-    pub fn pid(&self) -> u32 {
+    /// The agent's process id, as it is outside of its namespace. In one, an agent that ends at once may
+    /// have none.
+    pub fn pid(&self) -> Option<u32> {
         self.pid
     }
 

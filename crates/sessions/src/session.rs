@@ -15,9 +15,11 @@ mod journal;
 mod judging;
 mod limits;
 mod living;
+mod long;
 pub mod policy;
 mod requests;
 mod stderr;
+mod structured;
 mod taken;
 mod trusting;
 mod unasked;
@@ -30,6 +32,8 @@ use agentwire_protocol::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::hub::create_key;
+
 pub(crate) use actor::{Actor, Parts, Refusal};
 pub(crate) use agent::{Origin, Plan};
 pub(crate) use book::Book;
@@ -38,6 +42,7 @@ pub(crate) use commit::storage;
 pub(crate) use core::{Advisor, Core};
 pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;
+pub(crate) use structured::Structured;
 
 /// How many commands may wait for a session. It takes them at once, so that few ever do.
 const COMMAND_QUEUE: usize = 64;
@@ -99,6 +104,8 @@ impl Inbox {
 pub(crate) struct Message {
     pub(crate) command: Command,
     pub(crate) client: Client,
+    /// The key under which it counts once, and the answer that is kept for it.
+    pub(crate) key: Option<(String, String)>,
     pub(crate) reply: oneshot::Sender<Answered>,
 }
 
@@ -144,10 +151,28 @@ impl SessionHandle {
 
     /// Sends a command. The reply comes once what it did is durable.
     pub async fn send(&self, command: Command) -> Result<Json<'static>, GatewayError> {
+        self.send_under(command, None).await
+    }
+
+    /// Sends a command under a key that was not used before ([`Hub::once`](crate::Hub::once)). If the
+    /// session takes the command, the key is durable with what it did.
+    pub async fn send_once(
+        &self,
+        command: Command,
+        key: &str,
+    ) -> Result<Json<'static>, GatewayError> {
+        self.send_under(command, Some((create_key(key), self.id.as_str().to_owned()))).await
+    }
+
+    async fn send_under(
+        &self,
+        command: Command,
+        key: Option<(String, String)>,
+    ) -> Result<Json<'static>, GatewayError> {
         let (reply, result) = oneshot::channel();
         let over = |_| self.over();
         let client = self.client.clone();
-        self.lane(&command).send(Message { command, client, reply }).await.map_err(over)?;
+        self.lane(&command).send(Message { command, client, key, reply }).await.map_err(over)?;
         result.await.map_err(|_| self.over())?.reply
     }
 
@@ -159,7 +184,7 @@ impl SessionHandle {
     ) -> Result<impl Future<Output = Answered> + use<>, Box<Command>> {
         let (reply, result) = oneshot::channel();
         let client = self.client.clone();
-        let sent = self.lane(&command).try_send(Message { command, client, reply });
+        let sent = self.lane(&command).try_send(Message { command, client, key: None, reply });
         if let Err(mpsc::error::TrySendError::Full(message)) = sent {
             return Err(Box::new(message.command));
         }

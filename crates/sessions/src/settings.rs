@@ -1,14 +1,16 @@
 //! What the engine is told by whoever starts it.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agentwire_protocol::shell::quoted;
 use agentwire_protocol::{AgentType, ApprovalMode, Price, SessionConfig};
 
+use crate::process::ContainmentChoice;
 use crate::trust::TrustPolicy;
 
 /// What the engine is told.
@@ -22,6 +24,8 @@ pub struct Settings {
     pub store: StoreKind,
     /// The program that contains agents when started with `keeper`: agentwire itself.
     pub keeper: Option<PathBuf>,
+    /// What holds an agent's processes together; the best that works, if left out.
+    pub containment: ContainmentChoice,
     /// How each agent is started, where not by its own name.
     pub agents: BTreeMap<&'static str, AgentCommand>,
     /// How long things may take.
@@ -32,9 +36,13 @@ pub struct Settings {
     pub defaults: SessionDefaults,
     /// How many sessions may run at once; [`SESSIONS`], if left out.
     pub sessions: Option<usize>,
+    /// How many bytes of what is large may be in memory at once; [`crate::budget::IN_FLIGHT`], if left out.
+    pub in_flight: Option<usize>,
     /// Files and directories of agentwire's own outside the data directory: its settings and secrets.
     /// A call of an agent that may read or write them always asks.
     pub private: Vec<PathBuf>,
+    /// Those of them that no agent needs to see: hidden from agents where that can be had.
+    pub secrets: Vec<PathBuf>,
 }
 
 /// How many sessions may run at once.
@@ -57,6 +65,8 @@ pub struct AgentCommand {
     pub program: Option<String>,
     /// Arguments before the ones we give.
     pub args: Vec<String>,
+    /// How many of these belong to a program that starts the agent's, such as `npx`.
+    pub launcher_args: usize,
     /// Variables to set.
     pub env: BTreeMap<String, String>,
     /// Its driver, where the session names none.
@@ -138,17 +148,33 @@ impl Settings {
         }
     }
 
-    /// Refuses a data directory that others can write: they could put tokens of their own there.
+    /// Refuses a data directory that others can write, or have written in: they could put tokens of their
+    /// own there.
     pub fn check_data_dir(&self) -> io::Result<()> {
         let Ok(found) = self.data_dir.metadata() else { return Ok(()) };
         let (shown, own) = (self.data_dir.display(), rustix::process::geteuid().as_raw());
-        let message = if found.uid() != own && found.uid() != 0 {
+        let quoted = quoted(&shown.to_string());
+        let is_foreign = |found: &Metadata| found.uid() != own && found.uid() != 0;
+        let link = self.data_dir.symlink_metadata().ok().filter(Metadata::is_symlink);
+        let message = if link.is_some_and(|link| is_foreign(&link)) {
             format!(
-                "the data directory {shown} belongs to another user; take it over: chown {own} '{shown}'"
+                "the link {shown} belongs to another user, who chooses where it leads; name the data \
+                 directory itself with AGENTWIRE_DATA_DIR"
+            )
+        } else if is_foreign(&found) {
+            format!(
+                "the data directory {shown} belongs to another user; take it over: chown {own} \
+                 {quoted}, or choose another with AGENTWIRE_DATA_DIR"
             )
         } else if found.mode() & 0o022 != 0 {
             format!(
-                "others can write the data directory {shown}; keep it to yourself: chmod 700 '{shown}'"
+                "others can write the data directory {shown}; keep it to yourself: chmod 700 {quoted}"
+            )
+        } else if let Some(path) = foreign_entry(&self.data_dir, is_foreign)? {
+            let (from, to) = aside(&path, "foreign");
+            format!(
+                "another user has put {} into the data directory; move it away: mv {from} {to}",
+                path.display()
             )
         } else {
             return Ok(());
@@ -166,8 +192,35 @@ impl Settings {
         self.sessions.unwrap_or(SESSIONS).min(tokio::sync::Semaphore::MAX_PERMITS)
     }
 
+    /// How many bytes of what is large may be in memory at once.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.unwrap_or(crate::budget::IN_FLIGHT)
+    }
+
     /// How that agent is started.
     pub fn agent(&self, agent: AgentType) -> AgentCommand {
         self.agents.get(agent.as_str()).cloned().unwrap_or_default()
     }
+}
+
+/// The words of a shell for a file, and for what it is called once it is out of the way.
+pub fn aside(path: &Path, suffix: &str) -> (String, String) {
+    let path = path.display();
+    (quoted(&path.to_string()), quoted(&format!("{path}.{suffix}")))
+}
+
+/// A file of another user in that directory. Links count as what they are.
+fn foreign_entry(
+    directory: &Path,
+    is_foreign: impl Fn(&Metadata) -> bool,
+) -> io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_moved = entry.file_name().to_string_lossy().ends_with(".foreign");
+        // One that is gone by now does no harm.
+        if !is_moved && entry.metadata().is_ok_and(|found| is_foreign(&found)) {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
 }

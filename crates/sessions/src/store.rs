@@ -36,8 +36,8 @@ pub trait Store: Send + Sync {
     }
 
     /// The batches that hold the events after `after`, oldest first: at least one if there is one,
-    /// and no more once `bytes` are reached. The first may begin at or before `after`. None if
-    /// the session is not known.
+    /// and no more once `bytes` are reached. One that is longer than that comes alone. The first may
+    /// begin at or before `after`. None if the session is not known.
     fn read(&self, session: &SessionId, after: u64, bytes: usize)
     -> Result<Vec<Batch>, StoreError>;
 
@@ -67,6 +67,12 @@ pub trait Store: Send + Sync {
 
     /// Forgets sessions and all that is theirs; those that are not known are passed over.
     fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
+
+    /// How many bytes of events must be brought into memory to read what comes after that one; none
+    /// where they are there already.
+    fn next_size(&self, _session: &SessionId, _after: u64) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 
     /// How many bytes it takes on disk; `None` where it takes none.
     fn size(&self) -> Result<Option<u64>, StoreError> {

@@ -223,7 +223,6 @@ fn what_a_user_says_is_not_filled_in() {
     let mut config: SessionConfig = serde_json::from_value(config).unwrap();
     for name in ["claude", "codex", "codex-exec", "gemini"] {
         // Each takes what it can.
-        config.system_prompt = config.system_prompt.filter(|_| name != "gemini");
         config.mcp_servers = config.mcp_servers.filter(|_| name != "gemini");
         config.native_args = (name == "claude").then(|| vec![format!("--odd={odd}")]);
         let image = Image { media_type: "image/png".to_owned(), data: "////".to_owned() };
@@ -243,6 +242,11 @@ fn what_a_user_says_is_not_filled_in() {
         assert!(odd_args.clone().all(|arg| arg.to_string_lossy().contains(odd)), "{name}");
         assert_eq!(odd_args.count() > 0, name != "codex", "{name}");
         assert!(spawn.env.contains(&("ODD".into(), odd.into())), "{name}");
+        let system = spawn.env.iter().find(|(name, _)| name == "GEMINI_SYSTEM_MD");
+        assert_eq!(system.is_some(), name == "gemini");
+        if let Some((_, path)) = system {
+            assert_eq!(fs::read_to_string(path).unwrap(), odd);
+        }
         // Our own files are filled in all the same.
         let ours = place.path().to_str().unwrap();
         let named = spawn.args.iter().any(|arg| arg.to_string_lossy().contains(ours));

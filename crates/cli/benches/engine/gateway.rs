@@ -48,7 +48,7 @@ impl Gateway {
         let directory = crate::directory();
         let hub = Hub::open(settings(directory.path())).await.expect("a hub");
         let containment = hub.containment().containment();
-        assert!(matches!(containment, Containment::Keeper { .. }), "{containment:?}");
+        assert!(!matches!(containment, Containment::ProcessGroup { .. }), "{containment:?}");
         Self { hub, directory }
     }
 
@@ -72,7 +72,7 @@ impl Gateway {
     pub async fn reader(&self, session: &SessionHandle) -> Reader {
         let after = session.summary().last_seq;
         let cursor = self.hub.events(session.id(), after).await.expect("a cursor");
-        Reader { source: Source::Log(cursor), finder: agent::finder() }
+        Reader { source: Source::Log(Box::new(cursor)), finder: agent::finder() }
     }
 
     pub async fn end(self) {
@@ -92,7 +92,7 @@ pub struct Reader {
 }
 
 enum Source {
-    Log(Cursor),
+    Log(Box<Cursor>),
     Relay(mpsc::Receiver<Bytes>),
 }
 

@@ -75,17 +75,20 @@ impl Look {
     }
 }
 
-/// The keepers of this process.
+/// The keepers of this process, and the first processes of namespaces below them.
 fn keepers() -> Vec<u32> {
-    let own = std::process::id().to_string();
+    let own = std::process::id();
     let pids = fs::read_dir("/proc").expect("/proc").flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid: &u32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1));
-        stat.contains("(agentwire-keep)") && parent == Some(&own)
-    })
-    .collect()
+    let all: Vec<(u32, u32)> = pids
+        .filter_map(|pid: u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            let parent = stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()?;
+            stat.contains("(agentwire-keep)").then_some((pid, parent))
+        })
+        .collect();
+    let is_ours = |parent: u32| parent == own || all.contains(&(parent, own));
+    all.iter().filter(|(_, parent)| is_ours(*parent)).map(|(pid, _)| *pid).collect()
 }
 
 /// A keeper hides its memory; only root sees how much it has.

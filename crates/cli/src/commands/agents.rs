@@ -16,14 +16,22 @@ use crate::shown::{self, Paint};
 
 pub(crate) fn run(global: &Global, args: &Agents) -> Result<(), Failure> {
     let loaded = settings::load(global)?;
-    let agents = engine::runtime()?.block_on(async {
-        let contain = Contain::probe(loaded.engine.keeper.clone()).await;
-        installed::look(&loaded.engine, &contain).await
+    let settings = &loaded.engine;
+    let (agents, refused) = engine::runtime()?.block_on(async {
+        match Contain::probe(settings.keeper.clone(), settings.containment).await {
+            Ok(contain) => (installed::look(settings, Some(&contain)).await, None),
+            Err(error) => (installed::look(settings, None).await, Some(error)),
+        }
     });
     if args.json {
-        return Ok(print::json(&json!({ "agents": agents }))?);
+        print::json(&json!({ "agents": agents }))?;
+    } else {
+        write(&mut print::stdout(), &agents, Paint::stdout())?;
     }
-    Ok(write(&mut print::stdout(), &agents, Paint::stdout())?)
+    match refused {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
 }
 
 fn write(out: &mut impl Write, agents: &[Installed], paint: Paint) -> io::Result<()> {

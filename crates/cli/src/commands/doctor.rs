@@ -60,12 +60,21 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<(), Failure> {
         checks.push(policy(&loaded));
         place::check(&loaded, &mut checks);
         engine::runtime()?.block_on(async {
-            let contain = Contain::probe(loaded.engine.keeper.clone()).await;
-            checks.push(containment(&contain));
-            for agent in installed::look(&loaded.engine, &contain).await {
-                checks.push(installation::check(&agent, loaded.agent));
+            let engine = &loaded.engine;
+            match Contain::probe(engine.keeper.clone(), engine.containment).await {
+                Ok(contain) => {
+                    checks.push(containment(&contain));
+                    for agent in installed::look(engine, Some(&contain)).await {
+                        checks.push(installation::check(&agent, loaded.agent));
+                    }
+                    checks.push(turn::check(&loaded).await);
+                }
+                Err(error) => checks.push(Check::fail(
+                    "containment",
+                    error.message,
+                    "no agent is started until this setting is changed",
+                )),
             }
-            checks.push(turn::check(&loaded).await);
         });
     }
     let ok = checks.iter().all(|check| check.status != Verdict::Fail);
@@ -125,9 +134,17 @@ fn policy(loaded: &Loaded) -> Check {
 
 fn containment(contain: &Contain) -> Check {
     match contain.containment() {
-        Containment::Keeper { .. } => Check::ok(
+        Containment::Namespace { .. } => Check::ok(
             "containment",
-            "a keeper for each agent: nothing it starts outlives its session or agentwire",
+            "a pid namespace for each agent: nothing it starts outlives its session or agentwire, and \
+             it cannot see agentwire's own files",
+        ),
+        Containment::Keeper { reason, .. } => Check::ok(
+            "containment",
+            format!(
+                "a keeper for each agent: nothing it starts outlives its session or agentwire, unless \
+                 it attacks its keeper; no pid namespace ({reason})"
+            ),
         ),
         Containment::ProcessGroup { reason } => Check::warn(
             "containment",

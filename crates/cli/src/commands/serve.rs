@@ -1,5 +1,6 @@
 //! `agentwire serve`: the server.
 
+mod memory;
 mod notify;
 mod open;
 mod sign;
@@ -43,6 +44,7 @@ struct Found<'f> {
 }
 
 pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
+    memory::give_back();
     let mut loaded = settings::load(global)?;
     loaded.server = loaded.server.with(args);
     let server = &loaded.server;
@@ -57,6 +59,9 @@ pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
             return Err(wrong("--tls-cert and --tls-key go together".to_owned()));
         }
     };
+    // No agent sees the key, and none reads it unasked.
+    loaded.engine.private.extend(server.tls_key.clone());
+    loaded.engine.secrets.extend(server.tls_key.clone());
     let public_url = server.public_url.as_ref();
     let public_url = public_url.map(|url| url.parse().map_err(|why| (url, why))).transpose();
     let public_url = public_url
@@ -118,7 +123,7 @@ async fn serve(
         agents: Box::new(move || {
             let (engine, contain) = (engine.clone(), contain.clone());
             Box::pin(async move {
-                Json::of(&json!({ "agents": installed::look(&engine, &contain).await }))
+                Json::of(&json!({ "agents": installed::look(&engine, Some(&contain)).await }))
             })
         }),
     })?;

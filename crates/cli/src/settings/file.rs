@@ -12,7 +12,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
 use super::value::{
-    Address, Directory, Dollars, PositiveSeconds, Program, Seconds, StoreName, TrustName,
+    Address, ContainmentName, Directory, Dollars, PositiveSeconds, Program, Seconds, StoreName,
+    TrustName,
 };
 use crate::args::{LogFormat, LogLevel};
 
@@ -29,6 +30,8 @@ pub(crate) struct File {
     pub(super) limits: Limits,
     /// What runs unasked and what never runs.
     pub(super) policy: Policy,
+    /// What holds an agent's processes.
+    pub(super) process: Process,
     /// What keeps the logs.
     pub(super) store: Store,
     /// What `agentwire serve` runs with.
@@ -102,6 +105,9 @@ pub(super) struct Limits {
     pub(super) stall_after: Option<PositiveSeconds>,
     /// How many sessions may run at once; 256 if left out.
     pub(super) sessions: Option<NonZeroUsize>,
+    /// How many MiB of large lines, messages, pages and events may be in memory at once; 384 if left
+    /// out, 48 at least.
+    pub(super) in_flight: Option<NonZeroUsize>,
 }
 
 /// What runs unasked and what never runs.
@@ -117,6 +123,16 @@ pub(super) struct Policy {
     /// Whether a project's own files may make an agent run something: `ask` (the default), `always` or
     /// `never`.
     pub(super) trust: Option<TrustName>,
+}
+
+/// What holds an agent's processes.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Process {
+    /// `auto`, the default, takes the best that works; `namespace` gives each agent a pid namespace, in
+    /// which agentwire's own files are hidden; `keeper` gives it a process that watches over it. What
+    /// does not work here is refused.
+    pub(super) containment: Option<ContainmentName>,
 }
 
 /// What keeps the logs.

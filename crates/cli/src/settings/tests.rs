@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use agentwire_protocol::{ApprovalMode, SessionConfig};
+use agentwire_sessions::own;
+use agentwire_sessions::process::ContainmentChoice;
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::trust::TrustPolicy;
 
@@ -27,6 +29,26 @@ fn an_empty_file_says_nothing() {
     assert_eq!(defaults, SessionDefaults::default());
     assert!(prices.is_empty() && loaded.projects.is_empty() && loaded.agent.is_none());
     assert!(agents.values().all(|command| *command == AgentCommand::default()));
+}
+
+#[test]
+fn the_key_of_the_server_and_a_file_given_elsewhere_are_private() {
+    let text = "[server]\ntls_key = \"/etc/key.pem\"\n[process]\ncontainment = \"keeper\"\n";
+    let file = toml::from_str(text).expect("valid settings");
+    let global = Global { data_dir: Some("/data".into()), ..Global::default() };
+    let path = Some(PathBuf::from("/project/agentwire.toml"));
+    let engine = resolve(file, path, &global, nothing).expect("settings").engine;
+    for private in ["/etc/key.pem", "/project/agentwire.toml"] {
+        assert!(engine.private.contains(&PathBuf::from(private)), "{private}");
+    }
+    // The project is still one to work in.
+    assert_eq!(engine.secrets, [PathBuf::from("/etc/key.pem")]);
+    assert!(
+        own::places(&engine).iter().all(|place| !Path::new("/project").starts_with(&place.path))
+    );
+    assert_eq!(engine.containment, ContainmentChoice::Keeper);
+    let other = |name: &str| (name == "AGENTWIRE_CONTAINMENT").then(|| OsString::from("namespace"));
+    assert_eq!(loaded(text, other).engine.containment, ContainmentChoice::Namespace);
 }
 
 /// The page shows the times as they are where nothing is set.
@@ -179,7 +201,7 @@ fn mistakes_are_named_with_their_place_and_what_was_meant() {
         ),
         (
             "zebra = 1",
-            "line 1, column 1: unknown key `zebra`; known here: agent, agents, limits, policy, store, server, prices, projects",
+            "line 1, column 1: unknown key `zebra`; known here: agent, agents, limits, policy, process, store, server, prices, projects",
         ),
         ("agent = 'claud'", "line 1, column 9: unknown value `claud`; did you mean `claude`?"),
         (

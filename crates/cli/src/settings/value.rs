@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agentwire_sessions::process::ContainmentChoice;
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::trust::TrustPolicy;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -153,6 +154,29 @@ impl<'de> Deserialize<'de> for StoreName {
     }
 }
 
+/// What holds an agent's processes together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ContainmentName(pub(super) ContainmentChoice);
+
+impl ContainmentName {
+    pub(super) fn new(name: &str) -> Result<Self, String> {
+        match name {
+            "auto" => Ok(Self(ContainmentChoice::Auto)),
+            "namespace" => Ok(Self(ContainmentChoice::Namespace)),
+            "keeper" => Ok(Self(ContainmentChoice::Keeper)),
+            other => Err(format!(
+                "unknown containment `{other}`, expected `auto`, `namespace` or `keeper`"
+            )),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ContainmentName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
 /// What becomes of a project's own files that nobody trusts yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrustName(pub(super) TrustPolicy);
@@ -237,4 +261,5 @@ schemas! {
     Directory: {"type": "string", "pattern": "^(/|~/)"},
     StoreName: {"enum": ["sqlite", "memory"]},
     TrustName: {"enum": ["ask", "always", "never"]},
+    ContainmentName: {"enum": ["auto", "namespace", "keeper"]},
 }

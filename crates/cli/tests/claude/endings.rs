@@ -1,7 +1,5 @@
 //! How the program ends, and what it leaves.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use crate::client::Place;
@@ -155,18 +153,24 @@ fn a_signal_after_the_end_of_input_ends_the_turn() {
 fn a_signal_ends_it_and_all_below() {
     let place = Place::new();
     let mut client = place.client(&["--permission-mode", "bypassPermissions"]);
-    client.prompt("/bash sleep 300 & echo $! > pid; sleep 300");
-    let file = place.path("work/pid");
-    let pid = loop {
-        if let Some(pid) = std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n')) {
-            break pid;
-        }
+    // A name, not a pid: the command may have a namespace of pids of its own.
+    let name = format!("left-behind-{}", std::process::id());
+    client.prompt(&format!("/bash sh -c 'echo > began; sleep 300; true' {name} & sleep 300"));
+    while !place.path("work/began").exists() {
         std::thread::yield_now();
-    };
+    }
+    assert!(runs(&name), "the command does not run");
     let program = rustix::process::Pid::from_raw(client.pid().cast_signed()).expect("a pid");
     rustix::process::kill_process(program, rustix::process::Signal::TERM).expect("a signal");
     assert_eq!(client.rest().1, Some(0));
-    assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "the command is left");
+    assert!(!runs(&name), "the command is left");
+}
+
+/// Whether a process has this in its command line.
+fn runs(name: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    let mut lines = processes.filter_map(|it| std::fs::read(it.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(name))
 }
 
 #[test]

@@ -47,8 +47,19 @@ fn unified() {
             .to_string()
             + "\n"
     };
-    program.pour((0..PROMPTS).map(prompt).collect());
-    let said = read(&mut program);
+    let pouring = program.pour_on((0..PROMPTS).map(prompt).collect());
+    // Once it hears no more, it ends within seconds: it must have done all before.
+    let last = format!("<{}>", PROMPTS - 1);
+    let (mut said, mut replies, mut is_done) = (Vec::new(), 0, false);
+    while !is_done || replies < PROMPTS {
+        let line = program.line().expect("it goes on");
+        let frame: Value = serde_json::from_str(&line).expect("a line is JSON");
+        is_done |= frame["content"].as_str().is_some_and(|text| text.contains(&last));
+        replies += usize::from(frame["reply"]["messageId"].is_string());
+        said.push(frame);
+    }
+    drop(pouring.join().expect("it listens"));
+    said.extend(read(&mut program));
     let replies = said.iter().filter(|frame| frame["reply"]["messageId"].is_string()).count();
     assert_eq!(replies, PROMPTS);
     let chunks = said.iter().filter(|frame| frame["type"] == "textChunk");

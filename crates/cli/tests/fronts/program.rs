@@ -138,8 +138,16 @@ impl Program {
 
     /// Says all this and then no more, while what it says is read.
     pub(crate) fn pour(&mut self, text: String) {
+        drop(self.pour_on(text));
+    }
+
+    /// Says all this while what it says is read. It hears no more once what comes back is dropped.
+    pub(crate) fn pour_on(&mut self, text: String) -> JoinHandle<ChildStdin> {
         let mut stdin = self.stdin.take().expect("stdin is open");
-        std::thread::spawn(move || stdin.write_all(text.as_bytes()).expect("it listens"));
+        std::thread::spawn(move || {
+            stdin.write_all(text.as_bytes()).expect("it listens");
+            stdin
+        })
     }
 
     /// Says no more.

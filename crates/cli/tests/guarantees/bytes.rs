@@ -125,6 +125,70 @@ async fn b3_a_long_line_is_whole() {
     assert!(stdout_of(&events) == line);
 }
 
+/// Long lines among short ones keep their order, and one that the end of the output cuts is whole too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b3_long_lines_keep_their_place() {
+    let mut said = Vec::new();
+    for length in [10, 3 << 20, 20, 1 << 20, (1 << 20) + 1, 5 << 20, 0] {
+        said.extend(std::iter::repeat_n(b'x', length));
+        said.push(b'\n');
+    }
+    let gateway = Gateway::new().await;
+    let events = run_printer(&gateway, &said).await;
+    assert!(stdout_of(&events) == said);
+    let gateway = Gateway::script("#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\n").await;
+    let session = gateway.hub.start(gateway.session(AgentType::Claude, "")).await;
+    let session = session.expect("a session");
+    session.ended().await;
+    assert!(stdout_of(&gateway.events(&session).await) == vec![b'x'; 3_000_000]);
+}
+
+/// A long line that cannot be read back is reported as lost, and what came with its end is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b3_what_comes_after_a_lost_line_is_kept() {
+    const LINE: u64 = 2 << 20;
+    let text = format!(
+        "#!/bin/sh\nhead -c {LINE} /dev/zero | tr '\\0' x\n\
+         while [ ! -e go ]; do sleep 0.05; done\n\
+         printf '\\n{{\"type\":\"done\"}}\\n'\ncat > /dev/null\n"
+    );
+    let gateway = Gateway::script(&text).await;
+    let session = gateway.hub.start(gateway.session(AgentType::Claude, "")).await;
+    let session = session.expect("a session");
+    // The file of the line has no name; it is emptied once all of the line but its end is there.
+    let begun = std::time::Instant::now();
+    let file = loop {
+        let open = std::fs::read_dir("/proc/self/fd").expect("/proc").flatten();
+        let mut files = open.map(|entry| entry.path()).filter(|path| {
+            let is_ours = |to: std::path::PathBuf| to.starts_with(gateway.dir.path());
+            std::fs::read_link(path).is_ok_and(is_ours)
+                && std::fs::metadata(path).is_ok_and(|of| of.is_file() && of.len() == LINE)
+        });
+        if let Some(file) = files.next() {
+            break file;
+        }
+        assert!(begun.elapsed() < crate::gateway::PATIENCE, "there is no such file");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    };
+    let file = std::fs::OpenOptions::new().write(true).open(file).expect("the file");
+    file.set_len(0).expect("it can be emptied");
+    std::fs::write(gateway.dir.path().join("work/go"), "").expect("a file");
+    let mut reader = gateway.reader(&session).await;
+    reader
+        .until(|kind| {
+            matches!(kind, EventKind::Error(error)
+                if error.code.as_ref().is_some_and(|code| *code == *"lineLost"))
+        })
+        .await;
+    reader
+        .until(|kind| {
+            matches!(kind, EventKind::Other(other)
+                if other.name.as_ref().is_some_and(|name| *name == *"done"))
+        })
+        .await;
+    stop(&session).await;
+}
+
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("VmRSS");

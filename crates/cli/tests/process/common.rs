@@ -2,10 +2,13 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use agentwire_sessions::process::{Contain, Containment, Process, Spawn, StdinPlan};
+use agentwire_sessions::process::{
+    Contain, Containment, ContainmentChoice, Process, Spawn, StdinPlan, Veil,
+};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -42,16 +45,41 @@ pub(crate) fn keeper() -> PathBuf {
     env!("CARGO_BIN_EXE_agentwire").into()
 }
 
+/// A keeper alone, as where the system allows no namespaces.
 pub(crate) async fn contain() -> Contain {
-    let contain = Contain::probe(Some(keeper())).await;
-    assert_eq!(contain.containment(), &Containment::Keeper { executable: keeper() });
+    let contain = Contain::probe(Some(keeper()), ContainmentChoice::Keeper).await.unwrap();
+    assert!(matches!(contain.containment(), Containment::Keeper { .. }));
     contain
 }
 
+/// A pid namespace, where the system allows it.
+pub(crate) async fn contain_namespace() -> Option<Contain> {
+    match Contain::probe(Some(keeper()), ContainmentChoice::Namespace).await {
+        Ok(contain) => Some(contain),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "skipped: {}", error.message);
+            assert!(std::env::var_os("AGENTWIRE_REQUIRE_NAMESPACE").is_none());
+            None
+        }
+    }
+}
+
+/// Every way in which nothing gets away.
+pub(crate) async fn contain_both() -> Vec<Contain> {
+    [Some(contain().await), contain_namespace().await].into_iter().flatten().collect()
+}
+
 pub(crate) async fn contain_group() -> Contain {
-    let contain = Contain::probe(None).await;
+    let contain = Contain::probe(None, ContainmentChoice::Auto).await.unwrap();
     assert!(matches!(contain.containment(), Containment::ProcessGroup { .. }));
     contain
+}
+
+/// Every way there is.
+pub(crate) async fn contain_all() -> Vec<Contain> {
+    let mut all = contain_both().await;
+    all.push(contain_group().await);
+    all
 }
 
 /// A word that the environment or the arguments of a process can be found by.
@@ -70,6 +98,7 @@ pub(crate) fn shell(script: &str, marker: &str) -> Spawn {
         ],
         directory: "/".into(),
         stdin: StdinPlan::Pipe,
+        veil: Veil::default(),
     }
 }
 
@@ -153,5 +182,5 @@ pub(crate) fn exists(pid: i32) -> bool {
 }
 
 pub(crate) fn pid(process: &Process) -> i32 {
-    i32::try_from(process.control.pid()).unwrap()
+    i32::try_from(process.control.pid().unwrap()).unwrap()
 }

@@ -8,8 +8,8 @@ use agentwire_sessions::process::{Process, TreeSignal, become_subreaper, hide_me
 use tokio::time::timeout;
 
 use crate::common::{
-    EVIL, LONG, assert_evil, assert_none_left, contain, exists, expect, marker, parent, pid, shell,
-    tell, until,
+    EVIL, LONG, assert_evil, assert_none_left, contain, contain_both, exists, expect, marker,
+    parent, pid, shell, tell, until,
 };
 
 /// Set for a process of this test that is to be a gateway; its value marks its agents.
@@ -21,17 +21,18 @@ fn rounds() -> usize {
 
 /// Starts evil trees, ends each in this way, and looks for survivors.
 async fn end_by(end: impl AsyncFn(Process) -> Option<Exit>, expected: Option<Exit>) {
-    let contain = contain().await;
-    for round in 0..rounds() {
-        let marker = marker();
-        let mut process = contain.spawn(shell(EVIL, &marker)).await.unwrap();
-        expect(&mut process, "ready").await;
-        assert_evil(&marker).await;
-        let keeper = parent(pid(&process));
-        assert!(exists(keeper));
-        assert_eq!(end(process).await, expected, "round {round}");
-        assert_none_left(&marker).await;
-        until("the keeper is still there", || !exists(keeper)).await;
+    for contain in contain_both().await {
+        for round in 0..rounds() {
+            let marker = marker();
+            let mut process = contain.spawn(shell(EVIL, &marker)).await.unwrap();
+            expect(&mut process, "ready").await;
+            assert_evil(&marker).await;
+            let keeper = parent(pid(&process));
+            assert!(exists(keeper));
+            assert_eq!(end(process).await, expected, "round {round}");
+            assert_none_left(&marker).await;
+            until("the keeper is still there", || !exists(keeper)).await;
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 use crate::common::{
-    LONG, assert_none_left, contain, contain_group, expect, marked, marker, rest, shell, tell,
+    LONG, assert_none_left, contain, contain_all, contain_both, contain_group, expect, marked,
+    marker, rest, shell, tell,
 };
 
 async fn exit(contain: &Contain, script: &str) -> (String, Exit) {
@@ -22,17 +23,19 @@ async fn exit(contain: &Contain, script: &str) -> (String, Exit) {
 
 #[tokio::test]
 async fn a_grandchild_that_holds_the_pipe_holds_nothing_up() {
-    let contain = contain().await;
-    for holder in ["sleep 300 &", "setsid sleep 300 &", "(setsid sleep 300 &)"] {
-        let script = format!("{holder}\necho said; exit 3");
-        assert_eq!(exit(&contain, &script).await, ("said\n".into(), Exit::Code(3)), "{holder}");
+    for contain in contain_both().await {
+        for holder in ["sleep 300 &", "setsid sleep 300 &", "(setsid sleep 300 &)"] {
+            let script = format!("{holder}\necho said; exit 3");
+            let expected = ("said\n".into(), Exit::Code(3));
+            assert_eq!(exit(&contain, &script).await, expected, "{holder}");
+        }
     }
 }
 
 #[tokio::test]
 async fn all_that_was_written_is_read_before_the_end() {
     let script = "setsid sleep 300 & head -c 60000 /dev/zero | tr '\\0' x; exit 0";
-    for contain in [contain().await, contain_group().await] {
+    for contain in contain_all().await {
         let marker = marker();
         let mut process = contain.spawn(shell(script, &marker)).await.unwrap();
         timeout(LONG, process.control.gone()).await.unwrap();
@@ -46,14 +49,15 @@ async fn all_that_was_written_is_read_before_the_end() {
 
 #[tokio::test]
 async fn a_closed_stdout_is_not_an_exit() {
-    let contain = contain().await;
-    let marker = marker();
-    let script = "exec 1>&- 2>&-; read -r line; exit 5";
-    let mut process = contain.spawn(shell(script, &marker)).await.unwrap();
-    assert_eq!(rest(&mut process).await, "");
-    assert_eq!(marked(&marker).len(), 1);
-    tell(&mut process, "now\n").await;
-    assert_eq!(timeout(LONG, process.control.exited()).await.unwrap(), Exit::Code(5));
+    for contain in contain_both().await {
+        let marker = marker();
+        let script = "exec 1>&- 2>&-; read -r line; exit 5";
+        let mut process = contain.spawn(shell(script, &marker)).await.unwrap();
+        assert_eq!(rest(&mut process).await, "");
+        assert_eq!(marked(&marker).len(), 1);
+        tell(&mut process, "now\n").await;
+        assert_eq!(timeout(LONG, process.control.exited()).await.unwrap(), Exit::Code(5));
+    }
 }
 
 #[tokio::test]

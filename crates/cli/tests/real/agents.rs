@@ -2,6 +2,7 @@
 
 mod claude;
 mod codex;
+mod demo;
 mod gemini;
 
 use std::path::Path;
@@ -97,6 +98,9 @@ impl Call {
         format!("[[tool {} {}]]", self.0, self.1)
     }
 }
+
+/// A column of the SDKs' matrix alone.
+pub(crate) const DEMO: Agent = demo::DEMO;
 
 /// All columns.
 pub(crate) const AGENTS: [Agent; 7] = [

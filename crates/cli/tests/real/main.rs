@@ -9,6 +9,9 @@
 //! is the same program (`bench.rs`): what agentwire costs beside the bare programs. With
 //! `AGENTWIRE_UPDATE=1` the matrix in `docs/agents.md` is written anew; else it
 //! must be the one that was found.
+//!
+//! Then the official SDKs drive `agentwire claude` over the same programs (`sdk.rs`); `-- sdk WORD…` runs
+//! this alone.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -16,6 +19,7 @@
     clippy::panic,
     clippy::print_stderr,
     clippy::print_stdout,
+    clippy::unwrap_used,
     reason = "a test that meets what it does not expect shall fail"
 )]
 
@@ -23,7 +27,13 @@ mod agents;
 mod bench;
 #[path = "../../../dialects/tests/render/check.rs"]
 mod check;
+#[expect(dead_code, reason = "nothing but the SDKs is fetched here")]
+#[path = "../sdks/child.rs"]
+mod child;
 mod column;
+#[expect(dead_code, reason = "nothing but the SDKs is fetched here")]
+#[path = "../sdks/install.rs"]
+mod install;
 mod matrix;
 mod mcp;
 mod offline;
@@ -32,6 +42,7 @@ mod place;
 mod recording;
 mod results;
 mod scenarios;
+mod sdk;
 #[expect(dead_code, reason = "a client of one session needs less")]
 #[path = "../shared/speaker/mod.rs"]
 mod speaker;
@@ -46,17 +57,26 @@ fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some(column::VERB) => column::run(&args.collect::<Vec<_>>()),
+        Some(sdk::VERB) => sdk::run_column(&args.collect::<Vec<_>>()),
         Some(mcp::VERB) => mcp::run(),
         Some(bench::VERB) => bench::measure(&args.collect::<Vec<_>>()),
         first => {
             // What the test runner adds says nothing to us.
             let all: Vec<String> = first.map(str::to_owned).into_iter().chain(args).collect();
             let words: Vec<_> = all.iter().filter(|word| !word.starts_with('-')).cloned().collect();
-            if all.iter().any(|word| word == "--bench") {
-                bench::run(&words)
-            } else {
-                matrix::run(&words)
-            }
+            if all.iter().any(|word| word == "--bench") { bench::run(&words) } else { run(&words) }
         }
+    }
+}
+
+/// The programs, and the SDKs over them; with words, one of both.
+fn run(words: &[String]) -> ExitCode {
+    match words {
+        [] if results::directory().is_none() => {
+            let (programs, sdks) = (matrix::run(words), sdk::run(words));
+            if programs == ExitCode::SUCCESS { sdks } else { programs }
+        }
+        [first, rest @ ..] if first == sdk::NAME => sdk::run(rest),
+        _ => matrix::run(words),
     }
 }

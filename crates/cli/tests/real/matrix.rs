@@ -23,7 +23,7 @@ const END: &str = "<!-- end of the matrix -->";
 /// What came of a scenario.
 pub(crate) enum Cell {
     Works,
-    Cannot(&'static str),
+    Cannot(String),
     Fails(String),
 }
 
@@ -60,19 +60,9 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
         );
     }
     let found = Mutex::new(Found::new());
-    let queue = Mutex::new(agents.iter().zip(&programs));
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let next = queue.lock().expect("no panic").next();
-                    let Some((agent, program)) = next else { return };
-                    let column = run_column(agent, program, launcher.as_deref(), &scenarios);
-                    found.lock().expect("no panic").extend(column);
-                }
-            });
-        }
+    side_by_side(agents.iter().zip(&programs).collect(), |(agent, program)| {
+        let column = run_column(agent, program, launcher.as_deref(), &scenarios);
+        found.lock().expect("no panic").extend(column);
     });
     let found = found.into_inner().expect("no panic");
     let versions: Vec<String> =
@@ -80,20 +70,23 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     if let Some(directory) = results::directory() {
         results::write(&directory, &agents, &versions, &found);
     }
-    let table = table(&agents, &versions, &scenarios, &found);
+    let heads = agents.iter().zip(&versions);
+    let heads: Vec<(&str, String)> =
+        heads.map(|(agent, version)| (agent.name, format!("{} {version}", agent.name))).collect();
+    let table = table(&heads, &scenarios, &found);
     println!("\n{table}");
     let failures = found.values().filter(|cell| matches!(cell, Cell::Fails(_))).count();
     println!("{} scenarios of {} programs, {failures} failed", scenarios.len(), agents.len());
     let is_whole = agents.len() == AGENTS.len() && scenarios.len() == SCENARIOS.len();
     let is_whole = is_whole && packages::other_version().is_none();
-    if failures > 0 || (is_whole && !is_documented(&table)) {
+    if failures > 0 || (is_whole && !is_documented("agents.md", &table)) {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
 
 /// Without the programs there is nothing to show; whoever must show it fails.
-fn skip(why: &str) -> ExitCode {
+pub(crate) fn skip(why: &str) -> ExitCode {
     println!("skipped: {why}");
     if let Some(directory) = results::directory() {
         results::skip(&directory, why);
@@ -113,15 +106,14 @@ fn run_column(
     let mut wanted = Vec::new();
     for scenario in scenarios {
         match agent.cannot(scenario) {
-            Some(why) => drop(found.insert((agent.name, scenario), Cell::Cannot(why))),
+            Some(why) => {
+                found.insert((agent.name, scenario), Cell::Cannot(why.to_owned()));
+            }
             None => wanted.push(*scenario),
         }
     }
-    let own = std::env::current_exe().expect("this program");
-    let mut words: Vec<PathBuf> = launcher.unwrap_or_default().iter().map(PathBuf::from).collect();
-    words.push(own);
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).args([column::VERB, agent.name]).arg(program);
+    let mut command = own(launcher);
+    command.args([column::VERB, agent.name]).arg(program);
     command.arg(if launcher.is_some() { OFFLINE } else { "-" }).args(&wanted);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("this program starts");
     for line in BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok) {
@@ -151,23 +143,50 @@ fn run_column(
     found
 }
 
-fn table(
-    agents: &[Agent],
-    versions: &[String],
+/// Does it with all of them, as many at once as there are processors.
+pub(crate) fn side_by_side<T: Send>(queue: Vec<T>, each: impl Fn(T) + Sync) {
+    let queue = Mutex::new(queue.into_iter());
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().expect("no panic").next();
+                    let Some(next) = next else { return };
+                    each(next);
+                }
+            });
+        }
+    });
+}
+
+/// This program, in a network of its own if there is a launcher for that.
+pub(crate) fn own(launcher: Option<&[&str]>) -> Command {
+    let own = std::env::current_exe().expect("this program");
+    let mut words: Vec<PathBuf> = launcher.unwrap_or_default().iter().map(PathBuf::from).collect();
+    words.push(own);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+/// The columns are named by the first and headed by the second of each pair.
+pub(crate) fn table(
+    columns: &[(&'static str, String)],
     scenarios: &[&'static str],
     found: &Found,
 ) -> String {
     let mut text = String::from("| |");
-    for (agent, version) in agents.iter().zip(versions) {
-        let _ = write!(text, " {} {version} |", agent.name);
+    for (_, head) in columns {
+        let _ = write!(text, " {head} |");
     }
     text += "\n|---|";
-    text += &"---|".repeat(agents.len());
+    text += &"---|".repeat(columns.len());
     let mut notes: Vec<&str> = Vec::new();
     for scenario in scenarios {
         let _ = write!(text, "\n| {scenario} |");
-        for agent in agents {
-            let cell = match &found[&(agent.name, *scenario)] {
+        for (column, _) in columns {
+            let cell = match &found[&(*column, *scenario)] {
                 Cell::Works => "yes".to_owned(),
                 Cell::Fails(_) => "**fails**".to_owned(),
                 Cell::Cannot(why) => {
@@ -189,12 +208,12 @@ fn table(
 }
 
 /// Whether the documents have this matrix; they are given it, if that is wanted.
-fn is_documented(table: &str) -> bool {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agents.md");
+pub(crate) fn is_documented(document: &str, table: &str) -> bool {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
     let text = fs::read_to_string(&path).unwrap_or_default();
     let begin = text.find(BEGIN).map(|at| at + BEGIN.len());
     let (Some(begin), Some(end)) = (begin, text.find(END)) else {
-        println!("docs/agents.md has no place for the matrix");
+        println!("docs/{document} has no place for the matrix");
         return false;
     };
     let now = format!("\n\n{table}\n");
@@ -205,6 +224,6 @@ fn is_documented(table: &str) -> bool {
         fs::write(&path, format!("{}{now}{}", &text[..begin], &text[end..])).expect("a file");
         return true;
     }
-    println!("docs/agents.md has another matrix; AGENTWIRE_UPDATE=1 writes this one");
+    println!("docs/{document} has another matrix; AGENTWIRE_UPDATE=1 writes this one");
     false
 }

@@ -12,29 +12,34 @@ pub(crate) fn run() -> ExitCode {
     let mut stdout = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(request) = serde_json::from_str::<Value>(&line) else { continue };
-        let Some(id) = request.get("id") else { continue };
-        let result = match request["method"].as_str() {
-            Some("initialize") => json!({
-                "protocolVersion": request["params"]["protocolVersion"],
-                "capabilities": { "tools": {} },
-                "serverInfo": { "name": "echo", "version": "1" },
-            }),
-            Some("tools/list") => json!({ "tools": [{
-                "name": "say_back",
-                "description": "Says back the word.",
-                "inputSchema": { "type": "object", "properties": { "word": { "type": "string" } } },
-                "annotations": { "readOnlyHint": true },
-            }] }),
-            Some("tools/call") => {
-                let word = request["params"]["arguments"]["word"].as_str().unwrap_or("nothing");
-                json!({ "content": [{ "type": "text", "text": format!("back: {word}") }] })
-            }
-            _ => json!({}),
-        };
-        let reply = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        let Some(reply) = reply(&request) else { continue };
         if writeln!(stdout, "{reply}").and_then(|()| stdout.flush()).is_err() {
             break;
         }
     }
     ExitCode::SUCCESS
+}
+
+/// What the server answers; nothing to a notification.
+pub(crate) fn reply(request: &Value) -> Option<Value> {
+    let id = request.get("id")?;
+    let result = match request["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": request["params"]["protocolVersion"],
+            "capabilities": { "tools": {} },
+            "serverInfo": { "name": "echo", "version": "1" },
+        }),
+        Some("tools/list") => json!({ "tools": [{
+            "name": "say_back",
+            "description": "Says back the word.",
+            "inputSchema": { "type": "object", "properties": { "word": { "type": "string" } } },
+            "annotations": { "readOnlyHint": true },
+        }] }),
+        Some("tools/call") => {
+            let word = request["params"]["arguments"]["word"].as_str().unwrap_or("nothing");
+            json!({ "content": [{ "type": "text", "text": format!("back: {word}") }] })
+        }
+        _ => json!({}),
+    };
+    Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
 }

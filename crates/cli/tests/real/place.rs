@@ -41,6 +41,7 @@ struct Server {
     child: Child,
     address: String,
     token: String,
+    token_file: PathBuf,
 }
 
 impl Place {
@@ -163,6 +164,22 @@ impl Place {
     pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.server.ask(method, path, &body)
+    }
+
+    /// Asks with another token than the operator's.
+    pub(crate) fn ask_as(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, Value> {
+        self.server.ask_as(token, method, path, &body.to_string())
+    }
+
+    /// The operator's token, and the file that has it.
+    pub(crate) fn operator(&self) -> (&str, &Path) {
+        (&self.server.token, &self.server.token_file)
     }
 
     /// Likewise, with a body that may be anything.
@@ -309,19 +326,23 @@ impl Server {
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::stderr()));
         let address =
             ready["http"].as_str().expect("an address").trim_start_matches("http://").to_owned();
-        let file = ready["tokenFile"].as_str().expect("a file");
-        let token = fs::read_to_string(file).expect("a token").trim().to_owned();
-        Self { child, address, token }
+        let token_file = PathBuf::from(ready["tokenFile"].as_str().expect("a file"));
+        let token = fs::read_to_string(&token_file).expect("a token").trim().to_owned();
+        Self { child, address, token, token_file }
     }
 
     fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value, Value> {
+        self.ask_as(&self.token, method, path, body)
+    }
+
+    fn ask_as(&self, token: &str, method: &str, path: &str, body: &str) -> Result<Value, Value> {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
              content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
             self.address,
-            self.token,
+            token,
             body.len()
         );
         stream.write_all(head.as_bytes()).expect("it reads");

@@ -6,6 +6,8 @@ mod deciding;
 mod endings;
 mod failures;
 mod fronts;
+mod given;
+mod guarded;
 mod holds;
 mod odd;
 mod pages;
@@ -38,16 +40,20 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "follow-up" => turns::follow_up,
     "image" => turns::image,
     "structured output" => turns::structured,
+    "system prompt" => given::system_prompt,
+    "system prompt, more" => given::further_prompt,
     "usage" => turns::usage,
     "shell" => tools::shell,
     "file written" => tools::write,
     "file edited" => tools::edit,
     "parallel tools" => tools::parallel,
     "MCP server" => tools::server,
+    "client's MCP server" => tools::hosted,
     "subagent" => tools::subagent,
     "plan" => tools::plan,
     "allow" => requests::allow,
     "changed input" => requests::changed,
+    "changed input refused" => given::changed_refused,
     "deny" => requests::deny,
     "question" => requests::question,
     "nobody to ask" => requests::nobody,
@@ -56,6 +62,9 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "blocked edit" => holds::blocked_edit,
     "protected files" => deciding::protected,
     "always is exact" => deciding::always,
+    "agentwire's own files" => guarded::own_files,
+    "`askDangerous` changes nothing" => guarded::dangerous,
+    "arguments that unguard" => guarded::arguments,
     "sandbox missing" => deciding::sandbox,
     "secrets, command line" => holds::command_line,
     "interrupt, text" => endings::mid_text,

@@ -50,8 +50,8 @@ type Found<T> = Result<T, Missing>;
 
 impl Sdk {
     /// The program that plays scenarios, in an empty environment, if the SDK can be had. What must stand
-    /// beside the scenarios is put into this directory.
-    pub(crate) async fn command(self, directory: &Path) -> Option<Command> {
+    /// beside the scenarios is put into this directory. They are in the files of that name.
+    pub(crate) async fn command(self, directory: &Path, scenarios: &str) -> Option<Command> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdks");
         let program = match self {
             Self::Python => python().await?.interpreter(),
@@ -63,14 +63,18 @@ impl Sdk {
         match self {
             Self::Python => {
                 command.env("PYTHONPATH", python().await?.packages()).arg("-B");
-                command.arg(sources.join("scenarios.py"));
+                command.arg(sources.join(format!("{scenarios}.py")));
             }
             Self::TypeScript | Self::TypeScriptOnNode24 => {
                 // Node looks for packages beside the file that wants them.
-                symlink(packages().await?.join("node_modules"), directory.join("node_modules"))
-                    .unwrap();
-                fs::copy(sources.join("scenarios.mjs"), directory.join("scenarios.mjs")).unwrap();
-                command.arg(directory.join("scenarios.mjs"));
+                let modules = directory.join("node_modules");
+                let found = packages().await?.join("node_modules");
+                if !modules.exists() {
+                    symlink(found, modules).unwrap();
+                }
+                let program = format!("{scenarios}.mjs");
+                fs::copy(sources.join(&program), directory.join(&program)).unwrap();
+                command.arg(directory.join(program));
             }
         }
         Some(command)

@@ -24,7 +24,7 @@ use crate::place::{Agent, Place};
 
 async fn play(sdk: Sdk, agent: Agent, scenario: &str) {
     let place = Place::new(agent);
-    if let Some(command) = sdk.command(place.path()).await {
+    if let Some(command) = sdk.command(place.path(), "scenarios").await {
         place.play(command, scenario).await;
     }
 }

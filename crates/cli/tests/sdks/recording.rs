@@ -28,12 +28,17 @@ fn woven(dialect: &str, fixture: &str, [open, prompt]: &[&str; 2]) -> String {
     let client = |line: &Value| format!("{{\"dir\":\"in\",\"line\":{line}}}\n");
     let request =
         |number: usize, method: &str| client(&json!({ "id": answers[number], "method": method }));
+    // Recorded with another policy than the one that agentwire asks for and insists on.
+    let asking = |text: &str| {
+        text.replace(r#""approvalPolicy":"on-request""#, r#""approvalPolicy":"untrusted""#)
+    };
     let mut transcript = request(0, "initialize");
     let mut answered = 0;
     for (text, line) in &lines {
         if is_answer(line) && answered > 2 {
             transcript.push_str(&request(answered, prompt));
         }
+        let text = asking(text);
         transcript.push_str(&format!("{{\"dir\":\"out\",\"line\":{text}}}\n"));
         if is_answer(line) {
             answered += 1;

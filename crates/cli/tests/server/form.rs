@@ -139,3 +139,93 @@ fn a_start_with_the_id_of_a_session_that_waits_goes_on_with_it() {
     }
     assert_eq!(start(json!({})).code(), "conflict");
 }
+
+/// What is JSON is never called otherwise: a wrong type is reported with the path of the field, on every wire.
+#[test]
+fn a_wrong_type_is_told_by_the_path_of_the_field() {
+    let server = Server::start();
+    let session = server.session("/write a.txt x");
+    let raised = server.until(&session, "requestRaised");
+    let request = raised.last().expect("a request")["requestId"].clone();
+    let place = |what: &str| format!("/v1/sessions/{session}{what}");
+    let start = |more: Value| {
+        let mut body = json!({ "agentType": "demo", "prompt": "x" });
+        body.as_object_mut().expect("one").extend(more.as_object().expect("one").clone());
+        body
+    };
+    let image = json!({ "prompt": "x", "images": [{ "mediaType": 1, "data": "" }] });
+    let settle = place(&format!("/requests/{}", request.as_str().expect("an id")));
+    for (method, path, command, body, field) in [
+        ("POST", "/v1/sessions", "start", start(json!({ "prompt": 5 })), "prompt"),
+        ("POST", "/v1/sessions", "start", start(json!({ "agentType": true })), "agentType"),
+        ("POST", "/v1/sessions", "start", start(json!({ "fork": "no" })), "fork"),
+        (
+            "POST",
+            "/v1/sessions",
+            "start",
+            start(json!({ "config": { "maxTurns": "many" } })),
+            "config.maxTurns",
+        ),
+        (
+            "POST",
+            "/v1/sessions",
+            "start",
+            start(json!({ "config": { "approvalMode": true } })),
+            "config.approvalMode",
+        ),
+        ("POST", &*place("/prompt"), "prompt", json!({ "prompt": true }), "prompt"),
+        (
+            "POST",
+            &*place("/prompt"),
+            "prompt",
+            json!({ "prompt": "x", "delivery": true }),
+            "delivery",
+        ),
+        ("POST", &*place("/prompt"), "prompt", image, "images[0].mediaType"),
+        ("PATCH", &*place(""), "configure", json!({ "model": 5 }), "model"),
+        ("PATCH", &*place(""), "configure", json!({ "approvalMode": false }), "approvalMode"),
+        ("POST", &*place("/query"), "query", json!({ "method": 5 }), "method"),
+        ("POST", &*settle, "settle", json!({ "behavior": true }), "behavior"),
+        ("POST", &*settle, "settle", json!({ "behavior": "allow", "remember": [] }), "remember"),
+    ] {
+        let answer = server.ask(method, path, Some(&body));
+        assert_eq!((answer.status, &*answer.code()), (400, "invalidMessage"), "{body}");
+        let told = answer.json()["detail"].as_str().expect("words").to_owned();
+        assert!(told.contains(&format!("{field}: ")), "{body}: {told}");
+        let mut frame = body.clone();
+        frame["id"] = json!("f");
+        frame["command"] = json!(command);
+        if command == "settle" {
+            frame["requestId"] = request.clone();
+        }
+        let mut socket = server.socket(&place("/ws"));
+        socket.say(&frame);
+        let error = socket.until(|frame| frame["id"] == "f")["error"].clone();
+        assert_eq!(error["code"], "invalidMessage", "{frame}: {error}");
+        let told = error["message"].as_str().expect("words");
+        assert!(told.contains(&format!("{field}: ")), "{frame}: {told}");
+    }
+    let mut rpc = server.socket("/rpc");
+    for (method, params, field) in [
+        ("session/send", json!({ "sessionId": session, "prompt": true }), "prompt"),
+        ("session/events", json!({ "sessionId": session, "after": "x" }), "after"),
+        (
+            "request/settle",
+            json!({ "sessionId": session, "requestId": request, "behavior": true }),
+            "behavior",
+        ),
+    ] {
+        rpc.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
+        let error = rpc.until(|frame| frame["id"] == 1)["error"].clone();
+        assert_eq!(
+            (&error["code"], &error["data"]["code"]),
+            (&json!(-32602), &json!("invalidMessage")),
+            "{error}"
+        );
+        assert!(error["message"].as_str().is_some_and(|told| told.contains(field)), "{error}");
+    }
+    // The request is still open: none of this answered it.
+    server.post(&settle, &json!({ "behavior": "deny" }));
+    let body = start(json!({ "fork": false }));
+    assert_eq!(server.ask("POST", "/v1/sessions", Some(&body)).status, 201);
+}

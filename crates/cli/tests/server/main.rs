@@ -12,14 +12,18 @@ mod dist;
 mod documents;
 mod door;
 mod form;
+mod guards;
 mod held;
 mod insights;
+mod load;
 mod logs;
 mod many;
+mod once;
 mod open;
 mod operations;
 mod place;
 mod sessions;
+mod slow;
 mod sockets;
 #[path = "../shared/specified.rs"]
 mod specified;

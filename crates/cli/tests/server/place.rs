@@ -335,6 +335,26 @@ impl Server {
         }
     }
 
+    /// A WebSocket at that path, as the wire that it is.
+    pub(crate) fn upgraded(&self, path: &str) -> TcpStream {
+        let mut stream = self.stream();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\nconnection: upgrade\r\n\
+             upgrade: websocket\r\nsec-websocket-version: 13\r\n\
+             sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            self.http, self.token
+        );
+        stream.write_all(head.as_bytes()).expect("it listens");
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("an answer");
+            answer.push(byte[0]);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
+        stream
+    }
+
     /// The events of a session after that number, as a stream gives them.
     pub(crate) fn events(&self, path: &str, after: u64) -> impl Iterator<Item = Value> + use<> {
         let mut stream = self.stream();

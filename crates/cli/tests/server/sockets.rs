@@ -108,7 +108,7 @@ fn an_event_of_any_length_is_seen() {
     let created = server.post("/v1/sessions", &json!({ "agentType": "claude", "prompt": "x" }));
     let session = created["id"].as_str().expect("an id").to_owned();
     let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
-    while socket.next().expect("one more frame").len() < 128 << 20 {}
+    while socket.next().expect("one more frame").len() < 24_000_000 {}
     while !socket.next().expect("one more frame").contains("after") {}
 }
 

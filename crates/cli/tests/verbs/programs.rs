@@ -2,7 +2,6 @@
 //! version. The programs are scripts that say what the real ones say.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
@@ -157,8 +156,9 @@ fn a_version_that_may_not_understand_is_not_asked() {
 #[test]
 fn agents_waits_for_no_login_for_ever() {
     let place = Place::new();
-    let pids = place.path("pids");
-    let hangs = format!("sleep 600 & echo $! $$ > {}; wait", pids.display());
+    let began = place.path("began");
+    let name = format!("hangs-{}", std::process::id());
+    let hangs = format!("sh -c 'sleep 600; true' {name} & echo > {}; wait", began.display());
     claude(&place, "2.1.325", &hangs);
     codex(&place, "0.166.0", "while :; do echo Not logged out; done");
     let agents = answer(&run(&place, &["agents", "--json"], &[]));
@@ -166,15 +166,22 @@ fn agents_waits_for_no_login_for_ever() {
         let agent = named(&agents["agents"], name);
         assert_eq!((&agent["standing"], &agent["login"]), (&json!("tested"), &json!("notTold")));
     }
-    let pids = fs::read_to_string(pids).expect("it was started");
+    assert!(began.exists(), "it was started");
+    assert_gone(&name);
+}
+
+/// Waits until no process has this in its command line: a killed one is there until its keeper has seen
+/// it. Pids tell nothing where an agent has its own.
+pub(crate) fn assert_gone(name: &str) {
     let deadline = Instant::now() + Duration::from_secs(10);
-    for pid in pids.split_whitespace() {
-        let line = PathBuf::from(format!("/proc/{pid}/cmdline"));
-        // A killed process is there until its keeper has seen it.
-        while fs::read(&line).is_ok_and(|line| !line.is_empty()) {
-            assert!(Instant::now() < deadline, "{pid} lives on");
-            std::thread::yield_now();
-        }
+    let runs = || {
+        let processes = fs::read_dir("/proc").expect("processes").flatten();
+        let mut lines = processes.filter_map(|it| fs::read(it.path().join("cmdline")).ok());
+        lines.any(|line| String::from_utf8_lossy(&line).contains(name))
+    };
+    while runs() {
+        assert!(Instant::now() < deadline, "{name} lives on");
+        std::thread::yield_now();
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::place::{Place, code, error};
+use crate::programs::assert_gone;
 
 /// A program that is no agent, on a search path of its own.
 pub(crate) fn program(place: &Place, name: &str, script: &str) -> PathBuf {
@@ -75,19 +76,15 @@ fn agents_tells_where_they_are_and_which_were_tested() {
 #[test]
 fn agents_does_not_hang_on_a_program_that_does() {
     let place = Place::new();
-    let pid = place.path("pid");
-    program(&place, "claude", &format!("echo $$ > {}; exec sleep 600", pid.display()));
+    let began = place.path("began");
+    let name = format!("silent-{}", std::process::id());
+    let script = format!("echo > {}; exec sh -c 'sleep 600; true' {name}", began.display());
+    program(&place, "claude", &script);
     let mut command = place.command(&["agents", "--json"]);
     let output = command.env("PATH", search_path(&place)).output().expect("it runs");
     assert_eq!(named(&answer(&output)["agents"], "claude")["standing"], "unknown");
-    let pid = fs::read_to_string(pid).expect("it was started");
-    let alive = PathBuf::from(format!("/proc/{}/cmdline", pid.trim()));
-    // A killed process is there until its keeper has seen it.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while fs::read(&alive).is_ok_and(|line| !line.is_empty()) {
-        assert!(std::time::Instant::now() < deadline, "it lives on");
-        std::thread::yield_now();
-    }
+    assert!(began.exists(), "it was started");
+    assert_gone(&name);
 }
 
 #[test]

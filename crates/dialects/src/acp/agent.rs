@@ -46,6 +46,8 @@ pub(super) struct Translator {
     first_model: Option<String>,
     /// The model that Gemini was started with.
     launch_model: Option<String>,
+    /// What was asked that the agent tells when it has opened the session.
+    inquiries: Vec<(Call, &'static str)>,
     /// The quirks of Gemini hold.
     is_gemini: bool,
     ledger: Ledger<Tool, Asked>,
@@ -84,6 +86,8 @@ pub(super) struct Translator {
     started_tools: Recent,
     /// Requests that were raised: the agent may use an id again.
     raised_requests: Recent,
+    /// What is put before the next prompt.
+    preface: Option<String>,
     /// Prompts that wait for the session or for the turn's end.
     queue: VecDeque<Prompt>,
     /// Our requests that have no response yet.
@@ -135,6 +139,7 @@ impl Translator {
     pub(super) fn new(setup: Setup, agent: AgentType) -> Self {
         Self {
             first_model: setup.config.model.clone(),
+            inquiries: Vec::new(),
             launch_model: setup.config.model.clone(),
             setup,
             agent,
@@ -161,6 +166,7 @@ impl Translator {
             cost_before: 0.0,
             started_tools: Recent::default(),
             raised_requests: Recent::default(),
+            preface: None,
             queue: VecDeque::new(),
             sent: BTreeMap::new(),
             next_id: 0,
@@ -334,6 +340,10 @@ impl AgentTranslator for Translator {
         self.ledger.close_all(out, ENDED);
         let error = "the agent ended before the prompt was sent";
         self.fail_queue(TurnFailure::Died, error, None, out);
+        self.refuse_inquiries(
+            &GatewayError::new(ErrorCode::AgentFailed, "the agent ended before it answered"),
+            out,
+        );
         let mut replied = BTreeSet::new();
         for (_, sent) in std::mem::take(&mut self.sent) {
             let call = match sent {

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use agentwire_protocol::session::{McpServer, SystemPrompt};
+use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
 use super::modes;
-use crate::agent::{Launch, Part, Start, has_native_options, own_prompt, refuse};
+use crate::agent::{Launch, Part, Start, further_prompt, has_native_options, refuse, whole_prompt};
 use crate::gemini;
 
 pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, GatewayError> {
@@ -20,7 +20,6 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
         &[
             ("sandboxMode readOnly", sandbox == SandboxMode::ReadOnly),
             ("sandboxMode workspaceWrite", sandbox == SandboxMode::WorkspaceWrite && !is_gemini),
-            ("systemPrompt", own_prompt(config).is_some() && is_gemini),
             ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
             ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
             ("agents", config.agents.is_some()),
@@ -42,6 +41,7 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
     let mut launch = Launch::new("gemini", config);
     launch.words(&["--acp"]);
     gemini::project::trust(config.trust, &mut launch);
+    gemini::system_prompt(config, &mut launch);
     launch.option("--approval-mode", gemini_mode(config.permission_mode.as_deref())?);
     let blocked = config.blocked_tools.as_deref().unwrap_or_default();
     launch.file(gemini::rules::FILE, gemini::rules::file(blocked));
@@ -58,6 +58,18 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
     // The launcher swallows signals; one process does not.
     launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
     Ok(launch)
+}
+
+/// The capability of agents that take a system prompt.
+const SYSTEM_PROMPT: &str = "sessionCapabilities.systemPrompt";
+
+/// What stands before the first prompt, since the agent takes it in no other way.
+pub(super) fn preface(config: &SessionConfig, announces: impl Fn(&str) -> bool) -> Option<String> {
+    let text = further_prompt(config).filter(|_| !announces(SYSTEM_PROMPT))?;
+    Some(format!(
+        "These instructions hold for the whole session (agentwire added them before the first \
+         prompt):\n\n{text}\n\nThe first prompt:\n\n"
+    ))
 }
 
 /// The mode that Gemini runs in: the one that asks, unless a mode is wanted that does less.
@@ -106,17 +118,15 @@ pub(super) fn session(
             return Err(GatewayError::unsupported(name, "the option additionalDirectories"));
         }
     }
-    if let Some(prompt) = own_prompt(config) {
-        if !announces("sessionCapabilities.systemPrompt") {
-            return Err(GatewayError::unsupported(name, "the option systemPrompt"));
+    let whole = whole_prompt(config).filter(|_| agent != AgentType::Gemini);
+    if announces(SYSTEM_PROMPT) {
+        let further = further_prompt(config).map(|text| json!({ "append": text }));
+        if let Some(prompt) = whole.map(|text| json!(text)).or(further) {
+            add("_meta", json!({ "systemPrompt": prompt }));
         }
-        let prompt = match prompt {
-            SystemPrompt::Text(text) => json!(text),
-            SystemPrompt::Preset(preset) => {
-                json!({ "append": preset.append.as_deref().unwrap_or("") })
-            }
-        };
-        add("_meta", json!({ "systemPrompt": prompt }));
+    } else if whole.is_some() {
+        let what = "systemPrompt in place of its own; give it as a preset with append";
+        return Err(GatewayError::unsupported(name, what));
     }
     if announces("_meta.claudeCode") {
         // claude-agent-acp runs reads unasked; what a rule denies it leaves alone if it knows the rule.

@@ -24,6 +24,7 @@ use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
 use crate::gemini;
+use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
 
@@ -90,12 +91,26 @@ impl AgentDialect for Acp {
         gemini::retry(line).filter(|_| self.agent == AgentType::Gemini)
     }
 
+    fn guarded(&self) -> Option<&'static Guarded> {
+        // Of other agents nobody knows the arguments.
+        (self.agent == AgentType::Gemini).then_some(&gemini::native::GUARDED)
+    }
+
+    fn machine_files(&self) -> &'static [MachineFile] {
+        if self.agent == AgentType::Gemini { gemini::native::MACHINE } else { &[] }
+    }
+
     fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
         project::files(self.agent)
     }
 
     /// Which files an ACP agent reads, only its maker knows.
     fn starts_without_project(&self) -> bool {
+        self.agent == AgentType::Gemini
+    }
+
+    /// Of Gemini: in a folder that it does not trust it connects to no server, also not to those of the session (0.61.0).
+    fn servers_need_trust(&self) -> bool {
         self.agent == AgentType::Gemini
     }
 

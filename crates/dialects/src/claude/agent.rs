@@ -57,6 +57,8 @@ pub(super) struct Translator {
     judged: Vec<(String, Option<String>)>,
     /// The mode that a client set and the gateway keeps, while Claude runs in the one that asks.
     kept_mode: Option<String>,
+    /// The mode in which Claude itself runs.
+    running_mode: String,
     /// The demo agent is told that mode too: it can say in which it runs.
     is_demo: bool,
     /// Claude's own id of the session, as it was asked for or as it last said.
@@ -91,6 +93,10 @@ impl Translator {
                 setup.config.approval_mode,
             )
             .map(str::to_owned),
+            running_mode: {
+                let mode = setup.config.permission_mode.as_deref().unwrap_or(modes::ASKING);
+                if modes::is_kept(mode) { modes::ASKING } else { mode }.to_owned()
+            },
             is_demo: agent == AgentType::Demo,
             session_id: match (&setup.resume, setup.fork) {
                 (Some(id), false) => Some(id.clone()),
@@ -163,7 +169,8 @@ impl AgentTranslator for Translator {
             let error = "the output ended before the result";
             (TurnFailure::Died, SessionEndReason::Failed, error)
         };
-        self.calls.fail_all(out);
+        let said = self.ending.as_ref().and_then(|(_, error)| error.clone());
+        self.calls.fail_all(said.as_deref(), out);
         self.judged.clear();
         self.close_streams(out);
         self.cut_agents(out);

@@ -14,7 +14,7 @@ pub(crate) use self::prompt::content as user_content;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use agentwire_protocol::event::{AgentInfo, EventKind, SessionEndReason, UsageReported};
+use agentwire_protocol::event::{AgentInfo, EventKind, SessionEndReason, Status, UsageReported};
 use agentwire_protocol::reply::PromptResult;
 use agentwire_protocol::{
     Call, Command, ErrorCode, Event, GatewayError, Json, NewSession, Prompt, SessionId,
@@ -78,6 +78,8 @@ pub struct ClaudeFront {
     greetings: Vec<String>,
     /// How many questions about it are open.
     inquiries: usize,
+    /// The agent starts only later: nobody who greets it waits for that.
+    starts_later: bool,
     is_ready: bool,
     /// Something was to be answered that has no result yet, or the session failed.
     is_owing: bool,
@@ -131,6 +133,7 @@ impl ClaudeFront {
             usage: UsageReported::default(),
             greetings: Vec::new(),
             inquiries: 0,
+            starts_later: false,
             is_ready: false,
             is_owing: false,
             failure: None,
@@ -296,6 +299,10 @@ impl ClaudeFront {
             self.settled(settled, out);
         } else if let EventKind::StatusChanged(status) = &event.kind {
             status.info.iter().for_each(|info| self.told(info, out));
+            if status.status == Status::Waiting && !self.is_ready {
+                self.starts_later = true;
+                self.greet(out);
+            }
         } else if let EventKind::SessionStarted(started) = &event.kind {
             started.info.iter().for_each(|info| self.told(info, out));
         } else if let EventKind::UsageReported(usage) = &event.kind {
@@ -321,7 +328,6 @@ impl ClaudeFront {
         keep(&mut self.info.agents, &info.agents);
         keep(&mut self.info.models, &info.models);
         keep(&mut self.info.account, &info.account);
-        keep(&mut self.info.mcp_servers, &info.mcp_servers);
         if let Some(mode) = &info.mode {
             self.info.mode = Some(mode.clone().into_owned());
         }

@@ -7,17 +7,8 @@ use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json, SandboxMode, 
 use serde_json::json;
 
 use super::agent::NAME;
-use super::{guard, modes, project};
+use super::{guard, modes, native, project};
 use crate::agent::{Arg, Launch, Part, Start, refuse};
-
-/// Arguments that would make Claude approve calls by itself. `agentwire` has options for what they
-/// are meant for.
-const NOT_NATIVE: [(&str, &str); 4] = [
-    ("--permission-mode", "permissionMode"),
-    ("--dangerously-skip-permissions", "permissionMode bypassPermissions"),
-    ("--allowedTools", "allowedTools"),
-    ("--allowed-tools", "allowedTools"),
-];
 
 /// It lets the mode change to one that Claude never runs in here.
 const ALLOW_BYPASS: &str = "--allow-dangerously-skip-permissions";
@@ -55,13 +46,7 @@ pub(super) fn launch(agent: AgentType, start: &Start<'_>) -> Result<Launch, Gate
         ],
     )?;
     guard::check(config)?;
-    for arg in config.native_args.iter().flatten() {
-        let flag = arg.split('=').next().unwrap_or_default();
-        if let Some((_, instead)) = NOT_NATIVE.iter().find(|(name, _)| *name == flag) {
-            let what = format!("{flag} in nativeArgs; give the option {instead}");
-            return Err(GatewayError::unsupported(NAME, &what));
-        }
-    }
+    native::check_prompt_tool(config)?;
     let mut launch = Launch::new("claude", config);
     launch.words(&[
         "-p",

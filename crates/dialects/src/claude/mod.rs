@@ -13,6 +13,7 @@ mod front;
 mod guard;
 mod launch;
 mod modes;
+mod native;
 pub(crate) mod permission;
 mod program;
 pub(crate) mod project;
@@ -28,6 +29,7 @@ use agentwire_protocol::event::TurnFailed;
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, OwnHooks, Setup, Start};
+use crate::guarded::Guarded;
 use crate::hooks::callbacks;
 use crate::json::Value;
 use crate::project::ProjectFile;
@@ -70,6 +72,8 @@ impl AgentDialect for Claude {
             process_per_turn: false,
             folds_prompts: true,
             forgets_failures: false,
+            structured_output: true,
+            changed_input: true,
             resumes_next_minute: false,
         }
     }
@@ -106,6 +110,10 @@ impl AgentDialect for Claude {
         // Without a key, and with one that the service does not take.
         let names = ["authentication_failed", "authentication_error"];
         failed.error_type.as_ref().is_some_and(|name| names.contains(&&*name.decode()))
+    }
+
+    fn guarded(&self) -> Option<&'static Guarded> {
+        Some(&native::GUARDED)
     }
 
     fn project_files(&self, config: &SessionConfig) -> Vec<ProjectFile> {

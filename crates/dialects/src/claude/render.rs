@@ -18,7 +18,7 @@ mod voice;
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::event::{RequestRaised, Status, StatusChanged, UsageReported};
+use agentwire_protocol::event::{RequestKind, RequestRaised, Status, StatusChanged, UsageReported};
 use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
@@ -84,11 +84,12 @@ impl Renderer {
     /// Says the event in Claude's words: each message is one JSON object on one line, without `\n`,
     /// U+2028 and U+2029 escaped.
     pub fn event(&mut self, event: &Event<'_>, say: &mut dyn FnMut(&str)) {
+        let mut is_said = false;
         for line in event.native.iter().filter(|line| native::is_claude(line)) {
             self.is_claude = true;
             let (text, line) = native::read(&mut self.scanner, &line.line);
             let text = native::in_mode(text, told_mode(&event.kind));
-            self.pass(&text, line, say);
+            is_said |= self.pass(&text, line, say);
         }
         let agent = &*event.agent_id.decode();
         if agent == MAIN_AGENT {
@@ -101,7 +102,7 @@ impl Renderer {
         let named = session_id.as_deref().unwrap_or(&event.session_id);
         let voice = &mut Voice::new(named, &event.id, self.options.partial, say);
         if self.is_claude {
-            self.bound(event, voice);
+            self.bound(event, is_said, voice);
         } else {
             self.render(event, agent, voice);
         }
@@ -112,6 +113,11 @@ impl Renderer {
     pub fn of(mut self, agent: AgentType) -> Self {
         self.is_claude = speaks_claude(agent);
         self
+    }
+
+    /// The MCP servers that are known of, as Claude lists them.
+    pub(crate) fn servers(&self) -> Vec<serde_json::Value> {
+        self.session.servers()
     }
 
     /// Whether the agent says everything in Claude's own words.
@@ -160,14 +166,14 @@ impl Renderer {
         message.is_some_and(|message| named.count(&message) > 0)
     }
 
-    /// A line of Claude's own.
-    fn pass(&mut self, text: &str, line: Line, say: &mut dyn FnMut(&str)) {
+    /// A line of Claude's own: whether it is said.
+    fn pass(&mut self, text: &str, line: Line, say: &mut dyn FnMut(&str)) -> bool {
         match line {
-            Line::Withheld => return,
-            Line::Partial if !self.options.partial => return,
+            Line::Withheld => return false,
+            Line::Partial if !self.options.partial => return false,
             Line::Partial | Line::Message => {}
             Line::Lifecycle if self.is_known(text) => {}
-            Line::Lifecycle => return,
+            Line::Lifecycle => return false,
             Line::Init => {
                 self.turn.is_begun = true;
                 let session_id = native::session_id(&mut self.scanner, text);
@@ -179,27 +185,47 @@ impl Renderer {
             }
         }
         say(text);
+        true
     }
 
     /// Of a turn of Claude's only the bounds are ours, where Claude did not tell them: it died, was
-    /// cut off, or never heard of the turn.
-    fn bound(&mut self, event: &Event<'_>, voice: &mut Voice<'_>) {
+    /// cut off, or never heard of the turn. So is a mode that the gateway keeps in Claude's place.
+    fn bound(&mut self, event: &Event<'_>, is_said: bool, voice: &mut Voice<'_>) {
         if let EventKind::TurnStarted(_) = &event.kind {
             self.turn.started(&event.timestamp);
         } else if let EventKind::TurnCompleted(turn) = &event.kind {
             self.end_turn(event, &Ending::completed(turn, ""), voice);
         } else if let EventKind::TurnFailed(turn) = &event.kind {
             self.end_turn(event, &Ending::failed(turn), voice);
+        } else if let EventKind::StatusChanged(change) = &event.kind
+            && change.status == Status::Mode
+            && !is_said
+        {
+            self.mode_changed(voice);
+        }
+    }
+
+    fn mode_changed(&mut self, voice: &mut Voice<'_>) {
+        if let mode @ Some(_) = self.session.mode() {
+            let status = StatusLine { permission_mode: mode, ..StatusLine::default() };
+            system("status", status, voice);
         }
     }
 
     fn render(&mut self, event: &Event<'_>, agent: &str, voice: &mut Voice<'_>) {
+        // Whatever is said of a turn comes after its `init`.
+        if self.turn.is_due && !(is_preparing(&event.kind) && self.session.awaits_tools()) {
+            self.begin_turn(voice);
+        }
         match &event.kind {
             EventKind::TurnStarted(_) => {
                 self.turn = Turn::default();
                 self.turn.started(&event.timestamp);
                 self.speakers.main.begin_turn();
-                self.begin_turn(voice);
+                self.turn.is_due = self.session.awaits_tools();
+                if !self.turn.is_due {
+                    self.begin_turn(voice);
+                }
             }
             EventKind::TurnCompleted(turn) => {
                 self.speakers.main.end_message(voice);
@@ -255,6 +281,8 @@ impl Renderer {
     }
 
     fn begin_turn(&mut self, voice: &mut Voice<'_>) {
+        self.turn.is_due = false;
+        self.session.await_no_more();
         if !self.turn.is_begun {
             self.turn.is_begun = true;
             self.session.init(voice);
@@ -308,12 +336,7 @@ impl Renderer {
                 let compact_metadata = CompactMetadata { trigger: "auto", pre_tokens };
                 system("compact_boundary", Compacted { compact_metadata }, voice);
             }
-            Status::Mode => {
-                if let mode @ Some(_) = self.session.mode() {
-                    let status = StatusLine { permission_mode: mode, ..StatusLine::default() };
-                    system("status", status, voice);
-                }
-            }
+            Status::Mode => self.mode_changed(voice),
             Status::Retrying => self.retrying(voice),
             Status::RateLimit => {
                 if let Some(limits) = &change.details {
@@ -366,6 +389,25 @@ impl Renderer {
         let session_id = voice.session_id;
         let r#type = "rate_limit_event";
         voice.frame(&RateLimit { r#type, rate_limit_info: limits, uuid, session_id });
+    }
+}
+
+/// Whether an event only tells that the turn is being prepared, and nothing is said of it.
+fn is_preparing(kind: &EventKind<'_>) -> bool {
+    if let EventKind::StatusChanged(change) = kind {
+        let status = change.status;
+        let is_said = matches!(status, Status::Compacting | Status::Compacted | Status::Mode);
+        !is_said && !matches!(status, Status::Retrying | Status::RateLimit)
+    } else if let EventKind::RequestRaised(request) = kind {
+        request.kind == RequestKind::Mcp
+    } else {
+        matches!(
+            kind,
+            EventKind::TurnStarted(_)
+                | EventKind::RequestSettled(_)
+                | EventKind::UsageReported(_)
+                | EventKind::Other(_)
+        )
     }
 }
 

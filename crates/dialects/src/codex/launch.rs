@@ -99,7 +99,7 @@ pub(super) fn thread_params(config: &SessionConfig) -> Result<Map<String, Value>
     }
     put("approvalPolicy", json!(policy::APPROVAL));
     // Its own reviewer, a model, would answer in our place.
-    put("approvalsReviewer", json!("user"));
+    put("approvalsReviewer", json!(policy::REVIEWER));
     put("sandbox", json!(sandbox.word()));
     match own_prompt(config) {
         None => {}

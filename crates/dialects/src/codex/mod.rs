@@ -14,6 +14,7 @@ mod app_wire;
 mod exec_wire;
 mod launch;
 mod mcp;
+mod native;
 mod policy;
 mod program;
 pub(crate) mod project;
@@ -24,10 +25,16 @@ pub use program::PROGRAM;
 use agentwire_protocol::event::TurnFailed;
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
-use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
+use crate::agent::{
+    AgentDialect, AgentTranslator, Capabilities, Launch, PromptLimit, Setup, Start, TextUnit,
+};
+use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
 use agent::Translator;
+
+/// Of the input of a turn. Beyond it, it fails the turn: `Input exceeds the maximum length`.
+const PROMPT_LIMIT: PromptLimit = PromptLimit { most: 1 << 20, unit: TextUnit::Characters };
 
 /// Drives `codex app-server`. Its translator reads exec lines as well.
 pub struct Codex;
@@ -71,6 +78,7 @@ impl AgentDialect for Codex {
             images: true,
             resume: true,
             configure: true,
+            structured_output: true,
             ..Capabilities::default()
         }
     }
@@ -85,6 +93,18 @@ impl AgentDialect for Codex {
 
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
         wants_sign_in(failed)
+    }
+
+    fn guarded(&self) -> Option<&'static Guarded> {
+        Some(&native::GUARDED)
+    }
+
+    fn machine_files(&self) -> &'static [MachineFile] {
+        native::MACHINE
+    }
+
+    fn prompt_limit(&self) -> Option<PromptLimit> {
+        Some(PROMPT_LIMIT)
     }
 
     fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
@@ -112,6 +132,7 @@ impl AgentDialect for CodexExec {
             configure: true,
             process_per_turn: true,
             folds_prompts: false,
+            structured_output: true,
             ..Capabilities::default()
         }
     }
@@ -127,6 +148,18 @@ impl AgentDialect for CodexExec {
 
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
         wants_sign_in(failed)
+    }
+
+    fn guarded(&self) -> Option<&'static Guarded> {
+        Some(&native::GUARDED)
+    }
+
+    fn machine_files(&self) -> &'static [MachineFile] {
+        native::MACHINE
+    }
+
+    fn prompt_limit(&self) -> Option<PromptLimit> {
+        Some(PROMPT_LIMIT)
     }
 
     fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {

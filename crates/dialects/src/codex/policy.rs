@@ -9,6 +9,9 @@ use super::Driver;
 /// The approval policy of the app server, in every mode. Exec never asks.
 pub(super) const APPROVAL: &str = "untrusted";
 
+/// Who is asked: the client, and no model in its place.
+pub(super) const REVIEWER: &str = "user";
+
 /// What commands may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sandbox {

@@ -2,7 +2,7 @@
 
 use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode};
 
-use crate::agent::{Launch, Part, Start, Stdin, has_native_options, own_prompt, refuse};
+use crate::agent::{Launch, Part, Start, Stdin, further_prompt, has_native_options, refuse};
 use crate::images;
 
 const NAME: &str = "gemini with stream-json";
@@ -18,7 +18,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
                 "sandboxMode readOnly (permissionMode plan comes near)",
                 config.sandbox_mode == Some(SandboxMode::ReadOnly),
             ),
-            ("systemPrompt", own_prompt(config).is_some()),
+            ("systemPrompt with append (over ACP it can)", further_prompt(config).is_some()),
             ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
             ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
             ("mcpServers (over ACP it can)", config.mcp_servers.is_some()),
@@ -36,6 +36,7 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     let mut launch = Launch::new("gemini", config);
     launch.words(&["--output-format=stream-json"]);
     super::project::trust(config.trust, &mut launch);
+    super::system_prompt(config, &mut launch);
     launch.option(
         "--approval-mode",
         approval_mode(config.permission_mode.as_deref(), config.approval_mode)?,

@@ -9,6 +9,7 @@
 
 mod agent;
 mod launch;
+pub(crate) mod native;
 mod program;
 pub(crate) mod project;
 pub(crate) mod rules;
@@ -21,9 +22,27 @@ pub(crate) use agent::{SPAWN, api_error, tool_kind};
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig, Text};
 
-use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
+use crate::agent::{
+    AgentDialect, AgentTranslator, Capabilities, Launch, PromptLimit, Setup, Start, TextUnit,
+    whole_prompt,
+};
+use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
+
+/// Of what it reads on stdin; the rest it leaves out, and tells nobody.
+const STDIN_LIMIT: PromptLimit = PromptLimit { most: 8 << 20, unit: TextUnit::Bytes };
+
+/// The variable that names a file in place of its own system prompt. Both drivers read it; what stands in
+/// the file after `${` may be one of its own variables, such as `${AvailableTools}`.
+const SYSTEM_PROMPT: &str = "GEMINI_SYSTEM_MD";
+
+/// Puts a prompt in the place of the program's own. It has no way to put one after it.
+pub(crate) fn system_prompt(config: &SessionConfig, launch: &mut Launch) {
+    if let Some(text) = whole_prompt(config) {
+        launch.variable_file(SYSTEM_PROMPT, "system.md", text);
+    }
+}
 
 /// The dialect.
 pub struct Gemini;
@@ -73,6 +92,18 @@ impl AgentDialect for Gemini {
 
     fn overhear<'l>(&self, line: &'l str) -> Option<ErrorEvent<'l>> {
         retry(line)
+    }
+
+    fn guarded(&self) -> Option<&'static Guarded> {
+        Some(&native::GUARDED)
+    }
+
+    fn machine_files(&self) -> &'static [MachineFile] {
+        native::MACHINE
+    }
+
+    fn prompt_limit(&self) -> Option<PromptLimit> {
+        Some(STDIN_LIMIT)
     }
 
     fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {

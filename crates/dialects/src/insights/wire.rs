@@ -1,6 +1,6 @@
 //! The words of the wire: one envelope both ways, and the error codes.
 
-use agentwire_protocol::{ErrorCode, GatewayError, Json};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, strict};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -145,7 +145,8 @@ fn object<T: DeserializeOwned>(value: &Json<'_>, what: &str) -> Result<T, Failur
     if !value.get().starts_with('{') {
         return Err(Failure::invalid(format!("{what} must be an object")));
     }
-    value.read().map_err(|error| Failure::invalid(format!("failed to read {what}: {error}")))
+    strict::read(value.get())
+        .map_err(|error| Failure::invalid(format!("failed to read {what}: {error}")))
 }
 
 /// The specification's error codes.

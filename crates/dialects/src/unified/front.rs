@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use agentwire_protocol::reply::{Attached, DoneFrame, ErrorFrame, PromptResult};
 use agentwire_protocol::{
     Call, Command, CommandFrame, ErrorCode, Event, Frame, GatewayError, Inquiry, InquiryFrame,
-    Json, NewSession, Profile, Prompt, Resume, SessionId, SessionSummary,
+    Json, NewSession, Profile, Prompt, Resume, SessionId, SessionSummary, strict,
 };
 use serde::Deserialize;
 
 use crate::front::{Ask, Front, Look, Outbox, Reply};
+
+/// The longest idempotency key.
+const KEY_LIMIT: usize = 255;
 
 /// One client of the unified protocol.
 #[derive(Debug, Default)]
@@ -280,10 +283,17 @@ fn refuse(code: ErrorCode, message: &str, out: &mut Outbox) {
 }
 
 fn aside(text: &str) -> Result<Aside, GatewayError> {
-    serde_json::from_str(text).map_err(|error| {
-        let message = format!("failed to read the command: {error}");
+    let invalid = |what: String| {
+        let message = format!("failed to read the command: {what}");
         GatewayError::new(ErrorCode::InvalidMessage, message)
-    })
+    };
+    let aside: Aside = strict::read(text).map_err(invalid)?;
+    let fits = |key: &String| (1..=KEY_LIMIT).contains(&key.chars().count());
+    if aside.idempotency_key.as_ref().is_some_and(|key| !fits(key)) {
+        let what = format!("idempotencyKey: it must be text of 1 to {KEY_LIMIT} characters");
+        return Err(invalid(what));
+    }
+    Ok(aside)
 }
 
 fn named(session: Option<String>) -> Result<SessionId, GatewayError> {

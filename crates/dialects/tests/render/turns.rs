@@ -497,3 +497,44 @@ fn costs_beyond_all_numbers_do_not_count() {
         assert_eq!(line["modelUsage"]["m-1"]["costUSD"], 1e308);
     }
 }
+
+/// The tools of servers that the client hosts are in `init`, which waits for them; but nothing is said
+/// before it.
+#[test]
+fn tools_of_the_clients_servers_are_in_init() {
+    let started = json!({"type":"sessionStarted","agentType":"codex","config":{"mcpServers":{"calc":{"type":"sdk"}}}});
+    let turn = json!({"type":"turnStarted","turnNumber":1});
+    let asked = json!({"type":"requestRaised","requestId":"m","kind":"mcp","name":"calc","input":{"method":"tools/list"},"inputDigest":"d"});
+    let listed = json!({"type":"statusChanged","status":"mcpServer","message":"calc","details":{"status":"connected","tools":["add","sub"]}});
+    let text = json!({"type":"textChunk","content":"hi","isComplete":true});
+    let mut renderer = Renderer::new(Options::default());
+    let lines = render(&mut renderer, &[started.clone(), turn.clone(), asked]);
+    assert_eq!(kinds(&lines), [""; 0]);
+    let lines = render(&mut renderer, &[listed.clone(), text.clone()]);
+    assert_eq!(kinds(&lines), ["system/init", "assistant"]);
+    assert_eq!(lines[0]["tools"], json!(["mcp__calc__add", "mcp__calc__sub"]));
+    assert_eq!(lines[0]["mcp_servers"], json!([{"name":"calc","status":"connected"}]));
+    let mut renderer = Renderer::new(Options::default());
+    let lines = render(&mut renderer, &[started, turn, text, listed]);
+    assert_eq!(kinds(&lines), ["system/init", "assistant"]);
+    assert_eq!(lines[0]["tools"], json!([]));
+}
+
+/// A mode that the gateway keeps in Claude's place is reported in Claude's words; one that Claude tells is not
+/// told twice.
+#[test]
+fn a_mode_is_told_once() {
+    let status = json!({"type":"system","subtype":"status","status":null,"permissionMode":"plan"});
+    let mut renderer = Renderer::new(Options::default());
+    let lines = render(
+        &mut renderer,
+        &[
+            started("claude"),
+            json!({"type":"statusChanged","status":"mode","message":"acceptEdits"}),
+            json!({"type":"statusChanged","status":"mode","message":"plan","native":native(&status)}),
+        ],
+    );
+    assert_eq!(kinds(&lines), ["system/status", "system/status"]);
+    assert_eq!(lines[0]["permissionMode"], "acceptEdits");
+    assert_eq!(lines[1], status);
+}

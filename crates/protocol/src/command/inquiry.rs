@@ -3,12 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{CommandFrame, FrameError, read, unread};
+use super::{CommandFrame, FrameError, fields, read};
 use crate::error::GatewayError;
 use crate::id::SessionId;
 use crate::json::Json;
 use crate::reply::SessionList;
-use crate::strict::Fields;
 
 /// What a client may ask of the gateway.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,8 +93,7 @@ impl Frame {
     /// Reads a line: first its name, then the fields of what has that name. A field that it does not have
     /// is refused by name.
     pub fn from_json(text: &str) -> Result<Self, FrameError> {
-        let fields: Result<Fields, _> = serde_json::from_str(text);
-        let mut fields = fields.map_err(|error| FrameError { id: None, error: unread(&error) })?;
+        let mut fields = fields(text)?;
         let name = fields.get("command").and_then(|name| name.read::<String>().ok());
         let name = name.unwrap_or_default();
         if !matches!(name.as_str(), "list" | "show" | "requests" | "detach") {

@@ -63,6 +63,10 @@ pub struct RequestRaised<'a> {
     /// but `autoAll`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<Text<'a>>,
+    /// The agent runs the call with the input that is shown, or not at all: an allow with `updatedInput` is
+    /// refused.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub input_is_fixed: bool,
 }
 
 impl<'a> RequestRaised<'a> {
@@ -89,6 +93,7 @@ impl<'a> RequestRaised<'a> {
             schema: None,
             blocked_path: None,
             warning: None,
+            input_is_fixed: false,
         }
     }
 }
@@ -115,6 +120,7 @@ impl RequestRaised<'_> {
             schema: json(self.schema),
             blocked_path: text(self.blocked_path),
             warning: text(self.warning),
+            input_is_fixed: self.input_is_fixed,
         }
     }
 }

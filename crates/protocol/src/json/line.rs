@@ -485,7 +485,9 @@ fn write_escaped(text: &str, out: &mut Vec<u8>) {
             },
             _ => {
                 out.extend_from_slice(bytes.get(written..at).unwrap_or_default());
-                out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+                let [high, low] = [byte >> 4, byte & 0xF].map(|digit| HEX.get(usize::from(digit)));
+                out.extend_from_slice(b"\\u00");
+                out.extend(high.into_iter().chain(low));
                 written = at + 1;
                 from = written;
                 continue;
@@ -498,6 +500,8 @@ fn write_escaped(text: &str, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(bytes.get(written..).unwrap_or_default());
 }
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
 
 #[inline]
 fn is_special(byte: u8) -> bool {

@@ -21,7 +21,7 @@ use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body::{At, LARGE, json, object, unread};
+use super::body::{At, LARGE, Taken, json, object, unread};
 use super::problem::Problem;
 use super::rest::{Answer, end, key, session_id};
 use super::{App, power};
@@ -96,7 +96,8 @@ pub(super) async fn create(
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
     let key = key(&headers)?.map(|key| format!("board/{}/{key}", caller.id()));
-    let Create { agent_id, project_id, prompt } = object(body, LARGE).await?;
+    let Taken { value, share: _share } = object(&app, body, LARGE).await?;
+    let Create { agent_id, project_id, prompt } = value;
     let agent: AgentType = Json::of(&agent_id).read().map_err(|_| {
         Problem::invalid(format!(
             "agentId is {agent_id}, it must be one of claude, codex, gemini, acp, demo"
@@ -179,7 +180,7 @@ pub(super) async fn cancel(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    unread(body).await;
+    unread(&app, body).await;
     let id = session_id(&id)?;
     end(&app, &id).await?;
     Shown::answer(&app, &id).await

@@ -1,8 +1,10 @@
 //! Bodies and queries: read with bounds, refused in words.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use agentwire_protocol::{ErrorCode, GatewayError, Json};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, strict};
+use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::budget::{Pool, Share, WORK};
 use axum::body::{Body, HttpBody as _};
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
@@ -13,6 +15,8 @@ use http_body_util::{BodyExt as _, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::App;
+use super::meter::{FREE, STOPS};
 use super::problem::Problem;
 
 /// How long a body may take to come.
@@ -24,32 +28,90 @@ pub(crate) const LARGE: usize = 64 << 20;
 /// The longest of any other.
 pub(crate) const SMALL: usize = 1 << 20;
 
-/// Reads a body as text.
-pub(crate) async fn text(body: Body, limit: usize) -> Result<String, Problem> {
+/// How long a large body waits for its share of the budget.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a body said. A large one holds a share of the budget, until what was asked for with it is done.
+pub(crate) struct Taken<T> {
+    pub(crate) value: T,
+    pub(crate) share: Option<Share>,
+}
+
+/// Reads a body as text. What is large is read once there is a share for it, and must then come without
+/// stopping.
+pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<String>, Problem> {
     // What is announced need not be waited for.
     if body.size_hint().lower() > limit as u64 {
         return Err(Problem::too_large(limit));
     }
-    let whole = Limited::new(body, limit).collect();
-    let read = tokio::time::timeout(BODY_TIME, whole).await;
-    let read = read.map_err(|_| Problem::too_slow(BODY_TIME))?;
-    let bytes = read.map_err(|error| match error.is::<http_body_util::LengthLimitError>() {
-        true => Problem::too_large(limit),
-        false => Problem::invalid(format!("failed to read the body: {error}")),
-    })?;
-    String::from_utf8(bytes.to_bytes().into()).map_err(|_| {
+    let pool = &app.hub().log().budget().work;
+    let announced = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
+    let mut share = match announced {
+        Some(size) if size > FREE => Some(take(pool, size).await?),
+        Some(_) | None => None,
+    };
+    let mut body = Limited::new(body, limit);
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(FREE));
+    let mut begun = Instant::now();
+    loop {
+        let moved = Instant::now();
+        let frame = loop {
+            match tokio::time::timeout(STOPS.0, body.frame()).await {
+                Ok(frame) => break frame,
+                Err(_) => {
+                    let is_wanted = share.is_some() && pool.waiting() > 0;
+                    let is_stopped = share.is_some() && moved.elapsed() >= STOPS.1;
+                    if is_wanted || is_stopped || begun.elapsed() >= BODY_TIME {
+                        return Err(Problem::too_slow(begun.elapsed()));
+                    }
+                }
+            }
+        };
+        let Some(frame) = frame else { break };
+        let frame =
+            frame.map_err(|error| match error.is::<http_body_util::LengthLimitError>() {
+                true => Problem::too_large(limit),
+                false => Problem::invalid(format!("failed to read the body: {error}")),
+            })?;
+        if let Ok(data) = frame.into_data() {
+            bytes.extend_from_slice(&data);
+        }
+        if begun.elapsed() >= BODY_TIME {
+            return Err(Problem::too_slow(BODY_TIME));
+        }
+        if bytes.len() > FREE && share.is_none() {
+            share = Some(take(pool, limit).await?);
+            begun = Instant::now();
+        }
+    }
+    let value = apart_if_long(bytes.len(), || String::from_utf8(bytes)).map_err(|_| {
         Problem::from(GatewayError::new(ErrorCode::InvalidJson, "the body is not UTF-8"))
+    })?;
+    Ok(Taken { value, share })
+}
+
+async fn take(pool: &Pool, bytes: usize) -> Result<Share, Problem> {
+    let share = pool.take_within(bytes.saturating_mul(WORK), PATIENCE).await;
+    share.ok_or_else(|| {
+        let message = "too many large messages at once; try again soon";
+        Problem::from(GatewayError::new(ErrorCode::Overloaded, message))
     })
 }
 
 /// Reads a body as an object of JSON.
-pub(crate) async fn object<T: DeserializeOwned>(body: Body, limit: usize) -> Result<T, Problem> {
-    read(&text(body, limit).await?)
+pub(crate) async fn object<T: DeserializeOwned>(
+    app: &App,
+    body: Body,
+    limit: usize,
+) -> Result<Taken<T>, Problem> {
+    let Taken { value, share } = text(app, body, limit).await?;
+    Ok(Taken { value: apart_if_long(value.len(), || read(&value))?, share })
 }
 
-/// Takes a body that has nothing to say, whatever it says: what stops is never refused for its form.
-pub(crate) async fn unread(body: Body) {
-    let _ = text(body, SMALL).await;
+/// Takes a body that has nothing to say, whatever it says: what stops is never refused for its form, and
+/// waits for nobody.
+pub(crate) async fn unread(app: &App, body: Body) {
+    let _ = text(app, body, FREE).await;
 }
 
 /// Reads an object of JSON.
@@ -61,7 +123,7 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     if !value.get().starts_with('{') {
         return Err(invalid(ErrorCode::InvalidMessage, &"it must be an object"));
     }
-    value.read().map_err(|error| invalid(ErrorCode::InvalidMessage, &error))
+    strict::read(value.get()).map_err(|error| invalid(ErrorCode::InvalidMessage, &error))
 }
 
 /// The parts of a path that a route names.
@@ -91,8 +153,9 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
 }
 
 /// An answer that is JSON already.
-pub(crate) fn json_text(status: StatusCode, text: String) -> Response {
-    let mut response = (status, text).into_response();
+pub(crate) fn json_text(status: StatusCode, text: impl Into<Body>) -> Response {
+    let body: Body = text.into();
+    let mut response = (status, body).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

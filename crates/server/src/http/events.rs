@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use agentwire_protocol::{Event, GatewayError, Json, Profile, Resume, SessionId, SessionState};
 use agentwire_sessions::Hub;
+use agentwire_sessions::apart::apart_if_long;
 use agentwire_sessions::log::Cursor;
-use agentwire_sessions::store::Batch;
+use agentwire_sessions::store::{Batch, StoreError};
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse as _, Response};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::stream;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -23,6 +24,8 @@ use super::metrics::Wire;
 use super::problem::Problem;
 use super::rest::{Answer, page_size, session_id};
 use super::{App, metrics};
+use crate::held::Held;
+use crate::reading::first_or_next;
 use crate::tokens::Caller;
 
 const PAGE: usize = 100;
@@ -94,8 +97,11 @@ pub(super) fn note(response: &mut Response, resume: Resume) {
     }
 }
 
+/// How a page begins.
+const PAGE_BEGIN: &str = r#"{"events":["#;
+
 struct Page {
-    text: String,
+    text: Bytes,
     resume: Resume,
 }
 
@@ -112,49 +118,70 @@ impl Page {
         let (resume, after) = Resume::of(after, summary.last_seq);
         let mut cursor = app.hub().events(id, after).await?;
         let deadline = Instant::now() + wait;
-        let mut events = String::new();
+        let mut text = PAGE_BEGIN.to_owned();
+        let mut held = Held::default();
         let (mut next, mut count) = (after, 0);
         let mut is_over = false;
-        'page: while count < limit && events.len() < PAGE_BYTES {
+        'page: while count < limit && text.len() < PAGE_BYTES {
             let is_live = cursor.position() >= summary.last_seq;
             // What is there is not waited for; the first event that comes is.
             let deadline = if is_live && count == 0 { deadline } else { Instant::now() };
             let batch = match is_live {
                 true => tokio::select! {
                     biased;
-                    batch = cursor.next() => batch,
+                    batch = first_or_next(&mut cursor, count > 0) => batch,
                     () = tokio::time::sleep_until(deadline) => break,
                     () = app.stopping.cancelled() => break,
                 },
-                false => cursor.next().await,
+                false => first_or_next(&mut cursor, count > 0).await,
             };
-            let batch = batch.map_err(|error| Hub::storage_error(&error))?;
-            let Some(batch) = batch else {
-                is_over = true;
-                break;
+            let batch = match batch {
+                Ok(Some(batch)) => batch,
+                Ok(None) => {
+                    is_over = true;
+                    break;
+                }
+                // What there is is a page.
+                Err(StoreError::Busy(_)) if count > 0 => break,
+                Err(error) => return Err(Hub::storage_error(&error)),
             };
+            let mut is_kept = false;
             for (seq, line) in batch.events() {
-                let too_much = !events.is_empty() && events.len() + line.len() > PAGE_BYTES;
+                let long = text.len() + line.len();
+                let too_much = count > 0
+                    && (long > PAGE_BYTES
+                        || !held.may_grow(long, PAGE_BYTES, app.hub().log().budget()));
                 if count == limit || too_much {
                     break 'page;
                 }
                 next = seq;
-                if let Some(line) = shown(profile, line) {
-                    if count > 0 {
-                        events.push(',');
+                let before = count;
+                apart_if_long(line.len(), || {
+                    if let Some(line) = shown(profile, line) {
+                        text.reserve_exact(if line.len() > PAGE_BYTES {
+                            line.len() + 256
+                        } else {
+                            0
+                        });
+                        text.push_str(if count > 0 { "," } else { "" });
+                        text.push_str(&line);
+                        count += 1;
                     }
-                    events.push_str(&line);
-                    count += 1;
+                });
+                // Events that are not shown hold nothing: the page may have to wait for the next.
+                if count > before && !std::mem::replace(&mut is_kept, true) {
+                    held.keep(&batch);
                 }
             }
         }
-        let text = format!(
-            r#"{{"events":[{events}],"next":{next},"last":{},"ended":{},"resume":{}}}"#,
+        let end = format!(
+            r#"],"next":{next},"last":{},"ended":{},"resume":{}}}"#,
             summary.last_seq.max(next),
             is_over || (summary.state == SessionState::Ended && next >= summary.last_seq),
             Json::of(&resume).get(),
         );
-        Ok(Self { text, resume })
+        text.push_str(&end);
+        Ok(Self { text: held.text(text), resume })
     }
 }
 
@@ -247,7 +274,10 @@ impl Stream {
                 self.app.keeps(&self.caller).then(|| (Bytes::from_static(b":\n\n"), true))
             }
             batch = self.cursor.next() => match batch {
-                Ok(Some(batch)) => Some((self.lines(&batch), true)),
+                Ok(Some(batch)) => {
+                    let size = batch.lines.len();
+                    Some((apart_if_long(size, || self.lines(&batch)), true))
+                }
                 Ok(None) => Some((Bytes::from_static(b"event: end\ndata: {}\n\n"), false)),
                 // The client comes back and reads on where it was.
                 Err(error) => {
@@ -259,7 +289,7 @@ impl Stream {
     }
 
     fn lines(&self, batch: &Batch) -> Bytes {
-        let mut bytes = BytesMut::with_capacity(batch.lines.len() + 32 * batch.count as usize);
+        let mut bytes = Vec::with_capacity(batch.lines.len() + 32 * batch.count as usize);
         for (seq, line) in batch.events() {
             if let Some(line) = shown(self.profile, line) {
                 bytes.extend_from_slice(format!("id: {seq}\ndata: ").as_bytes());
@@ -267,6 +297,8 @@ impl Stream {
                 bytes.extend_from_slice(b"\n\n");
             }
         }
-        bytes.freeze()
+        let mut held = Held::default();
+        held.keep(batch);
+        held.text(bytes)
     }
 }

@@ -1,12 +1,13 @@
 //! The inbox: what agents ask and wait for, over all sessions, and the answers.
 
 use agentwire_protocol::{Command, ErrorCode, Fields, GatewayError, Json, Settlement};
+use agentwire_sessions::apart::apart_if_long;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use http::{StatusCode, Uri};
 use serde::Deserialize;
 
-use super::body::{At, LARGE, json, query, read, text};
+use super::body::{At, LARGE, Taken, json, query, read, text};
 use super::problem::Problem;
 use super::rest::{Answer, order, session_id};
 use super::{App, power};
@@ -53,7 +54,9 @@ pub(super) async fn settle(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Approve)?;
-    let settlement = settlement(&text(body, LARGE).await?, &request)?;
+    let Taken { value: text, share: _share } = text(&app, body, LARGE).await?;
+    let settlement = apart_if_long(text.len(), || settlement(&text, &request))?;
+    drop(text);
     let reply = order(&app, &caller, &session_id(&id)?, Command::Settle(settlement)).await?;
     Ok(json(StatusCode::OK, &reply))
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_protocol::{ErrorCode, GatewayError};
+use agentwire_sessions::budget::Pool;
 use axum::Router;
 use http::Request;
 use hyper::body::Incoming;
@@ -23,6 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use super::entrance::Entrance;
 use super::guests::{Guest, Guests};
+use super::meter::Meter;
 use super::metrics::Traffic;
 use super::refusal::{dismiss, refuse};
 use super::timed::{Hold, IDLE, Timed};
@@ -108,6 +110,8 @@ impl Listener {
             refusals: refusals.clone(),
             spare: spare(),
             traffic: app.traffic.clone(),
+            pool: app.hub().log().budget().work.clone(),
+            readers: app.hub().log().budget().read.clone(),
             is_insights,
             stopping: stopping.clone(),
             connections: connections.clone(),
@@ -168,6 +172,8 @@ struct Doors {
     stopping: CancellationToken,
     connections: TaskTracker,
     traffic: Arc<Traffic>,
+    pool: Pool,
+    readers: Pool,
     is_insights: bool,
 }
 
@@ -207,6 +213,7 @@ impl Doors {
             let (room, token) = (self.room.clone(), self.connections.token());
             let (router, stopping) = (self.router.clone(), self.stopping.clone());
             let guest = self.guests.enter();
+            let (meter, readers) = (Meter::new(self.pool.clone()), self.readers.clone());
             self.connections.spawn(async move {
                 let place = match place {
                     Some(place) => Ok(Ok(place)),
@@ -214,8 +221,8 @@ impl Doors {
                 };
                 match place {
                     Ok(Ok(place)) => {
-                        let hold = Hold::new(place, token, connected);
-                        greet(stream, tls, hold, (router, guest), stopping).await;
+                        let hold = Hold::new(place, token, connected, readers);
+                        greet(stream, tls, hold, (router, guest, meter), stopping).await;
                     }
                     Ok(Err(_)) | Err(_) => refuse(stream, tls).await,
                 }
@@ -261,11 +268,12 @@ async fn greet(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     hold: Hold,
-    (router, guest): (Router, Guest),
+    (router, guest, meter): (Router, Guest, Meter),
     stopping: CancellationToken,
 ) {
     let Some(tls) = tls else {
-        return converse(Timed::new(stream, hold), router, guest, stopping).await;
+        let stream = Timed::new(stream, hold, meter.clone());
+        return converse(stream, router, (guest, meter), stopping).await;
     };
     let shaken = tokio::select! {
         () = stopping.cancelled() => return,
@@ -273,7 +281,10 @@ async fn greet(
         shaken = tokio::time::timeout(HEAD_TIME, tls.accept(stream)) => shaken,
     };
     match shaken {
-        Ok(Ok(stream)) => converse(Timed::new(stream, hold), router, guest, stopping).await,
+        Ok(Ok(stream)) => {
+            let stream = Timed::new(stream, hold, meter.clone());
+            converse(stream, router, (guest, meter), stopping).await;
+        }
         Ok(Err(error)) => tracing::debug!(%error, "a client does not speak TLS with us"),
         Err(_) => tracing::debug!("a client takes too long to begin"),
     }
@@ -282,14 +293,14 @@ async fn greet(
 async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: Timed<S>,
     router: Router,
-    guest: Guest,
+    (guest, meter): (Guest, Meter),
     stopping: CancellationToken,
 ) {
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(stream), Introduced::new(router, guest.clone()))
+        .serve_connection(TokioIo::new(stream), Introduced::new(router, guest.clone(), meter))
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -312,11 +323,12 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 struct Introduced {
     routes: TowerToHyperService<Router>,
     guest: Guest,
+    meter: Meter,
 }
 
 impl Introduced {
-    fn new(router: Router, guest: Guest) -> Self {
-        Self { routes: TowerToHyperService::new(router), guest }
+    fn new(router: Router, guest: Guest, meter: Meter) -> Self {
+        Self { routes: TowerToHyperService::new(router), guest, meter }
     }
 }
 
@@ -327,6 +339,7 @@ impl Service<Request<Incoming>> for Introduced {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.guest.clone());
+        request.extensions_mut().insert(self.meter.clone());
         self.routes.call(request)
     }
 }

@@ -9,6 +9,7 @@ mod traffic;
 use std::time::UNIX_EPOCH;
 
 use agentwire_protocol::SessionState;
+use agentwire_sessions::budget::{Budget, Pool};
 use agentwire_sessions::figures::{AGENTS, Figures, Spent};
 use agentwire_sessions::{Hub, process};
 use axum::extract::State;
@@ -37,6 +38,7 @@ pub(super) async fn metrics(State(app): State<App>) -> Answer {
     about(&mut page, &app, &own);
     sessions(&mut page, app.hub());
     log(&mut page, app.hub().figures(), size.ok().flatten());
+    large(&mut page, app.hub().log().budget());
     work(&mut page, app.hub().figures());
     clients(&mut page, &app);
     let headers = [(CONTENT_TYPE, FORMAT), (CACHE_CONTROL, "no-store")];
@@ -140,6 +142,28 @@ fn log(page: &mut Page, figures: &Figures, size: Option<u64>) {
     if let Some(size) = size {
         page.sample(&[], size);
     }
+}
+
+/// What is large and in memory at once: `work` is what agents and clients say, `read` what is on its way to readers.
+fn large(page: &mut Page, budget: &Budget) {
+    let pools = [("work", &budget.work), ("read", &budget.read)];
+    let mut family = |name, kind, help, value: fn(&Pool) -> f64| {
+        page.family(name, kind, help);
+        for (pool, of) in pools {
+            page.sample(&[("pool", pool)], value(of));
+        }
+    };
+    let help =
+        "What large messages, lines and events in memory at once take of the budget, in bytes.";
+    family("agentwire_in_flight_bytes", Kind::Gauge, help, |pool| pool.used() as f64);
+    let help = "How much they may take: in_flight of the settings.";
+    family("agentwire_in_flight_limit_bytes", Kind::Gauge, help, |pool| pool.total() as f64);
+    let help = "How many wait for a share of it.";
+    family("agentwire_in_flight_waiting", Kind::Gauge, help, |pool| pool.waiting() as f64);
+    let help = "How often something large had to wait for a share.";
+    family("agentwire_in_flight_waits_total", Kind::Counter, help, |pool| pool.waits() as f64);
+    let help = "How often it waited too long and was refused.";
+    family("agentwire_in_flight_refused_total", Kind::Counter, help, |pool| pool.refusals() as f64);
 }
 
 fn work(page: &mut Page, figures: &Figures) {

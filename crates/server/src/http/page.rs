@@ -76,8 +76,8 @@ pub(super) async fn sign_in(State(app): State<App>, body: Body) -> Answer {
         return Err(Problem::invalid("this server asks for no token"));
     };
     // Who has no ticket hears nothing else, whatever it sent.
-    let given = object::<SignIn>(body, LIMIT).await.ok();
-    if given.and_then(|given| app.sign_ins.redeem(&given.ticket, Instant::now())).is_none() {
+    let given = object::<SignIn>(&app, body, LIMIT).await.ok();
+    if given.and_then(|given| app.sign_ins.redeem(&given.value.ticket, Instant::now())).is_none() {
         let why = "the ticket is used up or too old";
         tracing::info!(why, "client refused");
         return Err(Problem::unauthorized(why));

@@ -9,6 +9,7 @@ use agentwire_protocol::{
     Command, Configure, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionId,
     SessionRequest, SessionState, SessionSummary,
 };
+use agentwire_sessions::apart::apart_if_long;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::Response;
@@ -16,7 +17,8 @@ use http::{HeaderMap, StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body::{At, LARGE, SMALL, json, object, query, read, text, unread};
+use super::body::{At, LARGE, SMALL, Taken, json, object, query, read, text, unread};
+use super::meter::FREE;
 use super::problem::Problem;
 use super::{App, power};
 use crate::looks::{self, Begun};
@@ -55,7 +57,9 @@ pub(super) async fn create(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let request = SessionRequest::from_json(&text(body, LARGE).await?)?;
+    let Taken { value: text, share: _share } = text(&app, body, LARGE).await?;
+    let request = apart_if_long(text.len(), || SessionRequest::from_json(&text))?;
+    drop(text);
     let mut new = NewSession::from(request);
     power::start(&caller, &new)?;
     new.key = key(&headers)?.map(|key| format!("{}/{key}", caller.id()));
@@ -149,7 +153,7 @@ pub(super) async fn configure(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let change: Configure = object(body, SMALL).await?;
+    let change: Configure = object(&app, body, SMALL).await?.value;
     power::configure(&caller, &change)?;
     let id = session_id(&id)?;
     order(&app, &caller, &id, Command::Configure(change)).await?;
@@ -165,7 +169,7 @@ pub(super) async fn prompt(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let mut prompt: Prompt = object(body, LARGE).await?;
+    let Taken { value: mut prompt, share: _share } = object::<Prompt>(&app, body, LARGE).await?;
     if let (None, Some(key)) = (&prompt.message_id, key(&headers)?) {
         // Keys are each client's own.
         prompt.message_id = Some(looks::message_id(&format!("{}/{key}", caller.id())));
@@ -183,7 +187,7 @@ pub(super) async fn interrupt(
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
     // What stops is never refused for its form.
-    let text = text(body, SMALL).await.unwrap_or_default();
+    let text = text(&app, body, FREE).await.map(|taken| taken.value).unwrap_or_default();
     let InterruptFields { cancel_queued } = read(&text).unwrap_or_default();
     let command = Command::Interrupt { cancel_queued };
     let reply = order(&app, &caller, &session_id(&id)?, command).await?;
@@ -198,7 +202,7 @@ pub(super) async fn stop(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    unread(body).await;
+    unread(&app, body).await;
     let id = session_id(&id)?;
     Ok(json(StatusCode::OK, &end(&app, &id).await?))
 }
@@ -231,7 +235,7 @@ pub(super) async fn finish(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    unread(body).await;
+    unread(&app, body).await;
     let reply = order(&app, &caller, &session_id(&id)?, Command::Finish).await?;
     Ok(json(StatusCode::OK, &reply))
 }
@@ -244,7 +248,7 @@ pub(super) async fn rewind(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let RewindFields { message_id, dry_run } = object(body, SMALL).await?;
+    let RewindFields { message_id, dry_run } = object(&app, body, SMALL).await?.value;
     let command = Command::Rewind { message_id, dry_run };
     let reply = order(&app, &caller, &session_id(&id)?, command).await?;
     Ok(json(StatusCode::OK, &reply))
@@ -266,7 +270,7 @@ pub(super) async fn ask(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let QueryFields { method, args } = object(body, SMALL).await?;
+    let QueryFields { method, args } = object(&app, body, SMALL).await?.value;
     power::query(&caller, &method, &args)?;
     let result = order(&app, &caller, &session_id(&id)?, Command::Query { method, args }).await?;
     Ok(json(StatusCode::OK, &Queried { result }))
@@ -329,6 +333,20 @@ pub(super) struct ServerStatus {
     scope: &'static str,
     /// Whose token it came with.
     name: String,
+    /// What holds the processes of an agent together.
+    containment: ContainmentStatus,
+}
+
+/// What holds the processes of an agent together.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ContainmentStatus {
+    /// `namespace`: a pid namespace, in which agentwire's own files are hidden; `keeper`: a process that
+    /// watches over them; `processGroup`: neither.
+    kind: &'static str,
+    /// Why it is no better one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 /// `GET /healthz`
@@ -340,6 +358,7 @@ pub(super) async fn healthz() -> &'static str {
 pub(super) async fn status(State(app): State<App>, Extension(caller): Extension<Caller>) -> Answer {
     let running = app.hub().running();
     let open_requests = running.iter().map(|session| session.summary().open_requests).sum();
+    let containment = app.hub().containment().containment();
     Ok(json(
         StatusCode::OK,
         &ServerStatus {
@@ -349,6 +368,10 @@ pub(super) async fn status(State(app): State<App>, Extension(caller): Extension<
             open_requests,
             scope: caller.scope.as_str(),
             name: caller.name.to_string(),
+            containment: ContainmentStatus {
+                kind: containment.name(),
+                reason: containment.reason().map(str::to_owned),
+            },
         },
     ))
 }

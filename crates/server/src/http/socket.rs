@@ -1,5 +1,6 @@
 //! WebSockets: a front of any dialect, served by the pump; each message is one text frame.
 
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use agentwire_dialects::insights::Insights;
 use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_dialects::unified::Unified;
 use agentwire_protocol::{ErrorCode, GatewayError, Profile, Resume};
+use agentwire_sessions::budget::{self, Pool};
 use axum::body::Bytes;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
@@ -20,11 +22,13 @@ use tokio::sync::mpsc;
 
 use super::body::{At, query};
 use super::events::note;
+use super::meter::{self, Meter};
 use super::metrics::Wire;
 use super::problem::Problem;
 use super::rest::{Answer, session_id};
 use super::{App, door, power};
 use crate::connection::{Connection, Incoming, LINE_LIMIT, Outgoing};
+use crate::held::taken;
 use crate::serve::{Closing, Terms, serve};
 use crate::tokens::{Caller, Scope};
 
@@ -53,6 +57,7 @@ struct WatchQuery {
 pub(super) async fn unified(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(meter): Extension<Meter>,
     At(id): At<String>,
     uri: Uri,
     upgrade: Upgrade,
@@ -61,7 +66,7 @@ pub(super) async fn unified(
     let id = session_id(&id)?;
     let last = app.hub().summary(&id).await?.last_seq;
     let front = Unified::watching(id, after, last, profile);
-    let mut response = speak(app, caller, Wire::Unified, front, upgraded(upgrade)?);
+    let mut response = speak(app, caller, Wire::Unified, front, (upgraded(upgrade)?, meter));
     note(&mut response, Resume::of(after, last).0);
     Ok(response)
 }
@@ -70,20 +75,22 @@ pub(super) async fn unified(
 pub(super) async fn rpc(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(meter): Extension<Meter>,
     upgrade: Upgrade,
 ) -> Answer {
     let front = JsonRpc::new(app.setup.agent);
-    Ok(speak(app, caller, Wire::Rpc, front, upgraded(upgrade)?))
+    Ok(speak(app, caller, Wire::Rpc, front, (upgraded(upgrade)?, meter)))
 }
 
 /// `GET /insights`
 pub(super) async fn insights(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(meter): Extension<Meter>,
     upgrade: Upgrade,
 ) -> Answer {
     let front = Insights::new(app.setup.agent, app.setup.prices.clone());
-    Ok(speak(app, caller, Wire::Insights, front, upgraded(upgrade)?))
+    Ok(speak(app, caller, Wire::Insights, front, (upgraded(upgrade)?, meter)))
 }
 
 /// A request that may be none for a WebSocket.
@@ -110,13 +117,14 @@ fn speak(
     caller: Caller,
     spoken: Wire,
     mut front: impl Front + 'static,
-    upgrade: WebSocketUpgrade,
+    (upgrade, meter): (WebSocketUpgrade, Meter),
 ) -> axum::response::Response {
     // Who may only watch has little to say.
     let longest = match caller.scope {
         Scope::Watch => WATCHER_LIMIT,
         Scope::Drive | Scope::Approve | Scope::Admin => LINE_LIMIT,
     };
+    meter.begin(longest);
     bounded(upgrade, longest).on_upgrade(move |socket| async move {
         let may = |ask: &Ask| match app.keeps(&caller) {
             true => power::check(&caller, ask),
@@ -129,7 +137,7 @@ fn speak(
             keys: caller.id().to_owned(),
             may: &may,
         };
-        let connection = wire(socket, app.clone(), caller.clone());
+        let connection = wire(socket, app.clone(), caller.clone(), meter);
         let _open = app.traffic.stream(spoken, Some(&connection.outgoing));
         serve(app.hub(), connection, &mut front, terms, app.stopping.cancelled()).await;
     })
@@ -139,18 +147,18 @@ fn speak(
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A socket as a wire of messages.
-fn wire(socket: WebSocket, app: App, caller: Caller) -> Connection {
+fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection {
     let (mut sink, mut stream) = socket.split();
     let (said, incoming) = mpsc::channel(1);
     let outgoing = Outgoing::default();
     let fault = Arc::new(OnceLock::new());
+    let work = app.hub().log().budget().work.clone();
     let reader = tokio::spawn({
-        let fault = Arc::clone(&fault);
+        let (fault, outgoing) = (Arc::clone(&fault), outgoing.clone());
         async move {
             while let Some(message) = stream.next().await {
                 let line = match message {
-                    Ok(Message::Text(text)) => text.as_bytes().to_vec(),
-                    Ok(Message::Binary(bytes)) => bytes.to_vec(),
+                    Ok(message @ (Message::Text(_) | Message::Binary(_))) => message.into_data(),
                     Ok(Message::Ping(_) | Message::Pong(_)) => continue,
                     // It is answered by reading on.
                     Ok(Message::Close(_)) => continue,
@@ -159,13 +167,27 @@ fn wire(socket: WebSocket, app: App, caller: Caller) -> Connection {
                         break;
                     }
                 };
-                if said.send(Incoming::Line(line)).await.is_err() {
-                    return;
+                let share = meter.take(line.len());
+                let is_large = share.is_some();
+                let message = Incoming::Line(line, share);
+                let is_heard = match is_large {
+                    true => heard_in_time(&said, message, &work).await,
+                    false => Some(said.send(message).await.is_ok()),
+                };
+                match is_heard {
+                    Some(true) => {}
+                    Some(false) => return,
+                    None => {
+                        let _ = fault.set(UNHEARD);
+                        // The pump does not listen, and learns of it this way.
+                        return outgoing.fail();
+                    }
                 }
             }
         }
     });
     let lines = outgoing.clone();
+    let pool = app.hub().log().budget().read.clone();
     let writer = tokio::spawn(async move {
         let mut beat = beat();
         loop {
@@ -196,20 +218,66 @@ fn wire(socket: WebSocket, app: App, caller: Caller) -> Connection {
                 }
                 return;
             };
-            let mut is_taken = true;
-            for piece in bytes {
-                is_taken = is_taken && feed(&mut sink, &piece).await.is_ok();
-                lines.written(piece.len());
-            }
-            if !is_taken || sink.flush().await.is_err() {
+            let writing = async {
+                for piece in bytes {
+                    if !feed_in_time(&mut sink, &piece, &pool).await {
+                        return false;
+                    }
+                    lines.written(piece.len());
+                }
+                sink.flush().await.is_ok()
+            };
+            let is_taken = tokio::select! {
+                biased;
+                // It was given up.
+                () = lines.broken() => false,
+                is_taken = writing => is_taken,
+            };
+            if !is_taken {
                 // If the wire is whole, the client hears that this is no end of the session.
-                let _ = tokio::time::timeout(LAST_WORDS, sink.send(closing(UNSAID))).await;
+                let reason = fault.get().copied().unwrap_or(UNSAID);
+                let _ = tokio::time::timeout(LAST_WORDS, sink.send(closing(reason))).await;
                 break;
             }
         }
         lines.fail();
     });
     Connection::of(incoming, outgoing, reader, writer)
+}
+
+/// Gives a large message to the pump of the client, and says whether it was heard. Until then it holds
+/// its share: none if that takes too long, as with a client that does not read, and others wait.
+async fn heard_in_time(
+    said: &mpsc::Sender<Incoming>,
+    message: Incoming,
+    pool: &Pool,
+) -> Option<bool> {
+    // There is room for the next once it is heard.
+    let heard = async { said.send(message).await.is_ok() && said.reserve().await.is_ok() };
+    tokio::pin!(heard);
+    loop {
+        match tokio::time::timeout(meter::STOPS.0, &mut heard).await {
+            Ok(is_heard) => return Some(is_heard),
+            Err(_) if pool.waiting() > 0 => return None,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Gives these lines to a socket. What is large is held until the client has it: others may wait for that.
+async fn feed_in_time(
+    sink: &mut SplitSink<WebSocket, Message>,
+    lines: &Bytes,
+    pool: &Pool,
+) -> bool {
+    if lines.len() <= budget::SMALL {
+        return feed(sink, lines).await.is_ok();
+    }
+    let whole = async {
+        feed(sink, lines).await?;
+        sink.flush().await
+    };
+    taken(pool, lines.len(), whole).await.is_some_and(|given| given.is_ok())
 }
 
 /// Gives these lines to a socket, each as a message. They are slices of what is there: none is copied.
@@ -229,6 +297,7 @@ pub(super) type Reason = (u16, &'static str);
 
 pub(super) const STOPS: Reason = (close_code::AWAY, "the server stops");
 const UNSAID: Reason = (close_code::ERROR, "the events cannot be written");
+const UNHEARD: Reason = (close_code::AGAIN, "the message could not be taken in time");
 pub(super) const REVOKED: Reason = (close_code::POLICY, "the token is no longer valid");
 
 pub(super) fn closing((code, reason): Reason) -> Message {
@@ -247,6 +316,9 @@ pub(super) fn fault_of(error: &axum::Error) -> Reason {
     let error = std::error::Error::source(error);
     match error.and_then(|error| error.downcast_ref::<tungstenite::Error>()) {
         Some(tungstenite::Error::Capacity(_)) => (close_code::SIZE, "the message is too long"),
+        Some(tungstenite::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
+            (close_code::AGAIN, "the message took too long to come")
+        }
         Some(tungstenite::Error::Utf8(_)) => (close_code::INVALID, "the text is not UTF-8"),
         Some(_) | None => (close_code::PROTOCOL, "this is not the WebSocket protocol"),
     }

@@ -6,15 +6,21 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use agentwire_sessions::budget::Pool;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::meter::Meter;
 use super::metrics::Connected;
 
 /// How long a connection may neither take nor give a byte.
 pub(super) const IDLE: Duration = Duration::from_secs(75);
+
+/// How long a client may take no byte of what is for it while other readers wait for the memory that it
+/// holds. It may come back and read on from the log.
+const STUCK: Duration = Duration::from_secs(2);
 
 /// How long a client may go on to talk after its last answer, and how much.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -25,6 +31,8 @@ pub(super) struct Hold {
     _place: OwnedSemaphorePermit,
     _token: TaskTrackerToken,
     _connected: Connected,
+    /// What other readers may wait for.
+    readers: Pool,
 }
 
 impl Hold {
@@ -32,8 +40,9 @@ impl Hold {
         place: OwnedSemaphorePermit,
         token: TaskTrackerToken,
         connected: Connected,
+        readers: Pool,
     ) -> Self {
-        Self { _place: place, _token: token, _connected: connected }
+        Self { _place: place, _token: token, _connected: connected, readers }
     }
 }
 
@@ -43,13 +52,36 @@ pub(super) struct Timed<S> {
     until: Pin<Box<Sleep>>,
     /// How much is still read and forgotten once all is said.
     last: Option<usize>,
-    _hold: Hold,
+    meter: Meter,
+    /// When it is looked next whether a client that takes nothing holds up others.
+    stuck: Option<Pin<Box<Sleep>>>,
+    hold: Hold,
 }
 
 impl<S> Timed<S> {
-    pub(super) fn new(inner: S, hold: Hold) -> Self {
+    pub(super) fn new(inner: S, hold: Hold, meter: Meter) -> Self {
         let until = Box::pin(tokio::time::sleep(IDLE));
-        Self { inner, until, last: None, _hold: hold }
+        Self { inner, until, last: None, meter, stuck: None, hold }
+    }
+
+    /// Notes what the client took, or that it took nothing for too long.
+    fn watch_taking<T>(
+        &mut self,
+        poll: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if poll.is_ready() {
+            self.stuck = None;
+            return self.watch(poll, context);
+        }
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(STUCK)));
+        while stuck.as_mut().poll(context).is_ready() {
+            if self.hold.readers.waiting() > 0 {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            stuck.as_mut().reset(Instant::now() + STUCK);
+        }
+        self.watch(poll, context)
     }
 
     /// Notes progress, or tells that there was none for too long.
@@ -78,7 +110,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        // As long as there is no room for what comes, it is not the client that is slow.
+        std::task::ready!(this.meter.poll_room(context))?;
+        let before = buffer.filled().len();
         let poll = Pin::new(&mut this.inner).poll_read(context, buffer);
+        this.meter.read(buffer.filled().get(before..).unwrap_or_default());
+        if poll.is_pending() && this.meter.poll_stopped(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         this.watch(poll, context)
     }
 }
@@ -91,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let poll = Pin::new(&mut this.inner).poll_write(context, bytes);
-        this.watch(poll, context)
+        this.watch_taking(poll, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -134,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let poll = Pin::new(&mut this.inner).poll_write_vectored(context, slices);
-        this.watch(poll, context)
+        this.watch_taking(poll, context)
     }
 
     fn is_write_vectored(&self) -> bool {

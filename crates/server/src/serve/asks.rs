@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use agentwire_dialects::front::{Look, Reply};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, Resume, SessionId};
-use agentwire_sessions::store::Filter;
+use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::store::{Filter, StoreError};
 use agentwire_sessions::{Hub, SessionHandle};
 
+use crate::held::Held;
 use crate::looks::{self, Begun};
+use crate::reading::first_or_next;
 
 /// How many bytes of events one reply may have.
 const PAGE_BYTES: usize = 8 << 20;
@@ -21,7 +24,12 @@ pub(super) struct Answered {
     pub(super) started: Option<SessionHandle>,
     /// The events of what it did: up to that number of that session.
     pub(super) after: Option<(SessionId, u64)>,
+    /// What a page takes of the budget until the client has it.
+    pub(super) shares: Option<Shares>,
 }
+
+/// The shares of a page.
+pub(super) type Shares = Held;
 
 /// Waits for a session's reply.
 pub(super) async fn command(
@@ -31,7 +39,7 @@ pub(super) async fn command(
 ) -> Answered {
     let answer = answer.await;
     let reply = answer.reply.map(Reply::Done);
-    Answered { call, reply, started: None, after: Some((session, answer.last_seq)) }
+    Answered { call, reply, started: None, after: Some((session, answer.last_seq)), shares: None }
 }
 
 /// Starts a session.
@@ -109,11 +117,14 @@ pub(super) async fn events(
     after: u64,
     limit: usize,
 ) -> Answered {
-    answered(call, page(&hub, &session, after, limit).await)
+    match page(&hub, &session, after, limit).await {
+        Ok((reply, held)) => Answered { shares: Some(held), ..answered(call, Ok(reply)) },
+        Err(error) => answered(call, Err(error)),
+    }
 }
 
 fn answered(call: Call, reply: Result<Reply, GatewayError>) -> Answered {
-    Answered { call: Some(call), reply, started: None, after: None }
+    Answered { call: Some(call), reply, started: None, after: None, shares: None }
 }
 
 /// A page of what is there; it waits for nothing.
@@ -122,22 +133,33 @@ async fn page(
     session: &SessionId,
     after: u64,
     limit: usize,
-) -> Result<Reply, GatewayError> {
+) -> Result<(Reply, Held), GatewayError> {
     let last = hub.summary(session).await?.last_seq;
     let (resume, after) = Resume::of(after, last);
     let mut cursor = hub.log().cursor(session, after);
     let (mut events, mut next, mut bytes) = (Vec::new(), after, 0);
-    while cursor.position() < last && events.len() < limit && bytes < PAGE_BYTES {
-        let batch = cursor.next().await.map_err(|error| Hub::storage_error(&error))?;
-        let Some(batch) = batch else { break };
+    let mut held = Held::default();
+    'page: while cursor.position() < last && events.len() < limit && bytes < PAGE_BYTES {
+        let batch = match first_or_next(&mut cursor, !events.is_empty()).await {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break,
+            // What there is is a page.
+            Err(StoreError::Busy(_)) if !events.is_empty() => break,
+            Err(error) => return Err(Hub::storage_error(&error)),
+        };
+        held.keep(&batch);
         for (seq, line) in batch.events() {
-            if events.len() == limit || (bytes > 0 && bytes + line.len() > PAGE_BYTES) {
-                return Ok(Reply::Events { events, next, resume });
+            let is_full = bytes > 0
+                && (bytes + line.len() > PAGE_BYTES
+                    || !held.may_grow(bytes + line.len(), PAGE_BYTES, hub.log().budget()));
+            if events.len() == limit || is_full {
+                break 'page;
             }
             bytes += line.len();
             next = seq;
-            events.push(String::from_utf8_lossy(line).into_owned());
+            let text = apart_if_long(line.len(), || String::from_utf8_lossy(line).into_owned());
+            events.push(text);
         }
     }
-    Ok(Reply::Events { events, next, resume })
+    Ok((Reply::Events { events, next, resume }, held))
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use agentwire_dialects::front::WATCHED;
 use agentwire_protocol::SessionId;
+use agentwire_sessions::budget::{self, Pool};
 use agentwire_sessions::log::{Cursor, EventLog};
 use agentwire_sessions::store::{Batch, StoreError};
 use tokio::sync::mpsc;
@@ -11,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::EVENTS_WAIT;
 use crate::connection::Outgoing;
+use crate::held::taken;
 use crate::reading;
 
 /// What is to be shown next.
@@ -68,7 +70,7 @@ impl Follows {
                 log.opened(&id, after).await;
             }
             let cursor = log.cursor(&id, after);
-            read(id, number, cursor, outgoing, finds).await;
+            read(id, number, cursor, (outgoing, log.budget().read.clone()), finds).await;
         });
         self.readers.insert(session.clone(), Reader { number, shown: after, waits, task });
     }
@@ -126,7 +128,7 @@ async fn read(
     session: SessionId,
     reader: u64,
     mut cursor: Cursor,
-    outgoing: Outgoing,
+    (outgoing, pool): (Outgoing, Pool),
     finds: mpsc::Sender<Found>,
 ) {
     loop {
@@ -136,9 +138,17 @@ async fn read(
             tracing::error!(session = session.as_str(), %error, "events cannot be read");
         }
         let is_end = !matches!(batch, Ok(Some(_)));
+        let size = batch.iter().flatten().map(|batch| batch.lines.len()).sum();
         let found = Found { session: session.clone(), reader, batch };
-        if finds.send(found).await.is_err() || is_end {
-            return;
+        let sent = match size > budget::SMALL {
+            true => taken(&pool, size, finds.send(found)).await,
+            false => Some(finds.send(found).await),
+        };
+        match sent {
+            Some(Ok(())) if !is_end => {}
+            Some(_) => return,
+            // What others wait for is not held for a client that does not read.
+            None => return outgoing.fail(),
         }
     }
 }

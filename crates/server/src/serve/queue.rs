@@ -1,9 +1,11 @@
 //! Commands that wait for room in their session: in order, and none is refused because many wait.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use agentwire_protocol::{Call, Command, SessionId};
 use agentwire_sessions::SessionHandle;
+use agentwire_sessions::budget::Share;
 use tokio::task::JoinSet;
 
 /// Commands that wait for room. As long as any does, the client is not listened to.
@@ -19,6 +21,8 @@ pub(super) struct Queued {
     pub(super) handle: SessionHandle,
     pub(super) call: Option<Call>,
     pub(super) command: Box<Command>,
+    /// What the message that it came with takes of the budget.
+    pub(super) share: Option<Arc<Share>>,
 }
 
 impl Queue {

@@ -6,13 +6,18 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use agentwire_protocol::shell::quoted;
 use agentwire_sessions::own::{self, Secret};
 use agentwire_sessions::private::{PrivateDirectory, remove_unused};
+use agentwire_sessions::settings::aside;
 
 use super::{digest, new_secret, write_private};
 
 /// How the directory of a secret is named.
 const PREFIX: &str = "agentwire-operator-";
+
+/// The file in it.
+const NAME: &str = "token";
 
 /// The shortest token that is taken: one that was cut off or made up is not as random as it must be.
 const SHORTEST: usize = 32;
@@ -40,7 +45,7 @@ impl Operator {
         let Some(known) = own::secret(data_dir)? else {
             return make(data_dir, base, &new_secret());
         };
-        check_private(&known.file)?;
+        check_private(data_dir, &known.file)?;
         match read(&known.file)? {
             Some(secret) if digest(&secret) == known.digest => {
                 let lock = File::open(known.file.parent().unwrap_or(Path::new("/")))?;
@@ -58,7 +63,8 @@ impl Operator {
 /// The operator's token, as it is now.
 pub(super) fn secret(data_dir: &Path) -> io::Result<String> {
     let known = own::secret(data_dir)?;
-    let found = known.map(|known| check_private(&known.file).and_then(|()| read(&known.file)));
+    let found =
+        known.map(|known| check_private(data_dir, &known.file).and_then(|()| read(&known.file)));
     let found = found.transpose()?.flatten();
     found.ok_or_else(|| {
         let message = "the operator's token is gone; `agentwire token show` makes a new one";
@@ -89,7 +95,7 @@ pub(super) fn base() -> PathBuf {
 fn make(data_dir: &Path, base: &Path, secret: &str) -> io::Result<Operator> {
     tidy(base);
     let directory = PrivateDirectory::new(base, PREFIX)?;
-    let file = directory.path().join("token");
+    let file = directory.path().join(NAME);
     let before = own::secret(data_dir)?;
     write_private(&file, &format!("{secret}\n"))?;
     write_private(&directory.path().join("of"), &format!("{}\n", data_dir.display()))?;
@@ -117,17 +123,29 @@ fn tidy(base: &Path) {
     });
 }
 
-/// Refuses a token that others can read, or whose directory others can enter.
-fn check_private(file: &Path) -> io::Result<()> {
+/// Refuses a token that others can read, or whose directory others can enter or made.
+fn check_private(data_dir: &Path, file: &Path) -> io::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
     let directory = file.parent().map(|directory| (directory, 0o700));
     for (path, mode) in [Some((file, 0o600)), directory].into_iter().flatten() {
-        if fs::metadata(path).is_ok_and(|found| found.mode() & 0o077 != 0) {
-            let (file, path) = (file.display(), path.display());
-            let message = format!(
-                "others can reach the token in {file}; keep it to yourself: chmod {mode:o} '{path}'"
-            );
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
-        }
+        // A link counts as what it is: agentwire makes none.
+        let Ok(found) = fs::symlink_metadata(path) else { continue };
+        let (file, shown) = (file.display(), path.display());
+        let message = if found.is_symlink() || (found.uid() != own && found.uid() != 0) {
+            let (from, to) = aside(&data_dir.join(own::SECRET), "old");
+            format!(
+                "{shown} is a link or belongs to another user: the token in {file} is not to be \
+                 trusted. Forget it, and a new one is made: mv {from} {to}"
+            )
+        } else if found.mode() & 0o077 != 0 {
+            format!(
+                "others can reach the token in {file}; keep it to yourself: chmod {mode:o} {}",
+                quoted(&shown.to_string())
+            )
+        } else {
+            continue;
+        };
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     Ok(())
 }
@@ -152,9 +170,25 @@ fn read(file: &Path) -> io::Result<Option<String>> {
     }
 }
 
+/// What to do about it: only what is in a directory that agentwire made is removed.
 fn wrong(file: &Path, why: &str) -> io::Error {
-    let file = file.display();
-    let message =
-        format!("the token in {file} {why}; remove it, and a new one is made: rm '{file}'");
+    let (shown, quoted) = (file.display(), quoted(&file.to_string_lossy()));
+    let message = match is_made(file) {
+        true => {
+            format!("the token in {shown} {why}; remove it, and a new one is made: rm {quoted}")
+        }
+        false => format!(
+            "the token in {shown} {why}: agentwire did not write it so; move it away, and a new one is \
+             made: mv {quoted} {}, or choose another data directory with AGENTWIRE_DATA_DIR",
+            self::quoted(&format!("{shown}.old"))
+        ),
+    };
     io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+/// Whether a file is the token in a private directory that agentwire made for it.
+fn is_made(file: &Path) -> bool {
+    let directory = file.parent().and_then(Path::file_name);
+    file.file_name().is_some_and(|name| name == NAME)
+        && directory.is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
 }

@@ -2,7 +2,9 @@
 //! client's MCP servers.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::driver;
@@ -16,6 +18,7 @@ use uuid::Uuid;
 use super::Hub;
 use crate::bridge::Bridge;
 use crate::clock;
+use crate::look::look;
 use crate::own;
 use crate::session::Origin;
 use crate::session::policy::mode_of;
@@ -40,14 +43,12 @@ pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
     Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 
-/// Refuses to resume in the minute in which the agent began its session, which it would then lose.
-pub(super) fn check_minute(agent: AgentType, created_at: &str) -> Result<(), GatewayError> {
-    let Some(seconds) = clock::left_of_minute(created_at, AGENT_START) else { return Ok(()) };
-    let message = format!(
-        "{} cannot go on with a session in the minute in which it began; try again in {seconds} s",
-        agent.as_str()
-    );
-    Err(GatewayError::new(ErrorCode::Conflict, message))
+/// How long a session that goes on must wait for the end of the minute in which its agent began it: the
+/// agent would lose it otherwise.
+pub(super) fn rest(created_at: &str) -> Option<Duration> {
+    let seconds = clock::left_of_minute(created_at, AGENT_START)?;
+    // A clock that was set back must not make it longer.
+    u64::try_from(seconds.min(60 + AGENT_START)).ok().map(Duration::from_secs)
 }
 
 /// A session that is to start.
@@ -136,7 +137,7 @@ impl Hub {
         let id = self.new_id(new).await?;
         self.fill_in(new.agent, &mut config);
         self.shared.settings.defaults.apply(&mut config);
-        self.place(&mut config)?;
+        self.place(&mut config).await?;
         let dialect = driver(new.agent, config.driver.as_deref())?;
         check_power(dialect, new, &config)?;
         let now = clock::now();
@@ -175,10 +176,16 @@ impl Hub {
     }
 
     /// Where the session works: never where agentwire keeps its own files.
-    fn place(&self, config: &mut SessionConfig) -> Result<(), GatewayError> {
-        let working = directory(config.working_directory.as_deref())?;
-        let places = own::places(&self.shared.settings);
-        own::check(Path::new(&working), &places)?;
+    async fn place(&self, config: &mut SessionConfig) -> Result<(), GatewayError> {
+        let given = PathBuf::from(config.working_directory.as_deref().unwrap_or("."));
+        let settings = Arc::clone(&self.shared.settings);
+        let looked = given.clone();
+        let working = look(&given, move || {
+            let working = directory(&looked)?;
+            own::check(Path::new(&working), &own::places(&settings))?;
+            Ok::<_, GatewayError>(working)
+        });
+        let working = working.await??;
         let home = std::env::home_dir();
         for further in config.additional_directories.iter().flatten() {
             let further = match (further.strip_prefix('~'), &home) {
@@ -187,7 +194,8 @@ impl Hub {
                 }
                 (Some(_) | None, _) => Path::new(&working).join(further),
             };
-            own::check(&further, &places)?;
+            let (settings, looked) = (Arc::clone(&self.shared.settings), further.clone());
+            look(&further, move || own::check(&looked, &own::places(&settings))).await??;
         }
         config.working_directory = Some(working);
         Ok(())
@@ -216,7 +224,7 @@ impl Hub {
             record.summary.model = None;
         }
         self.shared.settings.defaults.apply(&mut config);
-        self.place(&mut config)?;
+        self.place(&mut config).await?;
         let dialect = driver(new.agent, config.driver.as_deref())?;
         check_power(dialect, new, &config)?;
         record.config = config.kept();
@@ -311,10 +319,9 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
-/// The directory to work in, absolute; the present one if none is given.
-fn directory(given: Option<&str>) -> Result<String, GatewayError> {
+/// The directory to work in, absolute.
+fn directory(path: &Path) -> Result<String, GatewayError> {
     let invalid = |message: String| GatewayError::new(ErrorCode::InvalidMessage, message);
-    let path = Path::new(given.unwrap_or("."));
     let path = path.canonicalize().map_err(|error| {
         invalid(format!("failed to enter the directory {}: {error}", path.display()))
     })?;

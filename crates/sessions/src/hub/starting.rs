@@ -21,7 +21,7 @@ use crate::process::check_descriptors;
 use crate::session::policy::Policy;
 use crate::session::{
     Actor, Advisor, Book, Core, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal, SessionHandle,
-    check_prompt, storage,
+    Structured, check_prompt, storage,
 };
 use crate::trust::Wish;
 
@@ -32,7 +32,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 pub(super) type Keys = HashMap<String, bool>;
 
 /// The turn of a start among those with its key, until it is dropped.
-struct Turn {
+pub struct Turn {
     keys: Arc<watch::Sender<Keys>>,
     key: String,
 }
@@ -94,9 +94,8 @@ impl Hub {
         if let Some(prompt) = &new.prompt {
             check_prompt(prompt, agent, dialect)?;
         }
-        if new.goes_on() && dialect.capabilities().resumes_next_minute {
-            beginning::check_minute(agent, &record.summary.created_at)?;
-        }
+        let must_rest = new.goes_on() && dialect.capabilities().resumes_next_minute;
+        let rest = must_rest.then(|| beginning::rest(&record.summary.created_at)).flatten();
         let (bridge, offers) = self.bridge(dialect, &config).await?;
         let plan = Plan {
             offers,
@@ -105,16 +104,17 @@ impl Hub {
             command: self.command(agent),
             contain: Arc::clone(&self.shared.contain),
             settings: Arc::clone(&self.shared.settings),
-            room: Arc::clone(&self.shared.room),
+            budget: self.shared.log.budget().clone(),
         };
         let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?
             .guarding(own::files(&self.shared.settings));
+        let structured = Structured::new(dialect.capabilities(), &config)?;
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
         // What cannot be started is refused before anything is kept.
         let launch = plan
             .launch(&config, &origin, Some(id.as_str()), None)
             .map_err(|error| plan.named(error))?;
-        plan.program(&launch)?;
+        plan.program(&config, &launch).await?;
         self.enter(&handle, new.goes_on()).await?;
         // Whoever ends all sessions sees it from here on; one that came too late is not begun.
         if let Err(error) = self.check_open() {
@@ -134,7 +134,8 @@ impl Hub {
                 )),
                 Some(Advisor(dialect)),
             )
-            .suggesting((dialect.name() == "claude").then(|| policy.clone())),
+            .suggesting((dialect.name() == "claude").then(|| policy.clone()))
+            .forming(structured),
             plan,
             config,
             policy,
@@ -145,6 +146,7 @@ impl Hub {
             origin,
             forked_from,
             bridge,
+            rest,
             wish: Wish::of(&new.config, self.shared.settings.defaults.trust),
             keys: key.iter().map(|key| (key.clone(), id.as_str().to_owned())).collect(),
         };
@@ -193,7 +195,7 @@ impl Hub {
     }
 
     /// Waits for those that came before with the same key.
-    async fn turn(&self, key: &str) -> Result<Turn, GatewayError> {
+    pub(super) async fn turn(&self, key: &str) -> Result<Turn, GatewayError> {
         let mut under_way = self.shared.keys.subscribe();
         loop {
             let mut is_free = false;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::EventLog;
 use super::live::{Live, Progress};
+use crate::budget::{self, Share};
 use crate::store::{Batch, Store, StoreError};
 use crate::sweep;
 
@@ -21,6 +23,9 @@ const READ_BYTES: usize = 512 * 1024;
 
 /// How often a session of another process is looked after: at first, and when it is quiet.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
+
+/// Why large events did not get a share of the budget in time; it is the whole message.
+pub(crate) const MUCH_READ: &str = "too many large events are being read; try again soon";
 
 /// A place in a session's log.
 pub struct Cursor {
@@ -32,6 +37,12 @@ pub struct Cursor {
     /// A look at the store that is under way; it goes on if [`Cursor::next`] is cancelled.
     looking: Option<JoinHandle<Result<Found, StoreError>>>,
     source: Source,
+    /// The share that what comes next needs, while it is waited for.
+    sharing: Option<Pin<Box<dyn Future<Output = Option<Share>> + Send>>>,
+    /// The share that what comes next is read with.
+    share: Option<Share>,
+    /// How long it waits for a share; as long as it takes, if left out.
+    patience: Option<Duration>,
     /// It has read all there was and waited for more.
     keeps_up: bool,
 }
@@ -59,6 +70,8 @@ struct Known {
 
 enum Found {
     Events(Vec<Batch>),
+    /// So many bytes, which need a share before they are read.
+    Large(usize),
     /// None yet.
     Quiet(Known),
     /// None, and there will be none.
@@ -74,6 +87,9 @@ impl Cursor {
             position: after,
             read: VecDeque::new(),
             looking: None,
+            sharing: None,
+            share: None,
+            patience: None,
             keeps_up: false,
         }
     }
@@ -89,6 +105,13 @@ impl Cursor {
     /// Nothing is lost if this is cancelled. After an error it may be called again.
     pub async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
         loop {
+            if let Some(sharing) = &mut self.sharing {
+                self.share = sharing.await;
+                self.sharing = None;
+                if self.share.is_none() {
+                    return Err(StoreError::Busy(MUCH_READ.to_owned()));
+                }
+            }
             if let Some(batch) = self.read.pop_front() {
                 if let Some(batch) = batch.after(self.position) {
                     return self.hand_out(batch).map(Some);
@@ -111,7 +134,15 @@ impl Cursor {
                     let Progress { last, ended, is_whole } = *progress.borrow_and_update();
                     if last > self.position {
                         let figures = self.log.figures();
-                        if let Some((batch, since)) = live.after(self.position) {
+                        if let Some((mut batch, since)) = live.after(self.position) {
+                            if batch.lines.len() > budget::SMALL {
+                                let Some(share) = self.share.take() else {
+                                    self.ask_share(batch.lines.len());
+                                    continue;
+                                };
+                                batch.lines = share.hold(batch.lines);
+                            }
+                            self.share = None;
                             if self.keeps_up {
                                 figures.delivery.observe_time(since.elapsed());
                             }
@@ -120,7 +151,11 @@ impl Cursor {
                         if self.keeps_up {
                             figures.fell_behind.add(1);
                         }
+                        let is_shared = self.share.is_some();
                         self.look(move |store, session, after| {
+                            if let Some(size) = large(store, session, after, is_shared)? {
+                                return Ok(Found::Large(size));
+                            }
                             catch_up(store, session, after, last)
                         });
                     } else if ended && !is_whole {
@@ -146,7 +181,11 @@ impl Cursor {
                     elsewhere.due = Instant::now() + elsewhere.delay;
                     let known = elsewhere.known.take();
                     let shut = self.log.shared.has_ended();
+                    let is_shared = self.share.is_some();
                     self.look(move |store, session, after| {
+                        if let Some(size) = large(store, session, after, is_shared)? {
+                            return Ok(Found::Large(size));
+                        }
                         look(store, session, after, known, shut)
                     });
                 }
@@ -166,6 +205,25 @@ impl Cursor {
         Ok(batch)
     }
 
+    /// What is large waits so long for its share of the budget; then [`Cursor::next`] gives an error that
+    /// the store is busy. Who has something large in memory already must not wait at all.
+    pub fn wait_for_share(&mut self, longest: Duration) {
+        self.patience = Some(longest);
+    }
+
+    /// From now on a share for so many bytes is waited for. Nothing large is in memory here meanwhile.
+    fn ask_share(&mut self, bytes: usize) {
+        let pool = self.log.budget().read.clone();
+        let bytes = bytes.saturating_mul(budget::READ);
+        let patience = self.patience;
+        self.sharing = Some(Box::pin(async move {
+            match patience {
+                None => Some(pool.take(bytes).await),
+                Some(longest) => pool.take_within(bytes, longest).await,
+            }
+        }));
+    }
+
     /// Looks at the store on a thread that may block.
     fn look(
         &mut self,
@@ -178,8 +236,22 @@ impl Cursor {
 
     /// Takes in what a look found, and says whether to go on.
     fn take_in(&mut self, found: Found) -> bool {
+        let share = self.share.take();
         match found {
-            Found::Events(batches) => {
+            Found::Large(size) => {
+                if let Source::Elsewhere(elsewhere) = &mut self.source {
+                    *elsewhere = Elsewhere::now();
+                }
+                self.ask_share(size);
+                true
+            }
+            Found::Events(mut batches) => {
+                // All of what was read with a share is let go with the last of it; what is small is held by
+                // nobody for long.
+                let largest = batches.iter_mut().max_by_key(|batch| batch.lines.len());
+                if let (Some(share), Some(batch)) = (share, largest) {
+                    batch.lines = share.hold(std::mem::take(&mut batch.lines));
+                }
                 self.read.extend(batches);
                 if let Source::Elsewhere(elsewhere) = &mut self.source {
                     *elsewhere = Elsewhere::now();
@@ -206,6 +278,20 @@ impl Elsewhere {
     fn now() -> Self {
         Self { known: None, due: Instant::now(), delay: POLL.0 }
     }
+}
+
+/// How much would be read, if that is so much that it needs a share.
+fn large(
+    store: &dyn Store,
+    session: &SessionId,
+    after: u64,
+    is_shared: bool,
+) -> Result<Option<usize>, StoreError> {
+    if is_shared {
+        return Ok(None);
+    }
+    let size = usize::try_from(store.next_size(session, after)?).unwrap_or(usize::MAX);
+    Ok((size > budget::SMALL).then_some(size))
 }
 
 /// What a live session has that is no longer in memory. Only a deleted one has none.

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use std::{iter, mem};
 
 use agentwire_protocol::{SessionId, SessionState};
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 use super::asking::Turns;
 use super::live::{Live, Tails};
 use super::resumes::Resumes;
+use crate::apart::{apart, may_wait};
+use crate::budget::Budget;
 use crate::figures::Figures;
 use crate::store::{Append, Store, StoreError};
 
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     opened: watch::Sender<u64>,
     pub(super) resumes: Resumes,
     pub(super) turns: Turns,
+    pub(super) budget: Budget,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -102,7 +104,7 @@ pub(super) fn run(shared: &Shared) {
 }
 
 impl Shared {
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, budget: Budget) -> Self {
         Self {
             store,
             figures: Arc::default(),
@@ -114,6 +116,7 @@ impl Shared {
             opened: watch::Sender::new(0),
             resumes: Resumes::default(),
             turns: Turns::default(),
+            budget,
             thread: Mutex::default(),
         }
     }
@@ -396,23 +399,6 @@ impl Drop for AtOnce<'_> {
 impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.end();
-    }
-}
-
-/// Whether this thread can wait for the disk: not if it is the only one of its runtime.
-fn may_wait() -> bool {
-    match Handle::try_current() {
-        Ok(runtime) => runtime.runtime_flavor() != RuntimeFlavor::CurrentThread,
-        Err(_) => true,
-    }
-}
-
-/// Does what waits for the disk. The tasks of this thread are taken over by another meanwhile, however
-/// long it takes.
-fn apart<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current() {
-        Ok(_) => tokio::task::block_in_place(work),
-        Err(_) => work(),
     }
 }
 

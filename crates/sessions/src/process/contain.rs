@@ -1,8 +1,8 @@
 //! Starts processes so that they can be ended whole.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -10,9 +10,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use agentwire_dialects::agent::Exit;
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use agentwire_protocol::{ErrorCode, GatewayError};
+use rustix::process::{Pid, Signal};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, pipe};
 use tokio::process::{Child, Command};
@@ -22,8 +22,8 @@ use tokio::time::timeout;
 use super::strays::{self, Known};
 use super::wire::{self, REPORT, Report, Step};
 use super::{
-    Control, Handle, Output, Process, Reach, Spawn, SpawnError, State, StdinPlan, descriptors,
-    group, keeper,
+    Control, Handle, Output, Process, Reach, Spawn, SpawnError, State, StdinPlan, Veil,
+    descriptors, group, keeper,
 };
 
 /// How long a keeper may take to kill what its agent left before its pipes are no longer waited for.
@@ -44,10 +44,17 @@ pub struct Contain {
 /// What holds a process tree together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Containment {
-    /// A keeper for each agent: nothing gets away.
+    /// A namespace of processes for each agent: nothing gets away, however it fights.
+    Namespace {
+        /// The program that is started as the keeper.
+        executable: PathBuf,
+    },
+    /// A keeper for each agent: nothing gets away, unless it attacks its keeper and the gateway is killed.
     Keeper {
         /// The program that is started as the keeper.
         executable: PathBuf,
+        /// Why there is no namespace.
+        reason: String,
     },
     /// A process group: what leaves the group gets away, and a killed gateway leaves its agents.
     ProcessGroup {
@@ -56,15 +63,86 @@ pub enum Containment {
     },
 }
 
+/// Which containment is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContainmentChoice {
+    /// The best that works here.
+    #[default]
+    Auto,
+    /// A namespace of processes, or nothing is started.
+    Namespace,
+    /// A keeper, or nothing is started.
+    Keeper,
+}
+
+impl Containment {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Namespace { .. } => "namespace",
+            Self::Keeper { .. } => "keeper",
+            Self::ProcessGroup { .. } => "processGroup",
+        }
+    }
+
+    /// Why it is no better one.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Namespace { .. } => None,
+            Self::Keeper { reason, .. } | Self::ProcessGroup { reason } => Some(reason),
+        }
+    }
+}
+
 impl Contain {
-    /// Finds out what works here. The executable is one that hands `keeper` to
+    /// Finds out what works here, by trying it. The executable is one that hands `keeper` to
     /// [`keeper::run`](super::keeper::run): for `agentwire` itself `/proc/self/exe`, which stays the
-    /// same program when its file is replaced.
-    pub async fn probe(executable: Option<PathBuf>) -> Self {
+    /// same program when its file is replaced. Fails if what is asked for does not work.
+    pub async fn probe(
+        executable: Option<PathBuf>,
+        choice: ContainmentChoice,
+    ) -> Result<Self, GatewayError> {
         let Some(executable) = executable else {
-            return Self::process_group("no keeper executable is set".to_owned());
+            let reason = "no keeper executable is set".to_owned();
+            return match choice {
+                ContainmentChoice::Auto => Ok(Self::process_group(reason)),
+                ContainmentChoice::Namespace | ContainmentChoice::Keeper => {
+                    Err(refused(choice, &reason))
+                }
+            };
         };
-        let keeper = Self { containment: Containment::Keeper { executable: executable.clone() } };
+        let reason = match choice {
+            ContainmentChoice::Keeper => "the settings ask for a keeper".to_owned(),
+            ContainmentChoice::Auto | ContainmentChoice::Namespace => {
+                let namespace = Containment::Namespace { executable: executable.clone() };
+                match Self::tried(namespace).await {
+                    Ok(namespace) => return Ok(namespace),
+                    Err(reason) if choice == ContainmentChoice::Namespace => {
+                        return Err(refused(choice, &reason));
+                    }
+                    Err(reason) => reason,
+                }
+            }
+        };
+        let keeper = Containment::Keeper { executable: executable.clone(), reason };
+        match Self::tried(keeper).await {
+            Ok(keeper) => Ok(keeper),
+            Err(reason) if choice == ContainmentChoice::Auto => {
+                let executable = executable.display();
+                Ok(Self::process_group(format!("failed to use {executable} as a keeper: {reason}")))
+            }
+            Err(reason) => Err(refused(choice, &reason)),
+        }
+    }
+
+    /// This one, if it works.
+    async fn tried(containment: Containment) -> Result<Self, String> {
+        let contain = Self { containment };
+        let (Containment::Namespace { executable } | Containment::Keeper { executable, .. }) =
+            &contain.containment
+        else {
+            return Ok(contain);
+        };
         // A keeper that keeps a keeper without a gateway: known to end, and with what code.
         let check = Spawn {
             program: executable.clone(),
@@ -72,9 +150,11 @@ impl Contain {
             env: Vec::new(),
             directory: PathBuf::from("/"),
             stdin: StdinPlan::Null,
+            // Any that is there and is not needed: whether something can be hidden is part of it.
+            veil: Veil { hidden: vec![PathBuf::from("/sys")], shown: Vec::new() },
         };
         let outcome = timeout(PROBE, async {
-            let mut process = keeper.spawn(check).await.map_err(|error| error.to_string())?;
+            let mut process = contain.spawn(check).await.map_err(|error| error.to_string())?;
             let exit = process.control.exited().await;
             process.control.gone().await;
             if exit == Exit::Code(i32::from(keeper::NO_GATEWAY)) {
@@ -84,16 +164,9 @@ impl Contain {
             }
         });
         match outcome.await {
-            Ok(Ok(())) => keeper,
-            Ok(Err(reason)) => Self::process_group(format!(
-                "failed to use {} as a keeper: {reason}",
-                executable.display()
-            )),
-            Err(_) => Self::process_group(format!(
-                "failed to use {} as a keeper: no answer in {} s",
-                executable.display(),
-                PROBE.as_secs()
-            )),
+            Ok(Ok(())) => Ok(contain),
+            Ok(Err(reason)) => Err(reason),
+            Err(_) => Err(format!("no answer in {} s", PROBE.as_secs())),
         }
     }
 
@@ -111,19 +184,22 @@ impl Contain {
         let pipes = Pipes::new(spawn.stdin).map_err(SpawnError::Gateway)?;
         let (sender, state) = watch::channel(State::default());
         let (pid, reach) = match &self.containment {
-            Containment::Keeper { executable } => {
-                keep(executable, spawn, pipes.theirs, sender).await?
+            Containment::Namespace { executable } => {
+                keep(executable, true, spawn, pipes.theirs, sender).await?
+            }
+            Containment::Keeper { executable, .. } => {
+                keep(executable, false, spawn, pipes.theirs, sender).await?
             }
             Containment::ProcessGroup { .. } => {
                 let group = group::start(spawn, pipes.theirs, sender)?;
-                (group, Reach::Group(group))
+                (Some(group), Reach::Group(group))
             }
         };
         Ok(Process {
             stdin: pipes.stdin,
             stdout: Output::new(pipes.stdout, state.clone()),
             stderr: Output::new(pipes.stderr, state.clone()),
-            control: Control { pid: pid.as_raw_pid().unsigned_abs(), reach, state },
+            control: Control { pid: pid.map(|pid| pid.as_raw_pid().unsigned_abs()), reach, state },
         })
     }
 }
@@ -153,28 +229,50 @@ impl Pipes {
     }
 }
 
+fn refused(choice: ContainmentChoice, reason: &str) -> GatewayError {
+    let (name, instead) = match choice {
+        ContainmentChoice::Auto => ("auto", "run agentwire on Linux, from its own file"),
+        ContainmentChoice::Namespace => (
+            "namespace",
+            "allow user namespaces on this machine, run agentwire as root, or set `containment` to \
+             `auto` or `keeper`",
+        ),
+        ContainmentChoice::Keeper => ("keeper", "set `containment` to `auto`"),
+    };
+    let message =
+        format!("[process] containment = \"{name}\" does not work here: {reason}; {instead}");
+    GatewayError::new(ErrorCode::Unsupported, message)
+}
+
 /// Starts a keeper and has it start the agent.
 async fn keep(
     executable: &Path,
+    is_namespace: bool,
     spawn: Spawn,
     descriptors: [OwnedFd; 3],
     state: watch::Sender<State>,
-) -> Result<(Pid, Reach), SpawnError> {
-    let request = match wire::encode(&spawn) {
+) -> Result<(Option<Pid>, Reach), SpawnError> {
+    let request = match wire::encode(&spawn, descriptors::given()) {
         Ok(request) => request,
         Err(error) => return Err(SpawnError::Program { program: spawn.program, error }),
     };
-    let (keeper, socket) =
-        begin(executable, &request, descriptors).await.map_err(SpawnError::Gateway)?;
-    let (mut reports, commands) = socket.into_split();
-    match due(next(&mut reports), &keeper.handle).await {
-        Some(Report::Started(pid)) => {
-            let agent = Pid::from_raw(pid).ok_or_else(|| SpawnError::Gateway(silent_keeper()))?;
+    let (keeper, socket) = begin(executable, is_namespace, &request, descriptors)
+        .await
+        .map_err(SpawnError::Gateway)?;
+    let first = due(first(&socket), &keeper.handle).await.map_err(SpawnError::Gateway)?;
+    match first {
+        Some((Report::Started(pid), agent)) => {
+            let (pid, group) = match is_namespace {
+                // One that has ended already has none any more.
+                true => (agent.as_ref().and_then(pid_of), None),
+                false => (Pid::from_raw(pid), Pid::from_raw(pid)),
+            };
             let handle = keeper.handle.clone();
-            tokio::spawn(follow(reports, keeper, agent, state));
-            Ok((agent, Reach::Keeper { commands, keeper: handle }))
+            let (reports, commands) = socket.into_split();
+            tokio::spawn(follow(reports, keeper, Agent { handle: agent, group }, state));
+            Ok((pid, Reach::Keeper { commands, keeper: handle }))
         }
-        Some(Report::Failed(step, errno)) => {
+        Some((Report::Failed(step, errno), _)) => {
             let error = io::Error::from_raw_os_error(errno);
             Err(match step {
                 Step::Keeper => SpawnError::Gateway(error),
@@ -182,8 +280,29 @@ async fn keep(
                 Step::Program => SpawnError::Program { program: spawn.program, error },
             })
         }
-        Some(Report::Exited(_) | Report::Empty) | None => Err(SpawnError::Gateway(silent_keeper())),
+        Some((Report::Exited(_) | Report::Empty, _)) | None => {
+            Err(SpawnError::Gateway(silent_keeper()))
+        }
     }
+}
+
+/// The first report, and the handle on the agent that it may carry.
+async fn first(socket: &UnixStream) -> io::Result<Option<(Report, Option<OwnedFd>)>> {
+    socket.async_io(Interest::READABLE, || wire::try_report(socket)).await
+}
+
+/// The pid by which we know the process of this handle.
+fn pid_of(handle: &OwnedFd) -> Option<Pid> {
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())).ok()?;
+    let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    Pid::from_raw(pid.trim().parse().ok().filter(|pid| *pid > 0)?)
+}
+
+/// What a gateway has of an agent.
+struct Agent {
+    handle: Option<OwnedFd>,
+    /// Its process group, where the kernel does not end it with its keeper.
+    group: Option<Pid>,
 }
 
 struct Keeper {
@@ -194,6 +313,7 @@ struct Keeper {
 
 async fn begin(
     executable: &Path,
+    is_namespace: bool,
     request: &[u8],
     descriptors: [OwnedFd; 3],
 ) -> io::Result<(Keeper, UnixStream)> {
@@ -206,6 +326,7 @@ async fn begin(
     command
         .arg0("agentwire")
         .arg(keeper::VERB)
+        .args(is_namespace.then_some(keeper::OUTER))
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -215,9 +336,8 @@ async fn begin(
     // It holds the keeper's end of the socket, which is to end with the keeper.
     drop(command);
     let handle = Handle::of(&child);
-    // It starts the agent once it knows which.
-    descriptors::give_back(child.id());
-    socket.write_all(request).await?;
+    // A keeper that cannot take it says why.
+    let _ = socket.write_all(request).await;
     Ok((Keeper { child, known, handle }, socket))
 }
 
@@ -229,7 +349,7 @@ fn silent_keeper() -> io::Error {
 async fn follow(
     mut reports: OwnedReadHalf,
     mut keeper: Keeper,
-    agent: Pid,
+    agent: Agent,
     state: watch::Sender<State>,
 ) {
     let report = {
@@ -237,10 +357,10 @@ async fn follow(
         tokio::select! {
             report = report.as_mut() => report,
             // The keeper must know it too; if it says nothing, the agent has stopped it.
-            () = end_of(agent) => due(report.as_mut(), &keeper.handle).await,
+            () = end_of(agent.handle) => due(report.as_mut(), &keeper.handle).await,
         }
     };
-    let mut empty = false;
+    let mut empty = report == Some(Report::Empty);
     if let Some(Report::Exited(exit)) = report {
         state.send_modify(|state| state.exit = Some(exit));
         let mut report = pin!(due(next(&mut reports), &keeper.handle));
@@ -256,8 +376,8 @@ async fn follow(
     let _ = keeper.child.wait().await;
     drop(keeper.known);
     if !empty {
-        if state.borrow().exit.is_none() {
-            group::signal(agent, Signal::KILL);
+        if let Some(group) = agent.group.filter(|_| state.borrow().exit.is_none()) {
+            group::signal(group, Signal::KILL);
         }
         let _ = tokio::task::spawn_blocking(strays::sweep).await;
     }
@@ -275,7 +395,7 @@ async fn next(reports: &mut OwnedReadHalf) -> Option<Report> {
 }
 
 /// Waits for a report that must come, and wakes the keeper as long as it does not.
-async fn due(report: impl Future<Output = Option<Report>>, keeper: &Handle) -> Option<Report> {
+async fn due<T>(report: impl Future<Output = T>, keeper: &Handle) -> T {
     let mut report = pin!(report);
     loop {
         match timeout(WAKE, report.as_mut()).await {
@@ -285,18 +405,13 @@ async fn due(report: impl Future<Output = Option<Report>>, keeper: &Handle) -> O
     }
 }
 
-/// Returns when this process has ended, if that can be seen.
-async fn end_of(process: Pid) {
-    let handle = match pidfd_open(process, PidfdFlags::empty()) {
-        Ok(handle) => handle,
-        Err(Errno::SRCH) => return,
-        Err(_) => return std::future::pending().await,
-    };
+/// Returns when the process of this handle has ended, if there is one.
+async fn end_of(handle: Option<OwnedFd>) {
     // No pipe, and nothing is read: it is the runtime's safe way to wait for a descriptor.
-    match pipe::Receiver::from_owned_fd_unchecked(handle) {
-        Ok(ended) => {
+    match handle.map(pipe::Receiver::from_owned_fd_unchecked) {
+        Some(Ok(ended)) => {
             let _ = ended.readable().await;
         }
-        Err(_) => std::future::pending().await,
+        Some(Err(_)) | None => std::future::pending().await,
     }
 }

@@ -30,6 +30,19 @@ pub fn raise_descriptors() {
     }
 }
 
+/// What we were given, if we have raised it: a keeper gives it to its agent.
+pub(super) fn given() -> Option<u64> {
+    GIVEN.get().and_then(|given| given.current)
+}
+
+/// Takes that limit for this process and what it starts.
+pub(super) fn limit(given: Option<u64>) {
+    let now = getrlimit(Resource::Nofile);
+    if given.is_some() {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: given, maximum: now.maximum });
+    }
+}
+
 /// Gives a process that we started the limit that we were given.
 pub(super) fn give_back(process: Option<u32>) {
     let process = process.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));

@@ -1,22 +1,29 @@
 //! The keeper: a small process between the gateway and one agent, from which no descendant of the
 //! agent gets away. It is this same program started again, without a runtime.
 //!
-//! The main thread starts the agent and reaps; the other one listens to the gateway.
+//! The main thread starts the agent and reaps; the other one listens to the gateway. Where each agent has
+//! a namespace of processes, that is what its first process does, and an outer keeper, which the agent
+//! can neither see nor signal, ends that process with the gateway.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use agentwire_dialects::agent::Exit;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, sockopt::socket_domain};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, wait};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open,
+    set_parent_process_death_signal, wait,
+};
 
 use super::wire::{self, Report, Request, Step};
-use super::{TreeSignal, become_subreaper, hide_memory, tree};
+use super::{TreeSignal, become_subreaper, descriptors, hide_memory, namespace, tree};
 
 /// The first argument that makes this program a keeper.
 pub const VERB: &str = "keeper";
@@ -42,43 +49,114 @@ impl fmt::Display for NoGateway {
 
 impl std::error::Error for NoGateway {}
 
-/// Keeps one agent, whose gateway is on stdin. Returns when nothing is left of it.
-pub fn run() -> Result<(), NoGateway> {
+/// The second argument of a keeper that puts its agent into a namespace, and of the first process there.
+pub(super) const OUTER: &str = "namespace";
+const INIT: &str = "init";
+
+/// Keeps one agent, whose gateway is on stdin. Returns when nothing is left of it. The part is the second
+/// argument.
+pub fn run(part: Option<&OsStr>) -> Result<(), NoGateway> {
     let gateway = rustix::stdio::stdin();
     if socket_domain(gateway) != Ok(AddressFamily::UNIX) {
         return Err(NoGateway);
     }
+    // What the gateway itself was given without care must not reach the agent.
+    close_fds::set_fds_cloexec(3, &[]);
+    match part.and_then(OsStr::to_str) {
+        Some(OUTER) => outer(gateway),
+        Some(INIT) => keep(gateway, true)?,
+        Some(_) | None => keep(gateway, false)?,
+    }
+    Ok(())
+}
+
+/// Starts the agent and waits for its end; as the first process of its namespace, or as the one that
+/// ends all below it itself.
+fn keep(gateway: BorrowedFd<'static>, is_first: bool) -> Result<(), NoGateway> {
+    if is_first {
+        // Without the outer keeper nobody is there to end us. The agent cannot see it, nor harm it.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
     let (request, descriptors) = wire::receive(gateway).ok_or(NoGateway)?;
-    match begin(gateway).map_err(|error| (Step::Keeper, error)).and_then(|()| {
+    let begun = begin(gateway, &request, is_first).map_err(|error| (Step::Keeper, error));
+    match begun.and_then(|()| {
         let agent = start(&request, descriptors);
         drop(request);
         agent
     }) {
         Ok(agent) => {
-            Report::Started(agent.as_raw_pid()).send(gateway);
+            wire::send_started(gateway, agent);
             Report::Exited(watch(agent)).send(gateway);
-            end();
-            Report::Empty.send(gateway);
+            // The kernel ends all that is left when the first process ends.
+            if !is_first {
+                end();
+                Report::Empty.send(gateway);
+            }
         }
-        Err((step, error)) => {
-            let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-            Report::Failed(step, errno).send(gateway);
-        }
+        Err((step, error)) => failed(step, &error).send(gateway),
     }
     Ok(())
 }
 
-fn begin(gateway: BorrowedFd<'static>) -> io::Result<()> {
-    // What the gateway itself was given without care must not reach the agent.
-    close_fds::set_fds_cloexec(3, &[]);
+fn failed(step: Step, error: &io::Error) -> Report {
+    Report::Failed(step, error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
+}
+
+/// The keeper outside of the namespace: makes it, starts its first process, which takes the gateway's
+/// request, and kills that when the gateway has gone.
+fn outer(gateway: BorrowedFd<'static>) {
+    let first = namespace::create().and_then(|()| {
+        settle()?;
+        let first = Command::new("/proc/self/exe")
+            .arg0("agentwire")
+            .args([VERB, INIT])
+            .stdin(Stdio::inherit())
+            .spawn()?;
+        let pid = i32::try_from(first.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        Ok((first, pidfd_open(pid, PidfdFlags::empty())?))
+    });
+    let (mut first, handle) = match first {
+        Ok(first) => first,
+        Err(error) => return failed(Step::Keeper, &error).send(gateway),
+    };
+    loop {
+        // What the gateway says is the other's to read; only its end is ours.
+        let mut fds = [
+            PollFd::from_borrowed_fd(gateway, PollFlags::RDHUP),
+            PollFd::new(&handle, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Err(Errno::INTR) => continue,
+            Ok(_) | Err(_) => break,
+        }
+    }
+    let _ = first.kill();
+    let _ = first.wait();
+    Report::Empty.send(gateway);
+}
+
+/// What every keeper does about itself.
+fn settle() -> io::Result<()> {
     hide_memory()?;
     rustix::process::setsid()?;
-    become_subreaper()?;
-    // An agent can stop us; then the gateway's death must wake us. Early, if the gateway's thread
-    // ends first, it does no harm.
-    rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
     let _ = rustix::thread::set_name(c"agentwire-keep");
-    thread::Builder::new().stack_size(STACK).spawn(move || obey(gateway))?;
+    // Without a namespace the agent can stop us; then the gateway's death must wake us. Early, if the gateway's thread ends
+    // first, it does no harm.
+    Ok(set_parent_process_death_signal(Some(Signal::CONT))?)
+}
+
+fn begin(gateway: BorrowedFd<'static>, request: &Request, is_first: bool) -> io::Result<()> {
+    descriptors::limit(request.descriptors);
+    if is_first {
+        hide_memory()?;
+        rustix::process::setsid()?;
+        let _ = rustix::thread::set_name(c"agentwire-keep");
+        namespace::furnish(&request.veil)?;
+    } else {
+        settle()?;
+        become_subreaper()?;
+    }
+    thread::Builder::new().stack_size(STACK).spawn(move || obey(gateway, is_first))?;
     Ok(())
 }
 
@@ -151,12 +229,22 @@ fn reap() -> Option<bool> {
     }
 }
 
+/// Ends the first process of a namespace, and with it all others there. The main thread may be anywhere.
+#[expect(clippy::disallowed_methods, reason = "nothing is left that a destructor would do")]
+fn leave() -> ! {
+    std::process::exit(0)
+}
+
 /// Does what the gateway says; when it has gone, kills until the main thread ends us all. That holds
 /// for an agent that is only just being started, too.
-fn obey(gateway: BorrowedFd<'static>) {
+fn obey(gateway: BorrowedFd<'static>, is_first: bool) {
     let keeper = getpid();
     while let Some(command) = wire::next_command(gateway) {
         match command {
+            // All that is in the namespace but ourselves, whatever the agent has made of its `/proc`.
+            command if is_first => {
+                let _ = kill_process_group(Pid::INIT, command.number());
+            }
             TreeSignal::Kill => tree::kill(&tree::below(keeper)),
             TreeSignal::Pause => tree::pause(keeper),
             TreeSignal::Interrupt | TreeSignal::Terminate | TreeSignal::Continue => {
@@ -165,6 +253,9 @@ fn obey(gateway: BorrowedFd<'static>) {
                 }
             }
         }
+    }
+    if is_first {
+        leave();
     }
     let mut patience = Patience::new();
     loop {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use agentwire_dialects::agent::{Arg, Launch, Part, Stdin};
 
-use super::{Spawn, SpawnError, StdinPlan};
+use super::{Spawn, SpawnError, StdinPlan, Veil};
 use crate::private::{PrivateDirectory, remove_stale};
 
 /// What the names of their directories begin with.
@@ -48,6 +48,11 @@ impl LaunchFiles {
             file.and_then(|mut file| file.write_all(contents)).map_err(failed(&path))?;
         }
         Ok(Self { directory: Some(directory) })
+    }
+
+    /// Where they are, if there are any.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.directory.as_ref().map(PrivateDirectory::path)
     }
 
     /// An argument with the paths in their places. Text stays as it is, whatever it looks like.
@@ -126,6 +131,10 @@ pub fn prepare(
         SpawnError::Directory { directory, error }
     })?;
     let mut env = environment(&launch.env);
+    for (name, file) in &launch.env_files {
+        env.retain(|(known, _)| known != name.as_str());
+        env.push((name.into(), files.path(Some(file))?.into()));
+    }
     // The inherited one says where the gateway is.
     if !launch.env.contains_key("PWD") {
         env.retain(|(name, _)| name != "PWD");
@@ -135,7 +144,7 @@ pub fn prepare(
         Stdin::Open | Stdin::Text(_) => StdinPlan::Pipe,
         Stdin::Empty => StdinPlan::Null,
     };
-    Ok((Spawn { program, args, env, directory, stdin }, files))
+    Ok((Spawn { program, args, env, directory, stdin, veil: Veil::default() }, files))
 }
 
 /// What the names of variables begin with that configure agentwire itself: its own, and those of its
@@ -146,10 +155,22 @@ const OWN_PREFIXES: [&[u8]; 2] = [b"AGENTWIRE_", b"OTEL_"];
 /// for what it runs and refuses to run inside itself; its Python SDK removes it too.
 const NOT_INHERITED: [&str; 3] = ["NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "CLAUDECODE"];
 
+/// How glibc's allocator gives memory back: fewer arenas, and no threshold that grows.
+pub const ALLOCATOR: [(&str, &str); 3] = [
+    ("MALLOC_ARENA_MAX", "2"),
+    ("MALLOC_MMAP_THRESHOLD_", "131072"),
+    ("MALLOC_TRIM_THRESHOLD_", "131072"),
+];
+
+/// Says that [`ALLOCATOR`] was set by agentwire, for itself.
+pub const ALLOCATOR_SET: &str = "AGENTWIRE_ALLOCATOR";
+
 /// The environment of an agent: ours, without what is agentwire's own or says that an agent runs
 /// us, and with `extra`.
 pub fn environment(extra: &BTreeMap<String, String>) -> Vec<(OsString, OsString)> {
-    choose(std::env::vars_os(), extra)
+    let is_ours = std::env::var_os(ALLOCATOR_SET).is_some();
+    let is_allocator = |name: &OsString| ALLOCATOR.iter().any(|(own, _)| name == own);
+    choose(std::env::vars_os().filter(|(name, _)| !is_ours || !is_allocator(name)), extra)
 }
 
 fn choose(

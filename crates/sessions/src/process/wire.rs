@@ -1,13 +1,14 @@
 //! What gateway and keeper say to each other on their socket.
 //!
 //! Down: a head that carries the agent's three descriptors, the request, then one byte a command.
-//! Up: reports of five bytes.
+//! Up: reports of five bytes; that of a start may carry a handle on the agent.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
 
 use agentwire_dialects::agent::Exit;
 use rustix::io::{Errno, retry_on_intr};
@@ -15,11 +16,12 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
 };
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{Spawn, TreeSignal};
+use super::{Spawn, TreeSignal, Veil};
 
 /// A gateway and a keeper of different builds do not understand each other: change it with this file.
-const MAGIC: [u8; 4] = *b"awk1";
+const MAGIC: [u8; 4] = *b"awk2";
 
 const HEAD: usize = 8;
 
@@ -32,6 +34,9 @@ pub(super) struct Request {
     pub(super) directory: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) veil: Veil,
+    /// How many descriptors the agent may have, if not as many as the gateway.
+    pub(super) descriptors: Option<u64>,
 }
 
 /// What a keeper says.
@@ -56,11 +61,15 @@ pub(super) enum Step {
 }
 
 /// The request as bytes. Nothing in it can hold a NUL, so a NUL parts its fields.
-pub(super) fn encode(spawn: &Spawn) -> io::Result<Vec<u8>> {
-    let count = spawn.args.len().to_string();
-    let mut fields =
-        vec![spawn.program.as_os_str(), spawn.directory.as_os_str(), OsStr::new(&count)];
+pub(super) fn encode(spawn: &Spawn, descriptors: Option<u64>) -> io::Result<Vec<u8>> {
+    let descriptors = descriptors.map(|number| number.to_string()).unwrap_or_default();
+    let Veil { hidden, shown } = &spawn.veil;
+    let counts = [spawn.args.len(), hidden.len(), shown.len()].map(|count| count.to_string());
+    let mut fields = vec![spawn.program.as_os_str(), spawn.directory.as_os_str()];
+    fields.push(OsStr::new(&descriptors));
+    fields.extend(counts.iter().map(OsStr::new));
     fields.extend(spawn.args.iter().map(OsString::as_os_str));
+    fields.extend(hidden.iter().chain(shown).map(|path| path.as_os_str()));
     for (name, value) in &spawn.env {
         fields.extend([name.as_os_str(), value.as_os_str()]);
     }
@@ -75,13 +84,22 @@ fn decode(bytes: &[u8]) -> Option<Request> {
     let mut fields = bytes.split(|byte| *byte == 0).map(|field| OsString::from_vec(field.to_vec()));
     let program = fields.next()?;
     let directory = fields.next()?;
-    let count: usize = fields.next()?.to_str()?.parse().ok()?;
-    let args: Vec<OsString> = fields.by_ref().take(count).collect();
+    let descriptors = fields.next()?.to_str()?.parse().ok();
+    let counts: Vec<OsString> = fields.by_ref().take(3).collect();
+    let mut lists = Vec::new();
+    for count in counts {
+        let count: usize = count.to_str()?.parse().ok()?;
+        let list: Vec<OsString> = fields.by_ref().take(count).collect();
+        lists.push(Some(list).filter(|list| list.len() == count)?);
+    }
+    let [args, hidden, shown] = lists.try_into().ok()?;
+    let paths = |list: Vec<OsString>| list.into_iter().map(PathBuf::from).collect();
+    let veil = Veil { hidden: paths(hidden), shown: paths(shown) };
     let mut env = Vec::new();
     while let Some(name) = fields.next() {
         env.push((name, fields.next()?));
     }
-    (args.len() == count).then_some(Request { program, directory, args, env })
+    Some(Request { program, directory, args, env, veil, descriptors })
 }
 
 /// Sends the head of a request of `length` bytes. The socket is new, so there is room for it.
@@ -164,8 +182,50 @@ pub(super) fn next_command(socket: BorrowedFd<'_>) -> Option<TreeSignal> {
     }
 }
 
+/// Reports that the agent runs, with a handle on it: its pid may mean another process to the gateway.
+pub(super) fn send_started(socket: BorrowedFd<'_>, agent: Pid) {
+    let report = Report::Started(agent.as_raw_pid());
+    let Ok(handle) = pidfd_open(agent, PidfdFlags::empty()) else { return report.send(socket) };
+    let rights = [handle.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&rights));
+    let bytes = report.bytes();
+    let _ = retry_on_intr(|| {
+        rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
+    });
+}
+
+/// Reads a report if one is there, with the handle that it carries. `None` at the end.
+pub(super) fn try_report(socket: impl AsFd) -> io::Result<Option<(Report, Option<OwnedFd>)>> {
+    let mut report = [0; REPORT];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::net::recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut report)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let mut handle = None;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            handle = rights.into_iter().next();
+        }
+    }
+    // A report is sent whole, and so few bytes arrive whole.
+    let report = (received.bytes == REPORT).then(|| Report::read(report)).flatten();
+    Ok(report.map(|report| (report, handle)))
+}
+
 impl Report {
     pub(super) fn send(self, socket: BorrowedFd<'_>) {
+        let report = self.bytes();
+        // A gateway that has gone hears no report; the end of the socket ends the tree.
+        let _ = retry_on_intr(|| rustix::net::send(socket, &report, SendFlags::NOSIGNAL));
+    }
+
+    fn bytes(self) -> [u8; REPORT] {
         let (tag, number) = match self {
             Self::Started(pid) => (b's', pid),
             Self::Failed(Step::Keeper, errno) => (b'k', errno),
@@ -177,9 +237,7 @@ impl Report {
             Self::Empty => (b'e', 0),
         };
         let [a, b, c, d] = number.to_le_bytes();
-        // A gateway that has gone hears no report; the end of the socket ends the tree.
-        let report = [tag, a, b, c, d];
-        let _ = retry_on_intr(|| rustix::net::send(socket, &report, SendFlags::NOSIGNAL));
+        [tag, a, b, c, d]
     }
 
     pub(super) fn read([tag, number @ ..]: [u8; REPORT]) -> Option<Self> {

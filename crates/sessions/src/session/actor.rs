@@ -2,20 +2,21 @@
 //! it acts on it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::pin::Pin;
+use std::time::Duration;
 
 use agentwire_dialects::tape::{Judged, Tape};
 use agentwire_protocol::event::{SessionEndReason, SessionEnded, SessionStarted, TurnFailure};
 use agentwire_protocol::{
     Call, Command, ErrorCode, GatewayError, Prompt, SessionConfig, SessionSummary, Text,
 };
-use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::agent::{Happening, Origin, Plan, Running};
 use super::book::Raised;
 use super::calls::{Waiting, over};
-use super::commit::{InFlight, LARGE_LINE, committed};
+use super::commit::{InFlight, committed};
 use super::core::Core;
 use super::limits::{Limits, Reached};
 use super::policy::Policy;
@@ -23,13 +24,18 @@ use super::requests::Over;
 use super::taken::Taken;
 use super::trusting::Trusting;
 use super::{Client, Inbox};
+use crate::apart::apart_if_long;
 use crate::bridge::{Bridge, Heard};
+use crate::budget::{self, Share};
 use crate::log::{EventLog, LogWriter};
 use crate::process::TreeSignal;
 use crate::trust::Wish;
 
 /// How much may gather while a commit runs; beyond it the agent waits.
 const GATHER_LIMIT: usize = 1 << 20;
+
+/// How long to wait before a disk that took no part of a long line is tried again.
+const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
 /// What an actor is made of.
 pub(crate) struct Parts {
@@ -52,6 +58,8 @@ pub(crate) struct Parts {
     pub(crate) keys: Vec<(String, String)>,
     /// What the start says of the project's own files.
     pub(crate) wish: Wish,
+    /// How long the agent must not start yet.
+    pub(crate) rest: Option<Duration>,
 }
 
 /// Why a session did not start.
@@ -61,6 +69,9 @@ pub(crate) enum Refusal {
     /// There is no room for its beginning, which comes into the log later, with its end.
     NoRoom(GatewayError),
 }
+
+/// A share of the budget that is waited for.
+pub(super) type Sharing = Pin<Box<dyn Future<Output = Share> + Send>>;
 
 /// The owner of a session.
 pub(crate) struct Actor {
@@ -122,8 +133,12 @@ pub(crate) struct Actor {
     pub(super) wants_process: bool,
     /// What the agent said last came by a relay.
     was_relayed: bool,
-    /// Leave to hold a large line.
-    pub(super) large: Option<OwnedSemaphorePermit>,
+    /// The share of a long line whose events are not handed to the log yet.
+    pub(super) share: Option<Share>,
+    /// Waits for the share of the next.
+    pub(super) sharing: Option<Sharing>,
+    /// How many bytes the session has taken that it has not dealt with yet.
+    pub(super) load: usize,
 }
 
 impl Actor {
@@ -150,7 +165,7 @@ impl Actor {
             next_call: 1,
             in_flight: None,
             keys: parts.keys,
-            trusting: Trusting::new(parts.wish),
+            trusting: Trusting::new(parts.wish, parts.rest),
             taken: Taken::default(),
             recalled: None,
             prompts: VecDeque::new(),
@@ -172,7 +187,9 @@ impl Actor {
             has_refused: false,
             wants_process: false,
             was_relayed: false,
-            large: None,
+            share: None,
+            sharing: None,
+            load: 0,
         }
     }
 
@@ -205,14 +222,9 @@ impl Actor {
         }
         let _ = started.send(opened);
         loop {
-            self.take_changes();
-            self.tend_hooks();
-            self.end_breach();
-            // First the limits: what is asked past one waits.
-            self.keep_limits();
-            self.settle_raised();
-            self.end_if_done();
-            self.core.place_replies();
+            // What is asked with much text is also judged with it.
+            let load = std::mem::take(&mut self.load);
+            apart_if_long(load, || self.tend());
             self.submit();
             if std::mem::take(&mut self.trusting.wants_open) {
                 self.go_in().await;
@@ -233,15 +245,37 @@ impl Actor {
         !self.is_lost
     }
 
+    /// Does what follows from what has happened.
+    fn tend(&mut self) {
+        self.take_changes();
+        self.tend_hooks();
+        self.end_breach();
+        self.tend_answer();
+        // First the limits: what is asked past one waits.
+        self.keep_limits();
+        self.settle_raised();
+        self.end_if_done();
+        self.core.place_replies();
+    }
+
     /// Waits for one thing to happen, and does what follows.
     async fn step(&mut self) {
-        // What is being ended must be read to its end, whoever else holds large lines.
-        let is_ending = self.ending.is_some()
-            || self.process.as_ref().is_some_and(|process| process.exit.is_some());
-        let wants_large = self.large.is_none() && self.tape.held() > LARGE_LINE && !is_ending;
-        let may_read = self.core.journal.bytes() < GATHER_LIMIT && !wants_large;
+        let may_gather = self.core.journal.bytes() < GATHER_LIMIT;
+        let long = self.process.as_ref().and_then(|process| {
+            process.long.as_ref().map(|long| (long, long.is_whole() || process.is_read()))
+        });
+        let is_stuck = long.is_some_and(|(long, _)| long.is_stuck());
+        let is_whole = long.is_some_and(|(_, is_whole)| is_whole);
+        match long.filter(|_| is_whole && may_gather) {
+            Some((long, _)) if self.sharing.is_none() => {
+                let (pool, bytes) = (self.plan.budget.work.clone(), budget::WORK * long.kept());
+                self.sharing = Some(Box::pin(async move { pool.take(bytes).await }));
+            }
+            Some(_) => {}
+            None => self.sharing = None,
+        }
+        let may_read = may_gather && !is_whole && !is_stuck;
         let deadline = self.deadline();
-        let room = Arc::clone(&self.plan.room);
         let relays = self.bridge.as_mut().filter(|_| may_read && !self.is_over);
         tokio::select! {
             biased;
@@ -252,7 +286,8 @@ impl Actor {
                 None => self.abandoned(),
             },
             () = until(deadline) => self.deadline_passed().await,
-            room = room.acquire_owned(), if wants_large => self.large = room.ok(),
+            share = shared(&mut self.sharing) => self.take_long(share).await,
+            () = tokio::time::sleep(WRITE_AGAIN), if is_stuck && !is_whole => self.write_again(),
             said = said(relays, &mut self.process, may_read, self.was_relayed) => match said {
                 Said::Relayed(heard) => {
                     self.was_relayed = true;
@@ -286,6 +321,7 @@ impl Actor {
         self.wants_process = false;
         self.limit_is_moot("the session ended");
         self.fail_waiting(TurnFailure::Died, "the session ended");
+        self.end_answers("the session ended");
         self.end_hooks(TurnFailure::Died, "the session ended");
         self.tend_hooks();
         self.withdraw_all("the session ended");
@@ -332,6 +368,13 @@ async fn said(
         tokio::select! { biased; said = happened => said, said = relayed => said }
     } else {
         tokio::select! { biased; said = relayed => said, said = happened => said }
+    }
+}
+
+async fn shared(sharing: &mut Option<Sharing>) -> Share {
+    match sharing {
+        Some(share) => share.await,
+        None => std::future::pending().await,
     }
 }
 

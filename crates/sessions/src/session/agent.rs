@@ -18,14 +18,19 @@ use agentwire_protocol::session::{McpServer, OnLimit};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Prompt, SessionConfig};
 use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::net::unix::pipe;
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::book::Wanted;
+use super::long::LongLine;
 use super::stderr::Stderr;
+use crate::budget::Budget;
 use crate::figures::Counted;
+use crate::look::{look, unanswered};
+use crate::machine;
+use crate::own;
 use crate::process::{
-    Contain, Control, LaunchFiles, Output, SpawnError, StdinPlan, prepare, resolve,
+    Contain, Containment, Control, LaunchFiles, Output, Spawn, SpawnError, StdinPlan, prepare,
+    resolve,
 };
 use crate::settings::{AgentCommand, Settings};
 
@@ -39,6 +44,9 @@ const PIPE_ROOM: usize = 1 << 20;
 /// How long the end of what a process left behind is waited for. It is killed at once; only what runs
 /// as another user cannot be.
 const LEFT_GRACE: Duration = Duration::from_secs(5);
+
+/// How long the start of a process may take: its directory and its program may not answer.
+const START: Duration = Duration::from_secs(30);
 
 /// The conversation that a process goes on with.
 #[derive(Clone, Debug, Default)]
@@ -67,8 +75,8 @@ pub(crate) struct Plan {
     pub(crate) settings: Arc<Settings>,
     /// What the agent starts in place of MCP servers that the client hosts and it cannot reach.
     pub(crate) offers: BTreeMap<String, McpServer>,
-    /// Leave to hold large lines, shared by all sessions.
-    pub(crate) room: Arc<Semaphore>,
+    /// What large lines are taken from.
+    pub(crate) budget: Budget,
 }
 
 impl Plan {
@@ -102,10 +110,42 @@ impl Plan {
         for (name, value) in &self.command.env {
             launch.env.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        if self.agent == AgentType::Codex {
-            own_rules::check(&config, &launch)?;
-        }
+        self.check_guards(&config)?;
         Ok(launch)
+    }
+
+    /// Refuses what would take away what the gateway judges by, from the session or from the settings.
+    fn check_guards(&self, config: &SessionConfig) -> Result<(), GatewayError> {
+        let Some(guarded) = self.dialect.guarded() else { return Ok(()) };
+        guarded.check(config)?;
+        // Its settings may have arguments that only it understands.
+        if self.agent == AgentType::Demo {
+            return Ok(());
+        }
+        let whose = format!("[agents.{}]", self.agent.as_str());
+        // What starts the program may have arguments of its own.
+        let args = self.command.args.get(self.command.launcher_args..).unwrap_or_default();
+        guarded.check_arguments(args, &whose)?;
+        guarded.check_variables(self.command.env.keys(), &whose)
+    }
+
+    /// Refuses a program that the agent's own processes would not see.
+    fn check_visible(&self, spawn: &Spawn) -> Result<(), GatewayError> {
+        let is_namespace = matches!(self.contain.containment(), Containment::Namespace { .. });
+        let hides = |place: &&PathBuf| spawn.program.starts_with(place);
+        let is_shown = spawn.veil.shown.iter().any(|place| spawn.program.starts_with(place));
+        match spawn.veil.hidden.iter().find(hides).filter(|_| is_namespace && !is_shown) {
+            None => Ok(()),
+            Some(place) => {
+                let message = format!(
+                    "{} is not available: {} is in {}, which agents do not see; move the program elsewhere",
+                    self.agent.as_str(),
+                    spawn.program.display(),
+                    place.display()
+                );
+                Err(GatewayError::new(ErrorCode::AgentUnavailable, message))
+            }
+        }
     }
 
     /// What the agent runs with: MCP servers that it can reach.
@@ -124,6 +164,9 @@ impl Plan {
             config.max_turns = None;
             config.max_budget_usd = None;
         }
+        if !self.dialect.capabilities().structured_output {
+            config.output_format = None;
+        }
         // An agent that asks is answered by the gateway's rules, which read shell text strictly; one
         // that does not ask has to know them itself.
         if self.dialect.capabilities().permissions {
@@ -132,11 +175,27 @@ impl Plan {
         config
     }
 
-    /// The program's path, or what to install and which variable names another.
-    pub(crate) fn program(&self, launch: &Launch) -> Result<PathBuf, GatewayError> {
-        let directory = launch.working_directory.as_deref().unwrap_or("/");
-        let path = std::env::var_os("PATH");
-        resolve(&launch.program, path.as_deref(), directory.as_ref()).map_err(|error| {
+    /// The program's path, or why the session cannot have it: what to install, which variable names
+    /// another, or which rule it would pass over. The disk may not answer.
+    pub(crate) async fn program(
+        &self,
+        config: &SessionConfig,
+        launch: &Launch,
+    ) -> Result<PathBuf, GatewayError> {
+        let rules = match self.agent {
+            AgentType::Codex => own_rules::Question::of(config, launch),
+            AgentType::Claude | AgentType::Gemini | AgentType::Acp | AgentType::Demo => None,
+        };
+        let directory = working_directory(launch);
+        let (program, looked) = (launch.program.clone(), directory.clone());
+        let (dialect, config, env) = (self.dialect, config.clone(), launch.env.clone());
+        let found = look(&directory, move || {
+            machine::check(dialect, &config, &env)?;
+            rules.map_or(Ok(()), |rules| rules.check())?;
+            let path = std::env::var_os("PATH");
+            Ok::<_, GatewayError>(resolve(&program, path.as_deref(), &looked))
+        });
+        found.await??.map_err(|error| {
             let agent = self.agent.as_str();
             let variable = agent.to_uppercase();
             let install = match agentwire_dialects::program(self.agent).source {
@@ -151,8 +210,12 @@ impl Plan {
     }
 
     /// Starts a process.
-    pub(super) async fn start(&self, launch: Launch) -> Result<Running, GatewayError> {
-        let program = self.program(&launch)?;
+    pub(super) async fn start(
+        &self,
+        config: &SessionConfig,
+        launch: Launch,
+    ) -> Result<Running, GatewayError> {
+        let program = self.program(config, &launch).await?;
         let failed = |error: SpawnError| match error.code() {
             ErrorCode::Overloaded => {
                 let message = format!("{error}; too much runs at once, try again later");
@@ -170,7 +233,21 @@ impl Plan {
         if closes && text.is_none() {
             spawn.stdin = StdinPlan::Null;
         }
-        let process = self.contain.spawn(spawn).await.map_err(failed)?;
+        if let Some(guarded) = self.dialect.guarded() {
+            let files = self.dialect.machine_files();
+            spawn.env.retain(|(name, _)| {
+                name.to_str().is_none_or(|name| {
+                    launch.env.contains_key(name) || !guarded.keeps_out(name, files)
+                })
+            });
+        }
+        spawn.veil = own::veil(&self.settings, self.agent, files.directory());
+        self.check_visible(&spawn)?;
+        let Ok(process) = timeout(START, self.contain.spawn(spawn)).await else {
+            let why = format!("no process could be started there in {} s", START.as_secs());
+            return Err(unanswered(&working_directory(&launch), &why));
+        };
+        let process = process.map_err(failed)?;
         if self.dialect.capabilities().process_per_turn {
             process.stdout.widen(PIPE_ROOM);
         }
@@ -183,6 +260,7 @@ impl Plan {
             stderr: Some(process.stderr),
             control: process.control,
             said: Stderr::default(),
+            long: None,
             exit: None,
             is_gone: false,
             started: Instant::now(),
@@ -197,6 +275,10 @@ impl Plan {
     }
 }
 
+fn working_directory(launch: &Launch) -> PathBuf {
+    PathBuf::from(launch.working_directory.as_deref().unwrap_or("/"))
+}
+
 /// A process that runs, or has ended and is not yet read to its end.
 pub(super) struct Running {
     stdin: Option<pipe::Sender>,
@@ -208,6 +290,8 @@ pub(super) struct Running {
     stderr: Option<Output>,
     pub(super) control: Control,
     pub(super) said: Stderr,
+    /// A line that is too long to be held in memory until it ends.
+    pub(super) long: Option<LongLine>,
     pub(super) exit: Option<Exit>,
     is_gone: bool,
     pub(super) started: Instant,
@@ -281,6 +365,11 @@ impl Running {
 
     /// Whether there is nothing left to read or to wait for.
     pub(super) fn is_over(&self) -> bool {
+        self.is_read() && self.long.is_none()
+    }
+
+    /// Whether it has ended, and all that it said is read.
+    pub(super) fn is_read(&self) -> bool {
         self.is_gone && self.stdout.is_none() && self.stderr.is_none()
     }
 

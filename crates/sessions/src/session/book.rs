@@ -92,6 +92,8 @@ pub(super) struct Raised {
     pub(super) warns: bool,
     /// The agent may have left its directory.
     pub(super) moved: bool,
+    /// An answer cannot change its input.
+    pub(super) is_fixed: bool,
     pub(super) tool: Option<Tool>,
     pub(super) tool_use_id: Option<String>,
     /// By what its questions may be answered: their words and ids.
@@ -408,6 +410,7 @@ impl Book {
             blocked_path: words(&request.blocked_path),
             warns: request.warning.is_some(),
             moved: self.has_moved(request.tool_use_id.as_ref().map(Text::decode).as_deref()),
+            is_fixed: request.input_is_fixed,
             tool: tool.cloned(),
             tool_use_id: words(&request.tool_use_id),
             questions: request

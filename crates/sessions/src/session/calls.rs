@@ -10,6 +10,7 @@ use super::actor::Actor;
 use super::commit::storage;
 use super::core::Effect;
 use super::{Answered, Client, Message};
+use crate::apart::apart_if_long;
 
 /// A caller who waits for the agent's answer.
 pub(super) struct Waiting {
@@ -56,8 +57,11 @@ impl Actor {
         let before = self.core.effects.len();
         let ends_turn = matches!(message.command, Command::Interrupt { .. } | Command::Stop);
         self.caller = message.client;
-        if let Err(error) = self.command(call, message.command) {
-            self.core.answer(call, Err(error));
+        let load = weight(&message.command);
+        self.load = self.load.max(load);
+        match apart_if_long(load, || self.command(call, message.command)) {
+            Ok(()) => self.keys.extend(message.key),
+            Err(error) => self.core.answer(call, Err(error)),
         }
         self.caller = Client::default();
         if stuck.is_some() {
@@ -129,6 +133,35 @@ fn is_brake(command: &Command) -> bool {
         | Command::Configure(_)
         | Command::Query { .. }
         | Command::Rewind { .. } => false,
+    }
+}
+
+/// About how many bytes a command has.
+fn weight(command: &Command) -> usize {
+    let json = |json: &Option<Json<'_>>| json.as_ref().map_or(0, |json| json.get().len());
+    match command {
+        Command::Prompt(prompt) => {
+            let images: usize = prompt.images.iter().map(|image| image.data.len()).sum();
+            prompt.text.len() + images + json(&prompt.content) + json(&prompt.native)
+        }
+        Command::Settle(answer) => {
+            let answers = answer.answers.iter().flat_map(|answers| answers.values());
+            let answers: usize = answers.map(|answer| answer.get().len()).sum();
+            let texts = [&answer.message, &answer.error].into_iter().flatten();
+            json(&answer.updated_input)
+                + json(&answer.updated_permissions)
+                + json(&answer.hook_output)
+                + answers
+                + texts.map(String::len).sum::<usize>()
+        }
+        Command::Query { .. }
+        | Command::Configure(_)
+        | Command::Start(_)
+        | Command::Attach { .. }
+        | Command::Interrupt { .. }
+        | Command::Stop
+        | Command::Finish
+        | Command::Rewind { .. } => 0,
     }
 }
 

@@ -18,7 +18,9 @@ use super::actor::{Actor, NOBODY};
 use super::book::Raised;
 use super::commit::storage;
 use super::core::{Change, Effect, Reply, approval};
+use super::hooks::add;
 use super::hosted::MCP_MESSAGE;
+use super::structured::Structured;
 use crate::process::TreeSignal;
 
 /// How much may wait to be written to an agent that does not read.
@@ -43,6 +45,7 @@ impl Actor {
             let message = "the agent does not read what it is told; interrupt or stop it";
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
         }
+        let command = as_change(command)?;
         match command {
             Command::Prompt(prompt) => self.prompt(call, prompt),
             Command::Interrupt { cancel_queued } => self.interrupt(call, cancel_queued),
@@ -52,24 +55,25 @@ impl Actor {
             Command::Query { method, args } if self.bridge.is_some() && method == MCP_MESSAGE => {
                 self.server_says(call, &args)
             }
+            // Nothing to change, nobody to ask.
+            Command::Configure(change) if change == Configure::default() => {
+                self.core.answer(call, Ok(nothing()));
+                Ok(())
+            }
+            // Nobody waits that long for an answer.
+            Command::Query { .. } | Command::Rewind { .. }
+                if self.trusting.rests_until().is_some() =>
+            {
+                let agent = self.plan.agent.as_str();
+                let message = format!("{agent} has not started yet: it waits for the next minute");
+                Err(GatewayError::new(ErrorCode::Conflict, message))
+            }
             Command::Configure(_) | Command::Query { .. } | Command::Rewind { .. }
                 if self.trusting.is_waiting() =>
             {
                 self.wait_for_trust(call, command)
             }
             Command::Configure(change) => self.configure(call, change),
-            // What a mode means is the gateway's matter too.
-            Command::Query { method, args } if method == "setPermissionMode" => {
-                let mode = args.first().and_then(|mode| mode.read::<String>().ok());
-                let mode = mode.ok_or_else(|| {
-                    let message = "setPermissionMode needs the name of a mode";
-                    GatewayError::new(ErrorCode::InvalidMessage, message)
-                })?;
-                self.configure(
-                    call,
-                    Configure { permission_mode: Some(mode), ..Configure::default() },
-                )
-            }
             Command::Query { .. } | Command::Rewind { .. } => {
                 self.needs_process()?;
                 self.tape.command(call, &command, &mut self.core)
@@ -118,8 +122,25 @@ impl Actor {
         }
     }
 
-    /// Gives a prompt to the agent.
+    /// Gives a prompt to the agent, once no answer is waited for that may be refused.
     pub(super) fn deliver(&mut self, call: Call, prompt: Prompt) -> Result<(), GatewayError> {
+        match self.answers_first() {
+            true => self.wait_for_turn(call, prompt),
+            false => self.deliver_now(call, prompt),
+        }
+    }
+
+    /// Gives a prompt to the agent, with what the gateway adds to it.
+    pub(super) fn deliver_now(
+        &mut self,
+        call: Call,
+        mut prompt: Prompt,
+    ) -> Result<(), GatewayError> {
+        let text = prompt.text.clone();
+        if let Some(structured) = &self.core.structured {
+            add(&mut prompt, None, Some(structured.request()));
+        }
+        check_size(&prompt, self.plan.dialect)?;
         let per_turn = self.plan.dialect.capabilities().process_per_turn;
         let waiting: usize = self.prompts.iter().map(bytes).sum();
         if per_turn
@@ -128,7 +149,6 @@ impl Actor {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
         let kept = per_turn.then(|| prompt.clone());
-        let text = prompt.text.clone();
         let id = prompt.message_id.clone().unwrap_or_default();
         let capabilities = self.plan.dialect.capabilities();
         // Where the agent has one queue for all, such a prompt may as well begin the next turn.
@@ -141,16 +161,19 @@ impl Actor {
         if !steers {
             self.core.book.promise(&id);
         }
+        let title = self.core.book.record.summary.title.clone();
+        // Before its turn begins: what is added to a prompt is no title.
+        if !steers {
+            self.core.book.entitle(&text);
+        }
         let done = self.tape.command(call, &Command::Prompt(prompt), &mut self.core);
         if done.is_err() && !steers {
             self.core.book.keep_promise(&id);
+            self.core.book.record.summary.title = title;
         }
         done?;
         self.touch();
         self.answer_with(before, call, &taken(&id));
-        if !steers {
-            self.core.book.entitle(&text);
-        }
         if waits {
             self.queued(&id);
         }
@@ -190,10 +213,13 @@ impl Actor {
         self.fail_waiting(TurnFailure::Interrupted, "the turn was interrupted");
         self.deny_all("the turn was interrupted");
         self.go_on();
-        let waiting: Vec<String> = self.core.book.waiting().cloned().collect();
+        let ours = self.core.structured.iter().flat_map(Structured::waiting);
+        let waiting: Vec<String> = self.core.book.waiting().chain(ours).cloned().collect();
         let before = self.core.effects.len();
         // A denied limit has cut the turn off already.
-        if self.core.book.is_busy() && (self.core.cut.is_none() || cancel_queued) {
+        if self.interrupt_answer("the turn was interrupted") {
+            self.core.answer(call, Ok(nothing()));
+        } else if self.core.book.is_busy() && (self.core.cut.is_none() || cancel_queued) {
             self.tape.command(call, &Command::Interrupt { cancel_queued }, &mut self.core)?;
             self.escalate();
         } else {
@@ -202,6 +228,7 @@ impl Actor {
         let mut result = InterruptResult { still_queued: waiting, cancelled: None };
         if cancel_queued {
             self.prompts.clear();
+            self.cancel_waiting();
             // An agent with a queue of its own tells later what it has given up.
             let is_asked = self.plan.dialect.capabilities().folds_prompts;
             let still = |id: &String| self.core.book.waiting().any(|waiting| waiting == id);
@@ -281,7 +308,9 @@ impl Actor {
 
     /// Nobody has anything more for the session, and it has done what it was given.
     pub(super) fn end_if_done(&mut self) {
+        let answers = self.core.structured.as_ref().is_some_and(Structured::has_waiting);
         let waits = !self.prompts.is_empty() || !self.held.is_empty() || self.trusting.has_prompt();
+        let waits = waits || answers;
         let is_done = !self.core.book.is_busy() && !waits && !self.core.hooks.hold_something();
         if !self.is_alone || !is_done || self.ending.is_some() || self.is_over {
             return;
@@ -394,6 +423,7 @@ pub(crate) fn check_prompt(
         let message = format!("the prompt has {} bytes, that is too many", prompt.text.len());
         return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
     }
+    check_size(prompt, dialect)?;
     if prompt.content.is_some() && !dialect.capabilities().content_blocks {
         let what = "content blocks other than text and images in base64";
         return Err(GatewayError::unsupported(agent.as_str(), what));
@@ -404,12 +434,46 @@ pub(crate) fn check_prompt(
     Ok(())
 }
 
+/// Refuses a prompt that is longer than the agent takes: it would be cut, or fail later in other words.
+fn check_size(prompt: &Prompt, dialect: &dyn AgentDialect) -> Result<(), GatewayError> {
+    let Some(limit) = dialect.prompt_limit() else { return Ok(()) };
+    let size = limit.unit.count(&prompt.text);
+    if size <= limit.most {
+        return Ok(());
+    }
+    let (name, most, unit) = (dialect.agent_type().as_str(), limit.most, limit.unit.as_str());
+    let message = format!("the prompt has {size} {unit}; {name} takes at most {most}");
+    let details = serde_json::json!({ "limit": most, "unit": unit, "size": size });
+    let details = Some(Json::of(&details));
+    Err(GatewayError { details, ..GatewayError::new(ErrorCode::InvalidMessage, message) })
+}
+
 pub(super) fn bytes(prompt: &Prompt) -> usize {
-    prompt.text.len() + prompt.images.iter().map(|image| image.data.len()).sum::<usize>()
+    let content = prompt.content.as_ref().map_or(0, |content| content.get().len());
+    let images = prompt.images.iter().map(|image| image.data.len()).sum::<usize>();
+    prompt.text.len() + content + images
 }
 
 pub(super) fn taken(id: &str) -> Json<'static> {
     Json::of(&PromptResult { message_id: id.to_owned(), repeated: false })
+}
+
+/// The query that changes the mode is a change: what a mode means is the gateway's matter too.
+fn as_change(command: Command) -> Result<Command, GatewayError> {
+    match command {
+        Command::Query { method, args } if method == "setPermissionMode" => {
+            let mode = args.first().and_then(|mode| mode.read::<String>().ok());
+            let mode = mode.ok_or_else(|| {
+                let message = "setPermissionMode needs the name of a mode";
+                GatewayError::new(ErrorCode::InvalidMessage, message)
+            })?;
+            Ok(Command::Configure(Configure {
+                permission_mode: Some(mode),
+                ..Configure::default()
+            }))
+        }
+        command => Ok(command),
+    }
 }
 
 fn nothing() -> Json<'static> {

@@ -10,12 +10,10 @@ use tokio::sync::oneshot;
 use super::Answered;
 use super::actor::{Actor, Refusal};
 use super::core::{Effect, Reply};
-use crate::log::Committed;
+use crate::budget::Share;
+use crate::log::{Committed, MUCH_READ};
 use crate::process::TreeSignal;
 use crate::store::{Append, StoreError};
-
-/// A line that is longer needs leave: how many sessions hold such lines at once is bounded.
-pub(super) const LARGE_LINE: usize = 1 << 20;
 
 /// What is being made durable, and what follows then.
 pub(super) struct InFlight {
@@ -24,6 +22,8 @@ pub(super) struct InFlight {
     keys: usize,
     /// How many events, and their bytes.
     size: (u64, u64),
+    /// What a long line among them takes of the budget.
+    _share: Option<Share>,
 }
 
 impl Actor {
@@ -60,7 +60,13 @@ impl Actor {
                 let _ = caller.send(answered);
             }
         });
-        self.in_flight = Some(InFlight { committed: Box::pin(committed), effects, keys, size });
+        self.in_flight = Some(InFlight {
+            committed: Box::pin(committed),
+            effects,
+            keys,
+            size,
+            _share: self.share.take(),
+        });
     }
 
     /// Parts the replies from what else is to be done: they are given before anybody sees what comes
@@ -118,9 +124,6 @@ impl Actor {
                 let figures = self.log.figures();
                 figures.events.of(self.plan.agent).add(in_flight.size.0);
                 figures.bytes.of(self.plan.agent).add(in_flight.size.1);
-                if self.tape.held() <= LARGE_LINE {
-                    self.large = None;
-                }
                 in_flight.effects.into_iter().for_each(|effect| self.act(effect));
             }
             // The log is no longer ours, or cannot be written at all: nothing may go on unseen.
@@ -181,6 +184,9 @@ pub(crate) fn storage(error: &StoreError) -> GatewayError {
             ErrorCode::StorageFull,
             format!("no room to keep events: {text}; free some space, it goes on by itself"),
         ),
+        StoreError::Busy(text) if text == MUCH_READ => {
+            GatewayError::new(ErrorCode::Overloaded, MUCH_READ)
+        }
         StoreError::Busy(text) => {
             GatewayError::new(ErrorCode::Overloaded, format!("the store is busy: {text}"))
         }

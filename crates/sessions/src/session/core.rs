@@ -16,6 +16,7 @@ use super::hooks::Hooks;
 use super::journal::Journal;
 use super::policy::{OnDisk, Policy, Verdict};
 use super::requests::asked;
+use super::structured::Structured;
 use super::unasked::{Breach, asked_of, failed};
 use crate::figures::Tally;
 
@@ -54,6 +55,8 @@ pub(crate) struct Core {
     pub(crate) journal: Journal,
     pub(crate) book: Book,
     pub(super) hooks: Hooks,
+    /// The form of answers that the gateway sees to.
+    pub(super) structured: Option<Structured>,
     pub(super) effects: Vec<Effect>,
     /// Requests that were raised since they were last looked at.
     pub(super) raised: Vec<Raised>,
@@ -61,6 +64,8 @@ pub(crate) struct Core {
     pub(super) judged: Vec<Judged>,
     /// Knows what "always" would keep, where clients are shown that in Claude's words.
     suggester: Option<Policy>,
+    /// Answers to the agent's permission requests cannot change their input.
+    pub(super) fixes_input: bool,
     /// Why the gateway cut the turn off, if it did: the agent only knows that it was interrupted.
     pub(super) cut: Option<(TurnFailure, String)>,
     /// How the last turn failed, if it did.
@@ -93,6 +98,17 @@ pub(super) struct Epitaph {
 }
 
 impl Epitaph {
+    /// Adds the last words to an error of who waited for the agent's answer.
+    fn worded(&self, mut error: GatewayError) -> GatewayError {
+        if let Some(words) = &self.words
+            && error.code == ErrorCode::AgentFailed
+            && !error.message.contains(words)
+        {
+            error.message = format!("{}: {words}", error.message);
+        }
+        error
+    }
+
     /// Puts it on a turn that failed because the process ended.
     fn explain(&self, failed: &mut TurnFailed<'_>) {
         match failed.reason {
@@ -173,10 +189,14 @@ impl Core {
             journal,
             book,
             hooks,
+            structured: None,
             effects: Vec::new(),
             raised: Vec::new(),
             judged: Vec::new(),
             suggester: None,
+            fixes_input: advisor
+                .as_ref()
+                .is_some_and(|known| !known.0.capabilities().changed_input),
             cut: None,
             failure: None,
             guard: None,
@@ -191,6 +211,12 @@ impl Core {
     /// The same, of an agent whose requests show what "always" would keep by this policy.
     pub(crate) fn suggesting(mut self, policy: Option<Policy>) -> Self {
         self.suggester = policy;
+        self
+    }
+
+    /// The same, of an agent whose answers must have that form.
+    pub(crate) fn forming(mut self, structured: Option<Structured>) -> Self {
+        self.structured = structured;
         self
     }
 
@@ -257,6 +283,9 @@ impl Core {
                 _ => None,
             };
             tally.note(&draft.kind, asked, self.book.record.summary.model.as_deref());
+        }
+        if let EventKind::RequestRaised(request) = &mut draft.kind {
+            request.input_is_fixed |= self.fixes_input && request.kind == RequestKind::Permission;
         }
         let mut raised = self.book.note(&mut draft, self.journal.last() + 1);
         if let (Some(raised), Some(policy)) = (&mut raised, &self.suggester)
@@ -329,6 +358,7 @@ impl Sink for Core {
             self.epitaph.iter().for_each(|epitaph| epitaph.explain(failed));
             self.advisor.iter().for_each(|advisor| advisor.advise(failed));
         }
+        let Some(draft) = self.form(draft) else { return };
         if self.hooks.is_active() {
             self.hear(draft);
         } else {
@@ -346,6 +376,10 @@ impl Sink for Core {
     }
 
     fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
+        let result = result.map_err(|error| match &self.epitaph {
+            Some(epitaph) => epitaph.worded(error),
+            None => error,
+        });
         match &result {
             Ok(_) => self
                 .changes

@@ -54,6 +54,7 @@ impl Actor {
             self.deadlines.values().min().copied(),
             self.escalation.map(|(at, _)| at),
             self.core.hooks.deadline(),
+            self.trusting.rests_until(),
             stall,
             silent,
             closed,
@@ -86,6 +87,7 @@ impl Actor {
         for waiting in self.calls.values_mut().filter(|waiting| waiting.deadline <= now) {
             waiting.deadline = now + self.plan.settings.timing.call;
         }
+        self.end_rest(now);
         self.deny_late(now);
         self.core.raise_late(now);
         if let Some((_, signal)) = self.escalation.filter(|(at, _)| *at <= now) {

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use self::input::ToolCall;
 use self::output::Output;
 use self::prompts::Waiting;
+pub(super) use self::prompts::add;
 
 /// How long a hook is waited for that says nothing of it, as Claude does.
 const TIMEOUT: Duration = Duration::from_secs(60);

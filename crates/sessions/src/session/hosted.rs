@@ -2,8 +2,11 @@
 //! what clients say to the agent goes out by the same relay.
 
 use agentwire_dialects::mcp;
-use agentwire_protocol::event::{RequestKind, RequestOutcome, RequestRaised, SettledBy};
+use agentwire_protocol::event::{
+    RequestKind, RequestOutcome, RequestRaised, SettledBy, Status, StatusChanged,
+};
 use agentwire_protocol::{Answer, Call, Command, ErrorCode, GatewayError, Json, Text};
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::actor::{Actor, NOBODY};
@@ -102,7 +105,15 @@ impl Actor {
         let response = mcp::response(raised.input.as_ref(), answer)?;
         let Some(bridge) = &self.bridge else { return Ok(()) };
         if let (Some(response), Some(connection)) = (response, bridge.asker(&raised.id)) {
+            let server = bridge.server(connection).map(str::to_owned);
+            let tools = mcp::listed(raised.input.as_ref(), &response);
             self.core.effects.push(Effect::Relay(connection, response));
+            // Of its own wire the agent may tell nothing of them.
+            if let (Some(server), Some(tools)) = (server, tools) {
+                let details = Json::of(&json!({ "status": "connected", "tools": tools }));
+                let change = StatusChanged::new(Status::McpServer).message(Text::from(server));
+                self.core.emit(change.details(details));
+            }
         }
         Ok(())
     }

@@ -151,6 +151,7 @@ impl Actor {
             title: Some(Text::fixed("Go on past the limit?")),
             message: Some(Text::from(reached.message.as_str())),
             name: Some(Text::fixed(reached.name)),
+            input_is_fixed: true,
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(input))
         };
         self.core.emit(request);

@@ -8,7 +8,10 @@ use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, Text, TurnEnd};
 use super::actor::Actor;
 use super::agent::{Happening, Origin, Running, SCRATCH};
 use super::core::{Effect, Epitaph, ended};
+use super::long::LongLine;
 use super::stderr;
+use crate::apart::{apart, apart_if_long};
+use crate::budget::{self, Share};
 use crate::process::TreeSignal;
 
 impl Actor {
@@ -16,7 +19,7 @@ impl Actor {
     pub(super) async fn open(&mut self) -> Result<(), GatewayError> {
         if self.plan.dialect.capabilities().process_per_turn {
             let launch = self.plan.launch(&self.config, &self.origin, None, None)?;
-            self.plan.program(&launch)?;
+            self.plan.program(&self.config, &launch).await?;
             self.core.book.ready();
             return Ok(());
         }
@@ -32,7 +35,7 @@ impl Actor {
         // An agent that has told its id has used ours, though it may have nothing under it to go on with.
         let id = summary.native_session_id.is_none().then_some(session.as_str());
         let launch = self.plan.launch(&self.config, &self.origin, id, prompt)?;
-        let mut process = self.plan.start(launch).await?;
+        let mut process = self.plan.start(&self.config, launch).await?;
         process.counted = Some(self.log.figures().process(self.plan.agent));
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
         self.process = Some(process);
@@ -70,9 +73,7 @@ impl Actor {
             Happening::Stdout(count) => {
                 process.heard(count);
                 self.core.book.silent(false);
-                SCRATCH.with_borrow(|buffer| {
-                    self.tape.feed(buffer.get(..count).unwrap_or_default(), &mut self.core);
-                });
+                SCRATCH.with_borrow(|buffer| self.listen(buffer.get(..count).unwrap_or_default()));
             }
             Happening::Stderr(count) => {
                 let dialect = self.plan.dialect;
@@ -92,11 +93,91 @@ impl Actor {
             Happening::Exited(exit) => process.exited(exit),
             Happening::Gone => process.gone(),
         }
+        self.heard_all().await;
+    }
+
+    /// Does what follows from what the agent has said so far.
+    async fn heard_all(&mut self) {
         self.verify_resume();
         if self.process.as_ref().is_some_and(Running::is_over) {
             self.process_over().await;
         }
         self.calm();
+    }
+
+    /// Takes the next bytes of stdout.
+    fn listen(&mut self, bytes: &[u8]) {
+        let Some(process) = &mut self.process else { return };
+        let Some(long) = &mut process.long else {
+            let size = self.tape.held() + bytes.len();
+            apart_if_long(size, || self.tape.feed(bytes, &mut self.core));
+            if self.tape.held() > budget::SMALL {
+                process.long = Some(LongLine::new(self.tape.take_held()));
+                self.write_long();
+            }
+            self.load = self.load.max(size);
+            return;
+        };
+        if let Some((length, rest)) = long.push(bytes) {
+            // It is too long to be kept, and only counted from here on.
+            process.long = None;
+            self.tape.skip(length);
+            return self.tape.feed(rest, &mut self.core);
+        }
+        self.write_long();
+    }
+
+    /// Brings what has come of a long line out of memory. A disk that takes none is tried again.
+    pub(super) fn write_long(&mut self) {
+        let Some(long) = self.process.as_mut().and_then(|process| process.long.as_mut()) else {
+            return;
+        };
+        if let Err(error) = apart(|| long.write(&self.plan.settings.data_dir)) {
+            let session = self.core.book.record.summary.id.as_str();
+            tracing::warn!(session, %error, "a long line waits: there is no room for it on the disk");
+        }
+    }
+
+    /// Tries a disk again that took no part of a long line. A session that has to stop, or whose agent
+    /// has ended with it, does not wait for room: the line is lost, and what comes after it is read.
+    pub(super) fn write_again(&mut self) {
+        self.write_long();
+        let Some(process) = &mut self.process else { return };
+        let is_ending = self.is_stopping || (self.ending.is_some() && process.exit.is_some());
+        if let Some(long) = process.long.as_mut().filter(|long| is_ending && long.is_stuck()) {
+            long.lose();
+        }
+    }
+
+    /// A long line has ended, and there is memory for it.
+    pub(super) async fn take_long(&mut self, share: Share) {
+        self.sharing = None;
+        let Some(mut long) = self.process.as_mut().and_then(|process| process.long.take()) else {
+            return;
+        };
+        self.core.journal.tick();
+        let (length, is_whole) = (long.length(), long.is_whole());
+        // What came after it is heard, whatever becomes of the line.
+        let rest = long.take_rest();
+        apart(|| match long.take() {
+            Ok(line) => {
+                self.tape.give_back(line);
+                // Without an end it is reported when all is.
+                if is_whole {
+                    self.tape.feed(b"\n", &mut self.core);
+                }
+            }
+            Err(error) => {
+                let message = format!("a line of {length} bytes could not be kept: {error}");
+                self.core.error("lineLost", message);
+            }
+        });
+        self.share = Some(share);
+        self.load = length;
+        if !rest.is_empty() {
+            self.listen(&rest);
+        }
+        self.heard_all().await;
     }
 
     /// The process has ended and all it said is read.
@@ -123,7 +204,7 @@ impl Actor {
         let is_cut = process.verdict.is_some();
         let text = process.verdict.unwrap_or_else(|| ended(exit, is_mute, words.as_deref()));
         self.core.epitaph = Some(Epitaph { text: text.clone(), words, is_cut, is_mute });
-        self.tape.end(exit, &mut self.core);
+        apart_if_long(self.tape.held(), || self.tape.end(exit, &mut self.core));
         self.core.epitaph = None;
         self.core.book.process_ended();
         self.take_changes();

@@ -140,7 +140,7 @@ impl Actor {
             let message = format!("request {id} is not what the answer is for: its input differs");
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
-        let settlement = &one_form(settlement)?;
+        let settlement = &self.as_shown(&raised, one_form(settlement)?)?;
         if self.caller.is_limited {
             granted::check(&raised, settlement)?;
         }
@@ -200,6 +200,25 @@ impl Actor {
         }
         self.close(&raised, outcome, SettledBy::Client, reason.as_deref(), updated);
         Ok(())
+    }
+
+    /// Refuses an allow that changes what cannot be changed: the call that was shown must not run in place
+    /// of the one that is meant. An input that is given back as it was changes nothing.
+    fn as_shown(
+        &self,
+        raised: &Raised,
+        mut settlement: Settlement,
+    ) -> Result<Settlement, GatewayError> {
+        let is_allow = settlement.behavior != Some(Behavior::Deny);
+        let Some(input) = settlement.updated_input.take_if(|_| raised.is_fixed && is_allow) else {
+            return Ok(settlement);
+        };
+        let read = |json: &Json<'_>| json.read::<serde_json::Value>().ok();
+        if raised.input.as_ref().and_then(read) == read(&input) {
+            return Ok(settlement);
+        }
+        let what = "updatedInput: it runs the call as it was shown, or not at all; deny it instead";
+        Err(GatewayError::unsupported(self.plan.agent.as_str(), what))
     }
 
     /// Refuses an answer that lets a call run past a limit.

@@ -1,5 +1,6 @@
-//! Before the agent starts: the project's files that would make it run something are put to somebody,
-//! unless they are trusted as they are. Until that is settled, no process runs and commands wait.
+//! Before the agent starts: it may have to wait, and the project's files that would make it run something
+//! are put to somebody, unless they are trusted as they are. Until that is settled, no process runs and
+//! commands wait.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -14,10 +15,13 @@ use agentwire_protocol::{
 };
 use serde_json::json;
 
+use tokio::time::Instant;
+
 use super::actor::{Actor, NOBODY};
 use super::book::Asker;
 use super::commands::{bytes, taken};
 use super::core::Effect;
+use crate::look::look;
 use crate::trust::{Found, Ledger, Snapshot, Survey, Wish, survey};
 
 /// How many commands may wait.
@@ -26,12 +30,13 @@ const WAITING: usize = 1024;
 /// How many bytes of prompts may wait.
 const WAITING_BYTES: usize = 256 << 20;
 
-/// How long looking at the files may take.
+/// How long what is remembered of them may take.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// Whether the project is trusted, and what waits for that.
 pub(super) struct Trusting {
     wish: Wish,
+    rest: Rest,
     /// What somebody is asked about.
     asked: Option<Survey>,
     /// The answer, until it is acted on.
@@ -42,6 +47,17 @@ pub(super) struct Trusting {
     bytes: usize,
     /// The answer is durable: the agent is to start.
     pub(super) wants_open: bool,
+}
+
+/// Whether the agent must not start yet, though nobody is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// For so long, from its beginning.
+    Due(Duration),
+    /// Until then.
+    Until(Instant),
+    /// It may start.
+    Over,
 }
 
 /// What follows from what was found.
@@ -57,9 +73,10 @@ enum Verdict {
 }
 
 impl Trusting {
-    pub(super) fn new(wish: Wish) -> Self {
+    pub(super) fn new(wish: Wish, rest: Option<Duration>) -> Self {
         Self {
             wish,
+            rest: rest.map_or(Rest::Over, Rest::Due),
             asked: None,
             answer: None,
             state: None,
@@ -69,9 +86,17 @@ impl Trusting {
         }
     }
 
-    /// Whether the agent waits for an answer.
+    /// Whether the agent waits for an answer, or for its time.
     pub(super) fn is_waiting(&self) -> bool {
-        self.asked.is_some()
+        self.asked.is_some() || self.rests_until().is_some()
+    }
+
+    /// When it may start.
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        match self.rest {
+            Rest::Until(until) => Some(until),
+            Rest::Due(_) | Rest::Over => None,
+        }
     }
 
     /// Whether a prompt waits with it.
@@ -81,23 +106,43 @@ impl Trusting {
 }
 
 impl Actor {
-    /// Starts the agent, or asks whether the project is trusted.
+    /// Starts the agent, or asks whether the project is trusted; not before its time.
     pub(super) async fn enter(&mut self) -> Result<(), GatewayError> {
+        if let Rest::Due(rest) = self.trusting.rest {
+            self.trusting.rest = Rest::Until(Instant::now() + rest);
+            let (agent, seconds) = (self.plan.agent.as_str(), rest.as_secs());
+            let message = format!(
+                "{agent} cannot go on with a session in the minute in which it began: it starts in \
+                 {seconds} s"
+            );
+            let status = StatusChanged::new(Status::Waiting).message(Text::from(message));
+            self.core.emit(status.details(Json::of(&json!({ "seconds": seconds }))));
+            return Ok(());
+        }
         let verdict = self.judge(None).await;
         self.follow(verdict).await
     }
 
-    /// The question is answered, and the answer durable.
+    /// The time has come for the agent to start.
+    pub(super) fn end_rest(&mut self, now: Instant) {
+        if self.trusting.rests_until().is_some_and(|until| until <= now) {
+            self.trusting.rest = Rest::Over;
+            self.trusting.wants_open = true;
+        }
+    }
+
+    /// The agent's time has come; or the question is answered, and the answer durable.
     pub(super) async fn go_in(&mut self) {
-        let Some(asked) = self.trusting.asked.take() else { return };
+        let asked = self.trusting.asked.take();
         let answer = self.trusting.answer.take().unwrap_or(false);
         if self.is_over || self.ending.is_some() {
             return;
         }
-        let verdict = match answer {
+        let verdict = match (answer, &asked) {
+            (_, None) => self.judge(None).await,
             // It may have changed while somebody thought about it.
-            true => self.judge(Some(&asked)).await,
-            false => Verdict::Distrusted("its files were not trusted"),
+            (true, Some(asked)) => self.judge(Some(asked)).await,
+            (false, Some(_)) => Verdict::Distrusted("its files were not trusted"),
         };
         if let Err(error) = self.follow(verdict).await {
             self.core.error(error.code.as_str(), error.message.clone());
@@ -117,7 +162,8 @@ impl Actor {
             // Where there is nothing to leave out, an agent that cannot leave it out can start.
             Verdict::Nothing => {
                 let is_left_out = self.trusting.wish == Wish::Distrust
-                    && self.plan.dialect.starts_without_project();
+                    && self.plan.dialect.starts_without_project()
+                    && !self.servers_need_trust();
                 self.config.trust = is_left_out.then_some(false);
             }
             Verdict::Trusted => self.config.trust = Some(true),
@@ -168,10 +214,11 @@ impl Actor {
         };
         let further = self.config.additional_directories.iter().flatten();
         let further: Vec<PathBuf> = further.map(|further| directory.join(further)).collect();
-        let look = tokio::task::spawn_blocking(move || {
-            survey(&files, &directory, &further, std::env::home_dir().as_deref())
+        let looked = directory.clone();
+        let found = look(&directory, move || {
+            survey(&files, &looked, &further, std::env::home_dir().as_deref())
         });
-        tokio::time::timeout(LOOK, look).await.ok()?.ok()
+        found.await.ok()
     }
 
     async fn is_remembered(&mut self, state: Option<Snapshot>) -> bool {
@@ -220,6 +267,7 @@ impl Actor {
             tool_name: Some(Text::fixed(TRUST_DIRECTORY)),
             title: Some(Text::from(format!("Trust the files in {directory}?"))),
             message: Some(Text::from(message)),
+            input_is_fixed: true,
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(Json::of(&input)))
         };
         self.core.emit(request);
@@ -259,6 +307,13 @@ impl Actor {
             );
             return Err(GatewayError::new(ErrorCode::StartFailed, message));
         }
+        if self.servers_need_trust() {
+            let message = format!(
+                "{directory} is not trusted: {reason}. {agent} connects to no MCP servers there, and \
+                 the session has some; {advice}"
+            );
+            return Err(GatewayError::new(ErrorCode::StartFailed, message));
+        }
         let message = format!(
             "{directory} is not trusted: {reason}. {agent} starts without the project's settings; to \
              use them, {advice}"
@@ -266,6 +321,12 @@ impl Actor {
         self.config.trust = Some(false);
         self.warn(message);
         Ok(())
+    }
+
+    /// Whether the session's MCP servers are only there if the project is trusted.
+    fn servers_need_trust(&self) -> bool {
+        let servers = self.config.mcp_servers.as_ref();
+        self.plan.dialect.servers_need_trust() && servers.is_some_and(|servers| !servers.is_empty())
     }
 
     fn warn(&mut self, message: String) {
@@ -293,7 +354,7 @@ impl Actor {
         }
     }
 
-    /// Keeps a command until the question is answered. A prompt is taken at once.
+    /// Keeps a command until the question is answered, or the agent may start. A prompt is taken at once.
     pub(super) fn wait_for_trust(
         &mut self,
         call: Call,
@@ -313,7 +374,10 @@ impl Actor {
         };
         let trusting = &mut self.trusting;
         if trusting.waiting.len() >= WAITING || trusting.bytes + size > WAITING_BYTES {
-            let message = "too much waits until somebody says whether the directory is trusted";
+            let message = match trusting.asked {
+                Some(_) => "too much waits until somebody says whether the directory is trusted",
+                None => "too much waits until the agent starts in the next minute",
+            };
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
         }
         trusting.bytes += size;

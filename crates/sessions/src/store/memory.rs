@@ -63,7 +63,7 @@ impl Store for Memory {
         let start = session.batches.partition_point(|batch| batch.last() <= after);
         let mut total = 0;
         let wanted = session.batches.iter().skip(start).take_while(|batch| {
-            let room = total == 0 || total < bytes;
+            let room = total == 0 || (total < bytes && batch.lines.len() <= bytes);
             total += batch.lines.len();
             room
         });

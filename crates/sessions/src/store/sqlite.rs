@@ -189,6 +189,12 @@ impl Store for Sqlite {
             .map_err(failed("read events"))
     }
 
+    fn next_size(&self, session: &SessionId, after: u64) -> Result<u64, StoreError> {
+        self.readers
+            .with(|connection| events::next_size(connection, session, after))
+            .map_err(failed("read events"))
+    }
+
     fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError> {
         self.readers
             .with(|connection| records::session(connection, id))

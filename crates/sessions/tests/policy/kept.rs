@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{AgentType, ApprovalMode};
 use agentwire_sessions::session::policy::{Asked, Screening, Verdict};
 use serde_json::{Value, json};
@@ -166,4 +167,21 @@ fn a_written_rule_is_kept_or_refused() {
     policy.add("Bash(npm run test bad)", false).expect("a rule");
     assert_eq!(word(&bash("npm run test bad").ask(&policy)), "deny");
     assert!(policy.add("Bash(a; b)", true).expect_err("refused").contains("Bash(a; b)"));
+}
+
+/// An ACP agent may name its tool in the call (claude-agent-acp does): its command is kept like another's.
+#[test]
+fn a_call_that_names_its_tool_is_kept() {
+    let call = |id: &str, command: &str| {
+        json!({ "toolCallId": id, "name": "Bash", "kind": "execute", "status": "pending", "title": command,
+            "locations": [{ "path": "/srv/project/kept.txt" }], "rawInput": { "command": command } })
+    };
+    let ask = |id: &str, command: &str| {
+        Question::new("Bash", Some(ToolKind::Execute), &call(id, command))
+    };
+    let mut policy = policy(AgentType::Acp, ApprovalMode::Ask, &[], &[]);
+    let words = policy.remember(&ask("t1", "touch kept.txt").asked(), true, &no_links);
+    assert_eq!(words, "allowed for this session: Bash(touch kept.txt)");
+    assert!(is_allowed(&ask("t2", "touch kept.txt").ask(&policy)));
+    assert_eq!(ask("t3", "touch other.txt").ask(&policy), Verdict::Ask);
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use agentwire_protocol::SessionState;
+use agentwire_protocol::shell::quoted;
 use agentwire_sessions::owner;
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::store::sqlite::Sqlite;
@@ -71,14 +72,14 @@ fn directory(path: &Path) -> Check {
         return Check::fail(
             name,
             format!("others of this machine can write in {shown} (its mode is {mode:o})"),
-            format!("chmod 700 {shown}"),
+            format!("chmod 700 {}", quoted(&shown.to_string())),
         );
     }
     if mode & 0o077 != 0 {
         return Check::warn(
             name,
             format!("others of this machine may look into {shown} (its mode is {mode:o})"),
-            format!("chmod 700 {shown}"),
+            format!("chmod 700 {}", quoted(&shown.to_string())),
         );
     }
     Check::ok(name, format!("{shown}, for you alone"))

@@ -42,6 +42,7 @@ async fn turn(loaded: &Loaded) -> Result<String, String> {
         data_dir: place.path().join("data"),
         store: StoreKind::Memory,
         keeper: loaded.engine.keeper.clone(),
+        containment: loaded.engine.containment,
         ..Settings::default()
     });
     let hub = hub.await.map_err(|error| error.message)?;

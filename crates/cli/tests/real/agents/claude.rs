@@ -46,6 +46,7 @@ pub(super) const NOW: Agent = Agent {
         ("resume, another opened", "it refuses an id that it does not know"),
         ("exit codes", ONE_PROCESS),
         ("web search", "a search is a tool like others"),
+        ("changed input refused", "it takes another input"),
     ],
 };
 
@@ -69,10 +70,10 @@ pub(super) const OVER_ACP: Agent = Agent {
         all.extend(variables([("ANTHROPIC_DEFAULT_SONNET_MODEL", NOW.model)]));
         all
     },
+    structured: |answer| format!("[[say {answer}]]"),
     broken: None,
     cannot: &[
         ("changed input", "an answer over ACP carries no input"),
-        ("structured output", "ACP has no form of answers"),
         ("flag or settings refused", "it starts with whatever it is given"),
         ("background turn", "over ACP a turn begins with a prompt"),
         ("`/clear`", "over ACP it has no such command"),

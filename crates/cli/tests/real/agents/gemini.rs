@@ -42,7 +42,6 @@ pub(super) const ACP: Agent = Agent {
     }),
     cannot: &[
         ("changed input", "an answer over ACP carries no input"),
-        ("structured output", "it takes no form of answers"),
         ("plan", "over ACP it tells how many entries a to-do list has, not which"),
         ("question", "over ACP it has no tool to ask with"),
         ("fork", NO_COPY),
@@ -63,6 +62,8 @@ const NO_CLEAR: &str = "it has no such command without a terminal";
 const NO_SEARCH: &str = "a search is a tool like others";
 const NO_TRUST: &str = "it does not add to a list of trusted projects by itself";
 
+const OWN_SERVERS: &str =
+    "it takes servers from its own settings files only; over ACP it takes others";
 const NO_COPY: &str = "it cannot copy a session";
 const NO_RETRY: &str = "it does not try again when a stream breaks: the turn fails, and says so";
 
@@ -73,6 +74,8 @@ pub(super) const HEADLESS: Agent = Agent {
         ("thinking", "its output leaves thoughts out"),
         ("allow", NEVER_ASKS),
         ("changed input", NEVER_ASKS),
+        ("changed input refused", NEVER_ASKS),
+        ("system prompt, more", "it can only put another prompt in the place of its own"),
         ("deny", NEVER_ASKS),
         ("question", NEVER_ASKS),
         ("interrupt, asking", NEVER_ASKS),
@@ -81,11 +84,8 @@ pub(super) const HEADLESS: Agent = Agent {
         ("always is exact", NEVER_ASKS),
         ("secrets, command line", "it takes MCP servers from its own settings files only"),
         ("mode change", NEVER_ASKS),
-        ("structured output", "it takes no form of answers"),
-        (
-            "MCP server",
-            "it takes servers from its own settings files only; over ACP it takes others",
-        ),
+        ("MCP server", OWN_SERVERS),
+        ("client's MCP server", OWN_SERVERS),
         ("fork", NO_COPY),
         ("resume, another opened", "it refuses an id that it does not know"),
         ("sandbox missing", OTHER_SANDBOX),

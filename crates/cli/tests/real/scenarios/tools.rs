@@ -84,6 +84,43 @@ pub(crate) fn server(place: &mut Place) {
     place.assert_none_left(&work);
 }
 
+/// A server that the client itself hosts: the agent's messages to it are requests of the session.
+pub(crate) fn hosted(place: &mut Place) {
+    let work = place.workspace();
+    // Where it asks, a rule allows the tool by the name that clients know.
+    let mut config = match place.agent.cannot("allow") {
+        Some(_) => free(),
+        None => json!({ "approvalMode": "ask", "allowedTools": ["mcp__tiny__say_back"] }),
+    };
+    config["mcpServers"] = json!({ "tiny": { "type": "sdk" } });
+    // As with the Agent SDKs, which ask for no settings of the project: Gemini would start no server.
+    if place.agent.kind == "gemini" {
+        config["trust"] = json!(false);
+    }
+    let call = (place.agent.words.server_tool)("tiny", "say_back", json!({ "word": "plum" }));
+    let mut talk = place.session(&work, &format!("{} [[say {{result}}]]", call.step()), config);
+    loop {
+        let event = talk.until("message or the end of the turn", |event| {
+            let kind = event["type"].as_str().unwrap_or_default();
+            ["requestRaised", "turnCompleted", "turnFailed"].contains(&kind)
+        });
+        if event["type"] != "requestRaised" {
+            assert_eq!(event["type"], "turnCompleted", "{event}; there was {}", talk.digest());
+            break;
+        }
+        if event["kind"] != "mcp" {
+            continue;
+        }
+        assert_eq!(event["name"], "tiny", "{event}");
+        let reply = mcp::reply(&event["input"]).unwrap_or_else(|| json!({}));
+        let id = event["requestId"].as_str().expect("an id");
+        talk.settle(id, &json!({ "behavior": "allow", "hookOutput": { "mcp_response": reply } }));
+    }
+    assert!(talk.text().contains("back: plum"), "{}", talk.digest());
+    talk.stop();
+    place.assert_none_left(&work);
+}
+
 pub(crate) fn subagent(place: &mut Place) {
     let work = place.workspace();
     let call = (place.agent.words.subagent)("[[say from the subagent]]");

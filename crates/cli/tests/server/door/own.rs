@@ -121,6 +121,40 @@ fn an_agent_that_is_driven_tells_no_token() {
     }
 }
 
+/// Where each agent has a namespace, a command that somebody allows finds nothing either.
+#[test]
+fn an_agent_does_not_see_agentwires_own_files() {
+    let server = Server::set_up(&[], "", |_, place| {
+        let config = place.join("home/.config/agentwire");
+        std::fs::create_dir_all(&config).expect("a directory");
+        std::fs::write(config.join("config.toml"), "# private").expect("a file");
+    });
+    let status = server.get("/v1/status");
+    if status["containment"]["kind"] != "namespace" {
+        assert!(status["containment"]["reason"].is_string(), "{status}");
+        return;
+    }
+    let file = server.ready["tokenFile"].as_str().expect("a file").to_owned();
+    let data = server.data();
+    let command = format!(
+        "cat {file}; ls {} ; cat ../data/tokens.json ../home/.config/agentwire/config.toml; \
+         echo x > ../data/tokens.json; echo done",
+        data.display()
+    );
+    let session = server.session(&format!("/bash {command}"));
+    let asked = server.until(&session, "requestRaised");
+    let id = asked.last().expect("a request")["requestId"].as_str().expect("an id").to_owned();
+    server.post(&format!("/v1/sessions/{session}/requests/{id}"), &json!({ "behavior": "allow" }));
+    let events = json!(server.until(&session, "turnCompleted")).to_string();
+    assert!(events.contains("done"), "{events}");
+    for secret in [server.token.as_str(), "agentwire.db", "# private"] {
+        assert!(!events.contains(secret), "{secret}: {events}");
+    }
+    assert_eq!(server.verb(&["token", "show"]), server.token);
+    // The demo agent's own conversation is kept, and goes on.
+    assert!(data.join("demo").read_dir().expect("conversations").next().is_some());
+}
+
 #[test]
 fn the_token_stays_over_a_restart_and_is_made_again_when_it_is_lost() {
     let server = Server::start();
@@ -197,4 +231,58 @@ fn a_place_that_is_not_safe_is_refused_with_the_command_that_helps() {
     }
     std::fs::remove_file(&file).expect("it is removed");
     assert!(run(&["token", "show"]).status.success());
+}
+
+/// Only root can make a file another user's.
+#[test]
+fn what_another_user_owns_is_refused() {
+    use std::io::Write as _;
+    use std::os::unix::fs::{chown, lchown};
+    if !rustix::process::geteuid().is_root() {
+        let why = "only root can make a file another user's";
+        let _ = writeln!(std::io::stderr(), "skipped: {why}");
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    for name in ["data", "work", "home"] {
+        std::fs::create_dir(place.path().join(name)).expect("a directory");
+    }
+    let data = place.path().join("data");
+    let link = place.path().join("link");
+    symlink(&data, &link).expect("a link");
+    let run = |at: &Path, args: &[&str]| {
+        let output = program(place.path()).env("AGENTWIRE_DATA_DIR", at).args(args).output();
+        let output = output.expect("it runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert!(run(&link, &["token", "show"]).0);
+    let told = std::fs::read_to_string(data.join("operator.json")).expect("a file");
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    let file = PathBuf::from(told["file"].as_str().expect("a file"));
+    std::fs::write(data.join("tokens.json"), "[]").expect("a file");
+    let quoted = |path: &Path| format!("'{}'", path.display());
+    let directory = file.parent().expect("a directory").to_owned();
+    for (path, command) in [
+        (data.clone(), format!("chown 0 {}", quoted(&data))),
+        (data.join("tokens.json"), format!("mv {}", quoted(&data.join("tokens.json")))),
+        (file, format!("mv {}", quoted(&data.join("operator.json")))),
+        (directory, format!("mv {}", quoted(&data.join("operator.json")))),
+    ] {
+        chown(&path, Some(65534), None).expect("it changes");
+        let verbs = [&["token", "show"][..], &["serve", "--http", "127.0.0.1:0"]];
+        for args in verbs {
+            let (is_fine, said) = run(&data, args);
+            assert!(!is_fine && said.contains(&command), "{path:?} {args:?}: {said}");
+            assert!(!said.contains("rm '"), "{said}");
+        }
+        chown(&path, Some(0), None).expect("it changes");
+        assert!(run(&data, &["token", "show"]).0);
+    }
+    lchown(&link, Some(65534), None).expect("it changes");
+    let (is_fine, said) = run(&link, &["token", "show"]);
+    assert!(!is_fine && said.contains("the link"), "{said}");
+    // A variable may point at somebody's own directory: nothing there is advised to be removed.
+    std::fs::write(data.join("token"), "my other token").expect("a file");
+    let (is_fine, said) = run(&data, &["token", "show"]);
+    assert!(!is_fine && said.contains("mv '") && !said.contains("rm '"), "{said}");
 }

@@ -11,6 +11,9 @@ use super::settings::WantedMode;
 use super::{SENT_LIMIT, Sent, Setting, Translator, Waiter};
 use crate::tape::{Action, Out};
 
+/// What the agent tells when it has opened the session.
+const CHOICES: [&str; 2] = ["supportedModels", "supportedModes"];
+
 impl Translator {
     pub(super) fn command(
         &mut self,
@@ -145,6 +148,15 @@ impl Translator {
         let unsupported =
             |name| Err(GatewayError::unsupported(name, &format!("the query {method}")));
         let name = self.name();
+        if let Some(choice) = CHOICES.into_iter().find(|choice| *choice == method)
+            && matches!(self.stage, Stage::Starting | Stage::Opening)
+        {
+            if self.inquiries.len() >= SENT_LIMIT {
+                return Err(self.overloaded());
+            }
+            self.inquiries.push((call, choice));
+            return Ok(());
+        }
         let known = match method {
             "supportedModels" => self.model.list.clone(),
             "supportedModes" => self.mode.list.clone(),
@@ -202,6 +214,24 @@ impl Translator {
             None => return unsupported(name),
         }
         Ok(())
+    }
+}
+
+impl Translator {
+    /// The session is open: its choices are known.
+    pub(super) fn answer_inquiries(&mut self, out: &mut Out<'_>) {
+        for (call, choice) in std::mem::take(&mut self.inquiries) {
+            if let Err(error) = self.query(call, choice, &[], out) {
+                out.reply(call, Err(error));
+            }
+        }
+    }
+
+    /// There will be no session.
+    pub(super) fn refuse_inquiries(&mut self, error: &GatewayError, out: &mut Out<'_>) {
+        for (call, _) in std::mem::take(&mut self.inquiries) {
+            out.reply(call, Err(error.clone()));
+        }
     }
 }
 

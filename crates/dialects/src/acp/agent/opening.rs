@@ -143,6 +143,7 @@ impl Translator {
             return self.fail_opening(GatewayError::new(ErrorCode::StartFailed, message), out);
         }
         self.setup.fork = false;
+        self.preface = launch::preface(&self.setup.config, |path| self.announces(path));
         self.session = id.as_ref().map(Text::to_string);
         self.offers(&opened);
         self.shown_mode = shown_mode(self.setup.config.permission_mode.as_deref());
@@ -170,6 +171,8 @@ impl Translator {
             self.stage = Stage::Ready;
             return;
         }
+        self.stage = Stage::Settling;
+        self.answer_inquiries(out);
         match self.settle_config(out) {
             Ok(()) => self.settled(out),
             Err(error) => self.fail_opening(error, out),
@@ -237,6 +240,7 @@ impl Translator {
                 ..ErrorEvent::new(error.message.as_str())
             });
         }
+        self.refuse_inquiries(&error, out);
         let name = name.unwrap_or(ErrorCode::StartFailed.as_str());
         self.fail_queue(TurnFailure::Error, &error.message, Some(name), out);
         self.stage = Stage::Failed(error);

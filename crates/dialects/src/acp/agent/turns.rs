@@ -63,7 +63,13 @@ impl Translator {
     /// cancel it, as in the fixture real-concurrent-same-session.
     pub(super) fn pump(&mut self, out: &mut Out<'_>) {
         while matches!(self.stage, Stage::Ready) && !self.replaying && !self.ledger.turn_is_open() {
-            let Some(prompt) = self.queue.pop_front() else { return };
+            let Some(mut prompt) = self.queue.pop_front() else { return };
+            // A command of the agent's own must stand first.
+            if !prompt.text.trim_start().starts_with(['/', '$'])
+                && let Some(preface) = self.preface.take()
+            {
+                prompt.text.insert_str(0, &preface);
+            }
             self.advance(out);
             self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
             let sent = if prompt.images.is_empty() || self.takes_images() {

@@ -40,7 +40,7 @@ pub(super) struct Calls {
     greeting: Greeting,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Waiting {
     /// The control request's id.
     id: String,
@@ -49,6 +49,8 @@ struct Waiting {
     field: Option<&'static str>,
     /// What the caller is told in place of the agent's own words, if the agent did it.
     done: Option<Json<'static>>,
+    /// The mode that is reported if the agent did it.
+    mode: Option<String>,
 }
 
 /// The reply to `initialize`, and who waits for it.
@@ -59,16 +61,24 @@ struct Greeting {
     waiting: Vec<(Call, &'static str)>,
 }
 
+impl Waiting {
+    fn of(call: Call) -> Self {
+        Self { call: Some(call), ..Self::default() }
+    }
+}
+
 impl Calls {
-    /// The process ended: nobody will answer.
-    pub(super) fn fail_all(&mut self, out: &mut Out<'_>) {
+    /// The process ended: nobody will answer. `error` is what it said went wrong.
+    pub(super) fn fail_all(&mut self, error: Option<&str>, out: &mut Out<'_>) {
+        // Later it is the error of some turn.
+        let error = error.filter(|_| self.greeting.fields.is_empty());
         let calls = std::mem::take(&mut self.waiting).into_iter().filter_map(|one| one.call);
         let greeted = std::mem::take(&mut self.greeting).waiting.into_iter().map(|(call, _)| call);
         let mut failed = Vec::new();
         for call in calls.chain(greeted) {
             if !failed.contains(&call) {
                 failed.push(call);
-                let message = "the agent ended before it answered";
+                let message = error.unwrap_or("the agent ended before it answered");
                 out.reply(call, Err(GatewayError::new(ErrorCode::AgentFailed, message)));
             }
         }
@@ -87,26 +97,25 @@ impl Calls {
         field: Option<&'static str>,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        self.send(call, request, field, None, out)
+        self.send(request, Waiting { field, ..Waiting::of(call) }, out)
     }
 
-    /// The same; if the agent does it, the reply is this one.
+    /// The same; if the agent does it, the reply is this one, and that mode is reported.
     pub(super) fn ask_as(
         &mut self,
         call: Call,
         request: &impl Serialize,
-        done: Option<serde_json::Value>,
+        (done, mode): (Option<serde_json::Value>, Option<String>),
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        self.send(call, request, None, done.map(|done| Json::of(&done)), out)
+        let done = done.map(|done| Json::of(&done));
+        self.send(request, Waiting { done, mode, ..Waiting::of(call) }, out)
     }
 
     fn send(
         &mut self,
-        call: Call,
         request: &impl Serialize,
-        field: Option<&'static str>,
-        done: Option<Json<'static>>,
+        waiting: Waiting,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         if self.waiting.len() >= CALL_LIMIT {
@@ -115,7 +124,7 @@ impl Calls {
         }
         let id = self.next_id();
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
-        self.waiting.push(Waiting { id, call: Some(call), field, done });
+        self.waiting.push(Waiting { id, ..waiting });
         Ok(())
     }
 
@@ -124,7 +133,7 @@ impl Calls {
         let id = self.next_id();
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
         if self.waiting.len() < CALL_LIMIT {
-            self.waiting.push(Waiting { id, call: None, field: None, done: None });
+            self.waiting.push(Waiting { id, ..Waiting::default() });
         }
     }
 
@@ -216,7 +225,10 @@ impl Translator {
         if let Some(model) = alone.and_then(|answer| answer.read::<Text<'_>>("model")) {
             out.emit(StatusChanged::new(Status::Model).message(model));
         }
-        let Some(Waiting { call: Some(call), field, done, .. }) = waiting else { return };
+        let Some(Waiting { call: Some(call), field, done, mode, .. }) = waiting else { return };
+        if let Some(mode) = mode.filter(|_| !failed) {
+            out.emit(StatusChanged::new(Status::Mode).message(Text::from(mode)));
+        }
         if failed {
             self.calls
                 .waiting

@@ -205,7 +205,10 @@ impl Translator {
             fields.insert("shown".to_owned(), json!(kept));
         }
         let done = own.and(kept).map(|kept| json!({ "mode": kept }));
-        self.calls.ask_as(call, &request, done, out)?;
+        // Claude says nothing of a mode in which it already runs.
+        let is_silent = self.running_mode == mode && !self.is_demo;
+        let told = is_silent.then(|| kept.unwrap_or(mode).to_owned());
+        self.calls.ask_as(call, &request, (done, told), out)?;
         self.kept_mode = kept.map(str::to_owned);
         Ok(())
     }

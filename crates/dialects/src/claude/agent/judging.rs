@@ -86,6 +86,7 @@ impl Translator {
             return told;
         }
         let name = told.to_string();
+        self.running_mode.clone_from(&name);
         if modes::is_kept(&name) {
             let request = json!({ "subtype": "set_permission_mode", "mode": modes::ASKING });
             self.calls.tell(&request, out);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json, SessionId};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ClaudeFront, Stage, Then};
 use crate::claude::render::VERSION;
@@ -172,10 +172,16 @@ impl ClaudeFront {
         let done = match reply {
             Ok(Reply::Done(done)) => done,
             Ok(_) => Json::checked("{}"),
+            // It has none, or has not started yet and cannot say.
+            Err(error)
+                if subtype == "initialize"
+                    && matches!(error.code, ErrorCode::Unsupported | ErrorCode::Conflict) =>
+            {
+                return self.inquire(control.id, out);
+            }
             Err(error) if error.code == ErrorCode::Unsupported => match subtype {
-                "initialize" => return self.inquire(control.id, out),
                 "get_context_usage" if self.usage.context_used.is_some() => self.context_usage(),
-                "mcp_status" => self.info.mcp_servers.clone().unwrap_or(Json::checked("[]")),
+                "mcp_status" => Json::checked("[]"),
                 _ => {
                     let message = format!("{subtype} is not supported here: {}", error.message);
                     return fail(id, &message, out);
@@ -190,10 +196,24 @@ impl ClaudeFront {
             "interrupt" => interrupted(&done),
             "set_permission_mode" => with(done, "mode", &control),
             "set_model" => with(done, "model", &control),
-            "mcp_status" => Json::of(&BTreeMap::from([("mcpServers", done)])),
+            "mcp_status" => Json::of(&json!({ "mcpServers": self.servers(&done) })),
             _ => done,
         };
         succeed(id, response, out);
+    }
+
+    /// The MCP servers: what the agent tells of them when it is asked, and what else is known.
+    fn servers(&self, told: &Json<'_>) -> Vec<Value> {
+        let mut servers: Vec<Value> = told.read().unwrap_or_default();
+        if self.renderer.speaks_claude() {
+            return servers;
+        }
+        for known in self.renderer.servers() {
+            if servers.iter().all(|server| server.get("name") != known.get("name")) {
+                servers.push(known);
+            }
+        }
+        servers
     }
 
     /// Whether that is a mode in which nothing is asked, which the client may not set.
@@ -258,8 +278,8 @@ impl ClaudeFront {
     }
 
     /// Those who asked what the agent is are told, once it is known.
-    fn greet(&mut self, out: &mut Outbox) {
-        if !self.is_ready || self.inquiries > 0 {
+    pub(super) fn greet(&mut self, out: &mut Outbox) {
+        if (!self.is_ready || self.inquiries > 0) && !self.starts_later {
             return;
         }
         for id in std::mem::take(&mut self.greetings) {
@@ -278,11 +298,23 @@ impl ClaudeFront {
             let mut response: Fields = response.read().unwrap_or_default();
             response.insert("commands".to_owned(), commands(&self.info.commands));
             response.insert("agents".to_owned(), list(&self.info.agents));
-            response.insert("models".to_owned(), models(&self.info.models));
+            response.insert("models".to_owned(), self.models());
             let account = self.info.account.clone();
             let account = account.filter(|account| account.get().starts_with('{'));
             response.insert("account".to_owned(), account.unwrap_or(Json::checked("{}")));
             succeed(&id, Json::of(&response), out);
+        }
+    }
+}
+
+impl ClaudeFront {
+    /// The models that the agent has; if it does not tell, the one that it runs with.
+    fn models(&self) -> Json<'static> {
+        let told = models(&self.info.models);
+        let own = self.info.model.as_ref().map(|model| model.to_string());
+        match own.or_else(|| self.options.new.config.model.clone()) {
+            Some(own) if told.get() == "[]" => models(&Some(Json::of(&[json!({ "value": own })]))),
+            Some(_) | None => told,
         }
     }
 }
@@ -314,34 +346,45 @@ fn interrupted(done: &Json<'_>) -> Json<'static> {
     Json::of(&response)
 }
 
-#[derive(Deserialize)]
-struct Named {
-    #[serde(default, alias = "id", alias = "modelId", alias = "value", alias = "model")]
-    name: Option<String>,
-    #[serde(default, rename = "displayName", alias = "display_name")]
-    title: Option<String>,
-    #[serde(default)]
-    description: Option<String>,
-}
-
 /// Commands as Claude lists them, whoever has them.
 fn commands(told: &Option<Json<'static>>) -> Json<'static> {
-    let list = told.as_ref().map(|told| told.read::<Vec<Named>>().unwrap_or_default());
-    let list = list.unwrap_or_default().into_iter().filter_map(|command| {
-        let description = command.description.unwrap_or_default();
-        Some(json!({ "name": command.name?, "description": description, "argumentHint": "" }))
+    let list = listed(told, |command| {
+        let name = text(command, &["name", "id", "value"])?;
+        let description = text(command, &["description"]).unwrap_or_default();
+        Some(json!({ "name": name, "description": description, "argumentHint": "" }))
     });
-    Json::of(&list.collect::<Vec<_>>())
+    Json::of(&list)
 }
 
 /// Models as Claude lists them, whoever has them.
 fn models(told: &Option<Json<'static>>) -> Json<'static> {
-    let list = told.as_ref().map(|told| told.read::<Vec<Named>>().unwrap_or_default());
-    let list = list.unwrap_or_default().into_iter().filter_map(|model| {
-        let value = model.name?;
-        let title = model.title.unwrap_or_else(|| value.clone());
-        let description = model.description.unwrap_or_default();
+    let list = listed(told, |model| {
+        let value = text(model, &["value", "modelId", "id", "model", "name"])?;
+        let title = text(model, &["displayName", "display_name", "name"]).unwrap_or(value);
+        let description = text(model, &["description"]).unwrap_or_default();
         Some(json!({ "value": value, "displayName": title, "description": description }))
     });
-    Json::of(&list.collect::<Vec<_>>())
+    Json::of(&list)
+}
+
+/// What becomes of each entry of a list. It may be the whole, or stand in an object as ACP agents tell
+/// their choices, and there in groups.
+fn listed(told: &Option<Json<'static>>, each: impl Fn(&Value) -> Option<Value>) -> Vec<Value> {
+    let told: Value = told.as_ref().and_then(|told| told.read().ok()).unwrap_or_default();
+    let choices = ["availableModels", "options"];
+    let list = match told.is_array() {
+        true => Some(&told),
+        false => choices.iter().find_map(|name| told.get(name)),
+    };
+    let entries = list.and_then(Value::as_array).into_iter().flatten();
+    let entries = entries.flat_map(|entry| match entry.get("options").and_then(Value::as_array) {
+        Some(group) => group.iter().collect(),
+        None => vec![entry],
+    });
+    entries.filter_map(each).collect()
+}
+
+/// The first of these fields that is a text.
+fn text<'v>(entry: &'v Value, names: &[&str]) -> Option<&'v str> {
+    names.iter().find_map(|name| entry.get(name)?.as_str())
 }

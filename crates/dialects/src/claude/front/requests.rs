@@ -171,6 +171,9 @@ fn control_request<'r>(
             fields.insert("input", tool_input.clone());
             fields.insert("permission_suggestions", rules(tool, tool_input, request.kind));
             fields.extend(reasons(request));
+            if request.input_is_fixed {
+                fields.insert("input_is_fixed", Json::of(&true));
+            }
             // A client may demand one.
             let id = request.tool_use_id.as_ref().unwrap_or(&request.request_id);
             fields.insert("tool_use_id", Json::of(id));

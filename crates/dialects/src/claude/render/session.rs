@@ -1,10 +1,11 @@
 //! What is known of the session: all that `system/init` tells.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agentwire_protocol::event::{AgentInfo, RequestKind, SessionStarted, Status, StatusChanged};
 use agentwire_protocol::{AgentType, ApprovalMode, EventKind, Json, SessionConfig, TokenUsage};
+use serde_json::json;
 
 use super::VERSION;
 use super::frames::{Init, Server, Usage};
@@ -16,6 +17,9 @@ const UNKNOWN_MODEL: &str = "default";
 
 /// How many MCP servers are remembered.
 const SERVER_LIMIT: usize = 256;
+
+/// How many tools of one of them are.
+const TOOL_LIMIT: usize = 4096;
 
 /// What is known of the session.
 #[derive(Debug, Default)]
@@ -29,6 +33,10 @@ pub(super) struct Session {
     commands: Vec<String>,
     agents: Vec<String>,
     servers: BTreeMap<String, &'static str>,
+    /// Their tools, where those are reported for one server.
+    offered: BTreeMap<String, BTreeSet<String>>,
+    /// Servers of the client's whose tools are still to be reported.
+    awaited: BTreeSet<String>,
     /// How many tokens were in the context when last told, and how many it can hold.
     pub(super) context_used: u64,
     pub(super) context_size: u64,
@@ -76,8 +84,12 @@ impl Session {
         self.model.clone_from(&started.config.model);
         self.cwd.clone_from(&started.config.working_directory);
         self.mode = configured_mode(&started.config);
-        for name in started.config.mcp_servers.iter().flat_map(BTreeMap::keys) {
+        for (name, server) in started.config.mcp_servers.iter().flatten() {
             self.server(name, "pending");
+            let is_hosted = server.kind.as_deref() == Some("sdk");
+            if is_hosted && self.servers.contains_key(name) {
+                self.awaited.insert(name.clone());
+            }
         }
         started.info.iter().for_each(|info| self.info(info));
     }
@@ -93,7 +105,11 @@ impl Session {
                 let status = details.and_then(|details| word(&mut self.scanner, details, "status"));
                 if let Some(status) = status.as_deref().and_then(server_status) {
                     self.server(&name, status);
+                    if status == "failed" {
+                        self.awaited.remove(&*name);
+                    }
                 }
+                self.offer(&name, details);
             }
             (Status::Commands, _) => {
                 if let Some(details) = change.details.as_ref().filter(is_list) {
@@ -138,6 +154,42 @@ impl Session {
         }
     }
 
+    /// A server tells its tools.
+    fn offer(&mut self, server: &str, details: Option<&Json<'_>>) {
+        let Some(details) = details else { return };
+        let Ok(document) = self.scanner.scan(details.get()) else { return };
+        let Some(tools) = document.root().get("tools") else { return };
+        let names: Vec<String> = tools.items().take(TOOL_LIMIT).filter_map(name).collect();
+        self.awaited.remove(server);
+        if self.servers.contains_key(server) {
+            let known = self.offered.entry(server.to_owned()).or_default();
+            known.extend(names);
+            while known.len() > TOOL_LIMIT {
+                known.pop_last();
+            }
+        }
+    }
+
+    /// The MCP servers, as Claude lists them when it is asked.
+    pub(super) fn servers(&self) -> Vec<serde_json::Value> {
+        let servers = self.servers.iter().map(|(name, status)| {
+            let tools = self.offered.get(name).into_iter().flatten();
+            let tools: Vec<_> = tools.map(|tool| json!({ "name": tool })).collect();
+            json!({ "name": name, "status": status, "tools": tools })
+        });
+        servers.collect()
+    }
+
+    /// Whether the client's servers are still to tell their tools, which `init` lists.
+    pub(super) fn awaits_tools(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// They are waited for no longer.
+    pub(super) fn await_no_more(&mut self) {
+        self.awaited.clear();
+    }
+
     fn server(&mut self, name: &str, status: &'static str) {
         if self.servers.len() < SERVER_LIMIT || self.servers.contains_key(name) {
             self.servers.insert(name.to_owned(), status);
@@ -180,6 +232,11 @@ impl Session {
     /// Says `system/init`.
     pub(super) fn init(&self, voice: &mut Voice<'_>) {
         let servers = self.servers.iter().map(|(name, status)| Server { name, status });
+        let offered = self.offered.iter().flat_map(|(server, tools)| {
+            tools.iter().map(move |tool| format!("mcp__{server}__{tool}"))
+        });
+        let mut tools = self.tools.clone();
+        tools.extend(offered.filter(|tool| !self.tools.contains(tool)));
         let uuid = voice.uuid();
         let session_id = voice.session_id;
         voice.frame(&Init {
@@ -187,7 +244,7 @@ impl Session {
             subtype: "init",
             cwd: self.cwd.as_deref().unwrap_or_default(),
             session_id,
-            tools: &self.tools,
+            tools: &tools,
             mcp_servers: servers.collect(),
             model: self.model(),
             permission_mode: self.mode.unwrap_or("default"),

@@ -15,6 +15,9 @@ use super::voice::Voice;
 /// How many models are counted one by one.
 const MODEL_LIMIT: usize = 64;
 
+/// The result of a turn in which no answer had the form that was asked for.
+const UNSTRUCTURED: &str = "error_max_structured_output_retries";
+
 /// How many refused calls of a turn are listed.
 const DENIAL_LIMIT: usize = 1024;
 
@@ -24,6 +27,8 @@ const DENIAL_BYTES: usize = 1 << 20;
 /// The turn that runs, or none.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
+    /// It has begun, and `system/init` waits for the tools of the client's servers.
+    pub(super) is_due: bool,
     /// `system/init` was said.
     pub(super) is_begun: bool,
     /// Claude itself said the `result`.
@@ -122,6 +127,11 @@ impl<'e> Ending<'e> {
 }
 
 impl<'e> Ending<'e> {
+    /// Whether no answer had the form that was asked for.
+    fn is_unstructured(&self) -> bool {
+        self.error_type.as_deref() == Some(UNSTRUCTURED)
+    }
+
     /// It never began.
     pub(super) fn refused(why: &'e str) -> Self {
         Self {
@@ -154,6 +164,9 @@ impl Totals {
         let words = &*ending.words;
         let (subtype, terminal_reason, stop_reason) = match ending.failure {
             None => ("success", "completed", ending.stop_reason.as_deref()),
+            Some(TurnFailure::Error) if ending.is_unstructured() => {
+                (UNSTRUCTURED, "structured_output_retry_exhausted", None)
+            }
             Some(TurnFailure::Error) => {
                 ("error_during_execution", "api_error", Some("stop_sequence"))
             }
@@ -167,6 +180,7 @@ impl Totals {
         };
         match ending.failure {
             Some(TurnFailure::Interrupted) => interrupted(turn.cut_tool, voice),
+            Some(TurnFailure::Error) if ending.is_unstructured() => {}
             Some(TurnFailure::Error | TurnFailure::Refused) => {
                 synthetic(words, ending, stop_reason, voice);
             }

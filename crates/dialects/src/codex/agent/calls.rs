@@ -364,6 +364,9 @@ impl Translator {
         if let Some(error) = self.mistaken(&id, origin.as_deref()) {
             return self.fail_open(error, out);
         }
+        if let Some(error) = unasking(result) {
+            return self.fail_open(error, out);
+        }
         self.threads.main().id.clone_from(&id);
         self.goes_on(id);
         self.wire.stage = Stage::Open;
@@ -413,6 +416,23 @@ impl Translator {
         self.last_error = Some(error);
         out.act(Action::CloseStdin);
     }
+}
+
+/// Why a thread is not one in which Codex asks, as it was asked to: the machine's own settings override
+/// what a client says.
+fn unasking(opened: Value<'_>) -> Option<String> {
+    let wanted = [("approvalPolicy", policy::APPROVAL), ("approvalsReviewer", policy::REVIEWER)];
+    let other = |(name, wanted): (&'static str, &str)| {
+        let value = opened.get(name).map(Value::json).filter(|value| value.get() != "null")?;
+        let is_wanted = value.read::<String>().is_ok_and(|value| value == wanted);
+        (!is_wanted).then(|| (name, value.get().to_owned()))
+    };
+    let (name, value) = wanted.into_iter().find_map(other)?;
+    Some(format!(
+        "codex runs with {name} {value}, so that agentwire would not be asked: this machine's \
+         settings override agentwire's; see /etc/codex/managed_config.toml and \
+         /etc/codex/requirements.toml"
+    ))
 }
 
 /// A prompt as `turn/start` and `turn/steer` take it.

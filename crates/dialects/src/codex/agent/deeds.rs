@@ -105,7 +105,9 @@ impl Translator {
         let memo = &mut tool.memo;
         let is_new = |deed: &Deed| memo.deeds.iter().all(|known| known.key() != deed.key());
         let mut beyond = None;
+        let mut is_changed = false;
         if let Some(deed) = deed.filter(is_new) {
+            is_changed = kind == "fileChange" && !complete && !memo.deeds.is_empty();
             match memo.deeds.len() {
                 ..LIMIT => memo.deeds.push(deed),
                 _ => beyond = Some(deed),
@@ -115,6 +117,9 @@ impl Translator {
             true => has_run(item, memo.is_refused),
             false => never_waits(kind, item),
         };
+        if is_changed {
+            self.deny_changed(id, out);
+        }
         if runs {
             self.runs(id, out);
         }
@@ -123,15 +128,20 @@ impl Translator {
         }
     }
 
-    /// The patch of a file change that has not been asked about grows.
-    pub(super) fn rewrite(&mut self, id: &str, changes: Value<'_>) {
+    /// The patch of a file change grows. One that was asked about must not: an answer to what it was is
+    /// none to what it is now.
+    pub(super) fn rewrite(&mut self, id: &str, changes: Value<'_>, out: &mut Out<'_>) {
         let Some(tool) = self.ledger.tool(id) else { return };
         let changes = changes.json().get().to_owned();
+        let is_changed = tool.memo.changes.as_ref() != Some(&changes);
         if let Some(deed) = tool.memo.deeds.last_mut() {
             deed.call.input = Some(Json::checked(format!("{{\"changes\":{changes}}}")));
             deed.what.clone_from(&changes);
         }
         tool.memo.changes = Some(changes);
+        if is_changed {
+            self.deny_changed(id, out);
+        }
     }
 
     /// The call runs. The session judges it, whatever was asked about it: what was allowed is not denied
@@ -244,7 +254,7 @@ fn never_waits(kind: &str, item: &Item<'_>) -> bool {
     }
 }
 
-/// How a call is told when it begins.
+/// How a call is reported when it begins.
 pub(super) fn describe<'a>(
     kind: &str,
     id: &'a str,

@@ -119,7 +119,7 @@ impl Translator {
             What::Stdin => self.progress(item, None, delta.stdin, out),
             What::Changes => {
                 if let Some(changes) = delta.changes {
-                    self.rewrite(item, changes);
+                    self.rewrite(item, changes, out);
                 }
                 self.tell_progress(item, None, Some(Text::from("the patch changed")), out);
             }

@@ -318,6 +318,35 @@ impl Translator {
         self.settle_where(out, outcome, by, waits);
     }
 
+    /// Declines what is asked about a file change whose patch is another now. Codex may ask again.
+    pub(super) fn deny_changed(&mut self, tool: &str, out: &mut Out<'_>) {
+        if out.is_recording() {
+            return;
+        }
+        let fits = |request: &&OpenRequest<Asked>| {
+            request.memo.tool.as_deref() == Some(tool)
+                && matches!(request.memo.what, What::Approval | What::Legacy)
+        };
+        loop {
+            let id = self.ledger.requests().find(fits).map(|request| request.id.clone());
+            let Some(id) = id else { return };
+            let Some(request) = self.ledger.close_request(&id) else { return };
+            let reason = "the patch changed while it was asked about";
+            let is_legacy = matches!(request.memo.what, What::Legacy);
+            let word = if is_legacy { "denied" } else { "decline" };
+            self.refuse(Some(tool), None);
+            if let Some(call) = self.ledger.tool(tool) {
+                call.memo.denial = Some(reason.to_owned());
+            }
+            let wire_id = &request.memo.id;
+            out.write(format!(r#"{{"id":{wire_id},"result":{{"decision":"{word}"}}}}"#));
+            let (outcome, by) = (RequestOutcome::Denied, SettledBy::Gateway);
+            let settled =
+                RequestSettled { reason: Some(Text::from(reason)), ..settled(&id, outcome, by) };
+            out.emit_as(&request.agent(), settled);
+        }
+    }
+
     /// That agent's turn is over, and nothing showed how its requests were answered.
     pub(super) fn settle_resolved(&mut self, agent: &Agent<'_>, out: &mut Out<'_>) {
         self.settle_where(out, RequestOutcome::Resolved, SettledBy::Agent, |request| {

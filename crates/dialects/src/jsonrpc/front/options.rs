@@ -31,7 +31,7 @@ pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
             return Err(format!("the option `{name}` is given twice"));
         }
     }
-    let config: SessionConfig = Json::of(&fields).read().map_err(|error| error.to_string())?;
+    let config: SessionConfig = strict::read(Json::of(&fields).get())?;
     config.check()?;
     Ok(config)
 }

@@ -3,7 +3,7 @@
 use agentwire_protocol::command::{Delivery, InterruptFields, given};
 use agentwire_protocol::{
     AgentType, ApprovalMode, Command, Configure, ErrorCode, Fields, GatewayError, Image, Json,
-    Prompt, SessionConfig, SessionId, Settlement,
+    Prompt, SessionConfig, SessionId, Settlement, strict,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -335,12 +335,8 @@ fn read<T: DeserializeOwned>(params: &Json<'_>) -> Result<T, GatewayError> {
     if params.get().starts_with('[') {
         return Err(invalid("`params` must be an object: parameters are given by name"));
     }
-    params.read().map_err(|error| {
-        let error = error.to_string();
-        // Where it stands in a text that the client never saw is of no use to it.
-        let what = error.split(" at line ").next().unwrap_or_default();
-        invalid(format!("failed to read the parameters: {what}"))
-    })
+    strict::read(params.get())
+        .map_err(|what| invalid(format!("failed to read the parameters: {what}")))
 }
 
 fn invalid(message: impl Into<String>) -> GatewayError {

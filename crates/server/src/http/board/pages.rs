@@ -5,15 +5,20 @@ use std::collections::BTreeMap;
 use agentwire_dialects::board::Board;
 use agentwire_protocol::{Event, Json, SessionId};
 use agentwire_sessions::Hub;
+use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::budget::Budget;
+use agentwire_sessions::store::StoreError;
 use axum::extract::State;
 use http::{StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::desk::{Place, STRIDE};
+use crate::held::Held;
 use crate::http::App;
 use crate::http::body::{At, json_text, query};
 use crate::http::rest::{Answer, page_size, session_id};
+use crate::reading::first_or_next;
 
 const PAGE: usize = 100;
 const PAGE_LIMIT: usize = 1000;
@@ -68,7 +73,15 @@ pub(in crate::http) async fn events(
     let EventsQuery { offset, limit } = query(&uri)?;
     let limit = page_size(limit.as_deref(), PAGE, PAGE_LIMIT)?;
     let session = app.hub().summary(&session_id(&id)?).await?;
-    let mut page = Page { offset, limit, text: String::new(), count: 0, is_full: false };
+    let mut page = Page {
+        offset,
+        limit,
+        text: PAGE_BEGIN.to_owned(),
+        count: 0,
+        is_full: false,
+        held: Held::default(),
+        budget: app.hub().log().budget().clone(),
+    };
     let mut place = app.desk.before(&session, offset);
     let mut kept = place.count;
     let mut cursor = app.hub().log().cursor(&session.id, place.seq);
@@ -83,13 +96,24 @@ pub(in crate::http) async fn events(
                 continue;
             }
         }
-        let batch = cursor.next().await.map_err(|error| Hub::storage_error(&error))?;
+        let batch = match first_or_next(&mut cursor, page.count > 0 && !page.is_full).await {
+            // What there is is a page; the rest is only counted.
+            Err(StoreError::Busy(_)) if page.count > 0 && !page.is_full => {
+                page.is_full = true;
+                page.held.let_go();
+                continue;
+            }
+            batch => batch.map_err(|error| Hub::storage_error(&error))?,
+        };
         let Some(batch) = batch else { break };
+        let before = page.count;
         for (seq, line) in batch.events() {
             let Place { board, count, .. } = &mut place;
-            tell(board, line, &mut |event| {
-                page.take(*count, &event);
-                *count += 1;
+            apart_if_long(line.len(), || {
+                tell(board, line, &mut |event| {
+                    page.take(*count, &event);
+                    *count += 1;
+                });
             });
             place.seq = seq;
             if place.count >= kept + STRIDE {
@@ -100,12 +124,18 @@ pub(in crate::http) async fn events(
                 break;
             }
         }
+        if page.is_full {
+            // What is only counted is read one by one, and waits for no share that the page itself holds.
+            page.held.let_go();
+        } else if page.count > before {
+            page.held.keep(&batch);
+        }
     }
     app.desk.keep(&session, &place, true);
-    let Page { text, .. } = page;
+    let Page { mut text, held, .. } = page;
     let total = place.count;
-    let text = format!(r#"{{"events":[{text}],"offset":{offset},"total":{total}}}"#);
-    Ok(json_text(StatusCode::OK, text))
+    text.push_str(&format!(r#"],"offset":{offset},"total":{total}}}"#));
+    Ok(json_text(StatusCode::OK, held.text(text)))
 }
 
 /// What of a list is wanted.
@@ -115,15 +145,23 @@ struct Page {
     text: String,
     count: usize,
     is_full: bool,
+    held: Held,
+    budget: Budget,
 }
+
+/// How a page begins.
+const PAGE_BEGIN: &str = r#"{"events":["#;
 
 impl Page {
     fn take(&mut self, at: usize, event: &Json<'static>) {
         if at < self.offset || self.is_full {
             return;
         }
-        let is_first = self.text.is_empty();
-        if !is_first && self.text.len() + event.get().len() > PAGE_BYTES {
+        let is_first = self.count == 0;
+        let long = self.text.len() + event.get().len();
+        let may_grow =
+            |held: &mut Held| long <= PAGE_BYTES && held.may_grow(long, PAGE_BYTES, &self.budget);
+        if !is_first && !may_grow(&mut self.held) {
             self.is_full = true;
             return;
         }

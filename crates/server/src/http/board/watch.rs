@@ -5,7 +5,7 @@ use std::time::Duration;
 use agentwire_dialects::board::{Board, State as BoardState};
 use agentwire_protocol::{GatewayError, SessionId, SessionState};
 use agentwire_sessions::Hub;
-use agentwire_sessions::log::Cursor;
+use agentwire_sessions::apart::apart_if_long;
 use axum::extract::ws::{Message, WebSocket, close_code};
 use axum::extract::{Extension, State};
 use tokio::time::timeout;
@@ -76,14 +76,16 @@ async fn replay(
                 let Some(batch) = batch else { return Ok(OVER) };
                 let mut lines = Vec::new();
                 for (_, line) in batch.events() {
-                    tell(&mut board, line, &mut |event| lines.push(event));
+                    apart_if_long(line.len(), || {
+                        tell(&mut board, line, &mut |event| lines.push(event));
+                    });
                 }
                 for line in lines {
                     if wire.send(Message::text(line.get().to_owned())).await.is_err() {
                         return Ok(GOODBYE);
                     }
                 }
-                if board.rests() && let Some(reason) = rest(app, id, &cursor).await? {
+                if board.rests() && let Some(reason) = rest(app, id, cursor.position()).await? {
                     return Ok(reason);
                 }
             }
@@ -99,7 +101,7 @@ async fn replay(
                 if wire.send(Message::Ping(axum::body::Bytes::new())).await.is_err() {
                     return Ok(GOODBYE);
                 }
-                if board.rests() && let Some(reason) = rest(app, id, &cursor).await? {
+                if board.rests() && let Some(reason) = rest(app, id, cursor.position()).await? {
                     return Ok(reason);
                 }
             }
@@ -110,13 +112,13 @@ async fn replay(
 
 /// Why to close, if all is told. A session of the board has an end, which is the last of its events;
 /// another may wait for a prompt for ever, and whether that it failed was its end is not known yet.
-async fn rest(app: &App, id: &SessionId, cursor: &Cursor) -> Result<Option<Reason>, GatewayError> {
+async fn rest(app: &App, id: &SessionId, shown: u64) -> Result<Option<Reason>, GatewayError> {
     if app.desk.sees_to(id) {
         return Ok(None);
     }
     let record = app.hub().record(id).await?;
     let state = state(&record);
-    if cursor.position() < record.summary.last_seq || !state.is_over() {
+    if shown < record.summary.last_seq || !state.is_over() {
         return Ok(None);
     }
     let waits = record.summary.state != SessionState::Ended;

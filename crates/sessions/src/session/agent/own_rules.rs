@@ -10,20 +10,33 @@ use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 /// Names by which a rule blocks commands of Codex's.
 const SHELL: [&str; 4] = ["Bash", "Monitor", "PowerShell", "command_execution"];
 
-/// Refuses a session with a rule that blocks commands where Codex has rules that may allow them.
-pub(super) fn check(config: &SessionConfig, launch: &Launch) -> Result<(), GatewayError> {
-    let is_shell =
-        |rule: &&String| rule.split('(').next().is_some_and(|name| SHELL.contains(&name));
-    let Some(rule) = config.blocked_tools.iter().flatten().find(is_shell) else { return Ok(()) };
-    let Some(file) = places(launch).iter().find_map(|place| allowing(&place.join("rules"))) else {
-        return Ok(());
-    };
-    let message = format!(
-        "codex cannot take the rule {rule} in blockedTools: {} allows commands that it then runs \
-         unasked; remove what it allows, or move the file away",
-        file.display()
-    );
-    Err(GatewayError::new(ErrorCode::Unsupported, message))
+/// Whether Codex has rules that pass over one of a session's.
+pub(super) struct Question {
+    rule: String,
+    places: Vec<PathBuf>,
+}
+
+impl Question {
+    /// For a session with a rule that blocks commands.
+    pub(super) fn of(config: &SessionConfig, launch: &Launch) -> Option<Self> {
+        let is_shell =
+            |rule: &&String| rule.split('(').next().is_some_and(|name| SHELL.contains(&name));
+        let rule = config.blocked_tools.iter().flatten().find(is_shell)?.clone();
+        Some(Self { rule, places: places(launch) })
+    }
+
+    /// Looks at the files, and refuses the session where some may allow commands.
+    pub(super) fn check(&self) -> Result<(), GatewayError> {
+        let found = self.places.iter().find_map(|place| allowing(&place.join("rules")));
+        let Some(file) = found else { return Ok(()) };
+        let message = format!(
+            "codex cannot take the rule {} in blockedTools: {} allows commands that it then runs \
+             unasked; remove what it allows, or move the file away",
+            self.rule,
+            file.display()
+        );
+        Err(GatewayError::new(ErrorCode::Unsupported, message))
+    }
 }
 
 /// Where Codex reads rules: its home, and the project's directories.
@@ -65,7 +78,7 @@ mod tests {
             let mut launch = Launch::new("codex", &config);
             let own = home.path().to_str().unwrap().to_owned();
             launch.env.insert("CODEX_HOME".to_owned(), own);
-            super::check(&config, &launch)
+            Question::of(&config, &launch).map_or(Ok(()), |question| question.check())
         };
         assert_eq!(check(&["Bash"]), Ok(()));
         for place in [home.path().to_owned(), work.path().join(".codex")] {

@@ -7,6 +7,7 @@ use std::task::Poll;
 use agentwire_dialects::driver;
 
 use super::*;
+use crate::process::ContainmentChoice;
 
 async fn start(script: &str, directory: &std::path::Path) -> Running {
     let config = SessionConfig::default();
@@ -18,12 +19,14 @@ async fn start(script: &str, directory: &std::path::Path) -> Running {
         agent: AgentType::Claude,
         dialect: driver(AgentType::Claude, None).unwrap(),
         command: AgentCommand::default(),
-        contain: Arc::new(Contain::probe(None).await),
+        contain: Arc::new(
+            Contain::probe(None, ContainmentChoice::Auto).await.expect("a process group"),
+        ),
         settings: Arc::default(),
         offers: BTreeMap::new(),
-        room: Arc::new(Semaphore::new(1)),
+        budget: Budget::default(),
     };
-    plan.start(launch).await.unwrap()
+    plan.start(&config, launch).await.unwrap()
 }
 
 /// Whatever there is to read waits until it may be read.

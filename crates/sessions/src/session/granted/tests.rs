@@ -18,6 +18,7 @@ fn raised(kind: RequestKind, input: &Value, suggestions: Option<&Value>) -> Rais
         blocked_path: None,
         warns: false,
         moved: false,
+        is_fixed: false,
         tool: None,
         tool_use_id: None,
         questions: Vec::new(),

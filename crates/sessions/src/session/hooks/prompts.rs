@@ -134,8 +134,8 @@ impl Actor {
     }
 }
 
-/// Puts what hooks add around a prompt.
-fn add(prompt: &mut Prompt, before: Option<String>, after: Option<String>) {
+/// Puts what hooks or the gateway add around a prompt.
+pub(in super::super) fn add(prompt: &mut Prompt, before: Option<String>, after: Option<String>) {
     let block = |text: &String| Json::of(&serde_json::json!({ "type": "text", "text": text }));
     let content = prompt.content.as_ref().and_then(|content| content.read::<Vec<_>>().ok());
     if let Some(content) = content {

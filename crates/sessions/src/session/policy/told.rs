@@ -12,6 +12,7 @@ use super::{Asked, input, shell};
 /// The fields of ACP's tool call, which holds what its input does not tell.
 const ACP_CALL: &[&str] = &[
     "toolCallId",
+    "name",
     "status",
     "title",
     "content",

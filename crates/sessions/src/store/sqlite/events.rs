@@ -35,6 +35,29 @@ pub(super) fn read(
     Ok(Vec::new())
 }
 
+/// How much is read to show what comes after that event: the batch that it is in, and the next. A row
+/// that is damaged may say anything.
+pub(super) fn next_size(
+    connection: &Connection,
+    session: &SessionId,
+    after: u64,
+) -> Result<u64, rusqlite::Error> {
+    let Some(number) = records::number(connection, session)? else { return Ok(0) };
+    let after = i64::try_from(after).unwrap_or(i64::MAX).saturating_add(1);
+    let mut size = 0_u64;
+    for order in [
+        "SELECT size FROM batches INDEXED BY batches_in_order \
+         WHERE session = ?1 AND first <= ?2 ORDER BY first DESC, part DESC LIMIT 1",
+        "SELECT size FROM batches INDEXED BY batches_in_order \
+         WHERE session = ?1 AND first > ?2 ORDER BY first, part LIMIT 1",
+    ] {
+        let mut statement = connection.prepare_cached(order)?;
+        let found = statement.query_row(params![number, after], |row| row.get::<_, u64>(0));
+        size = size.saturating_add(sound(found.optional())?.flatten().unwrap_or(0));
+    }
+    Ok(size)
+}
+
 fn batches(
     connection: &Connection,
     session: &SessionId,
@@ -66,6 +89,10 @@ fn batches(
                 }
             }
         }
+        // What is long is read by itself: the caller can ask before how long it is.
+        if !found.is_empty() {
+            walk.most = bytes as u64;
+        }
     }
     Ok(found)
 }
@@ -91,6 +118,8 @@ pub(super) struct Walk<'a> {
     damaged: Option<u64>,
     /// A batch that comes next.
     held: Option<Batch>,
+    /// Goes no further than to a batch that is longer than this.
+    most: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -102,11 +131,19 @@ impl<'a> Walk<'a> {
         last: Option<u64>,
         after: u64,
     ) -> Result<Self, rusqlite::Error> {
-        let mut walk =
-            Self { connection, session, last, position: 0, place: 0, damaged: None, held: None };
+        let mut walk = Self {
+            connection,
+            session,
+            last,
+            position: 0,
+            place: 0,
+            damaged: None,
+            held: None,
+            most: u64::MAX,
+        };
         let mut before = after.saturating_add(2);
         while let Some(first) = sound(walk.first_before(before))?.flatten() {
-            if let Some(batch) = walk.batch(first)? {
+            if let Read::Batch(batch) = walk.read(first)? {
                 (walk.position, walk.place) = (first.saturating_sub(1), first);
                 walk.held = Some(batch);
                 break;
@@ -130,10 +167,16 @@ impl<'a> Walk<'a> {
                 }
             };
             let Some(first) = first else { return Ok(self.rest().map(Next::Gap)) };
-            self.place = first;
-            match self.batch(first)? {
-                Some(batch) => return Ok(Some(self.tell(batch))),
-                None => self.damaged = Some(first),
+            match self.read(first)? {
+                Read::Batch(batch) => {
+                    self.place = first;
+                    return Ok(Some(self.tell(batch)));
+                }
+                Read::Long => return Ok(None),
+                Read::Damaged => {
+                    self.place = first;
+                    self.damaged = Some(first);
+                }
             }
         }
     }
@@ -187,13 +230,27 @@ impl<'a> Walk<'a> {
             .optional()
     }
 
-    /// The batch that begins there; none if it is damaged, or cannot be one of this session.
-    fn batch(&self, first: u64) -> Result<Option<Batch>, rusqlite::Error> {
-        let batch = sound(batch(self.connection, self.session, first))?.flatten();
-        Ok(batch.filter(|batch| {
+    /// The batch that begins there, if it can be one of this session.
+    fn read(&self, first: u64) -> Result<Read, rusqlite::Error> {
+        let read = sound(read_batch(self.connection, self.session, first, self.most))?;
+        let fits = |batch: &Batch| {
             batch.first > self.position && self.last.is_none_or(|last| batch.last() <= last)
-        }))
+        };
+        Ok(match read {
+            Some(Read::Batch(batch)) if fits(&batch) => Read::Batch(batch),
+            Some(Read::Long) => Read::Long,
+            Some(Read::Batch(_) | Read::Damaged) | None => Read::Damaged,
+        })
     }
+}
+
+/// What stands at a place.
+enum Read {
+    Batch(Batch),
+    /// It is longer than what is wanted.
+    Long,
+    /// It is not as it was written.
+    Damaged,
 }
 
 /// The batch that begins there, of one row or several; none if one of them is not as it was written.
@@ -202,6 +259,18 @@ pub(super) fn batch(
     session: i64,
     first: u64,
 ) -> Result<Option<Batch>, rusqlite::Error> {
+    Ok(match read_batch(connection, session, first, u64::MAX)? {
+        Read::Batch(batch) => Some(batch),
+        Read::Long | Read::Damaged => None,
+    })
+}
+
+fn read_batch(
+    connection: &Connection,
+    session: i64,
+    first: u64,
+    most: u64,
+) -> Result<Read, rusqlite::Error> {
     let mut statement = connection.prepare_cached(
         "SELECT session, first, part, count, size, lines, checksum FROM batches \
          INDEXED BY batches_in_order WHERE session = ?1 AND first = ?2 ORDER BY part",
@@ -224,16 +293,22 @@ pub(super) fn batch(
         parts += 1;
         is_checked &= checksum.is_some();
         found = Some((part.count, part.size));
+        if parts == 1 && checksum.is_some() && part.size > most {
+            return Ok(Read::Long);
+        }
         // A size that no checksum covers may be any number.
         if parts == 1 && checksum.is_some() {
             lines.reserve_exact(usize::try_from(part.size).unwrap_or(0).min(RESERVED));
         }
         lines.extend_from_slice(part.lines);
     }
-    let Some((count, size)) = found else { return Ok(None) };
+    let Some((count, size)) = found else { return Ok(Read::Damaged) };
     let batch = Batch { first, count, lines: lines.into() };
     let is_whole = batch.lines.len() as u64 == size && batch.check().is_ok();
-    Ok(Some(batch).filter(|batch| is_whole && (is_checked || is_log(batch))))
+    Ok(match is_whole && (is_checked || is_log(&batch)) {
+        true => Read::Batch(batch),
+        false => Read::Damaged,
+    })
 }
 
 /// A row as it stands there; none if it cannot be one.

@@ -83,14 +83,6 @@ impl Fates {
         Self { claude, demo, codex: others, gemini: others, acp: others }
     }
 
-    pub(super) const fn codex(self, codex: Fate) -> Self {
-        Self { codex, ..self }
-    }
-
-    pub(super) const fn gemini(self, gemini: Fate) -> Self {
-        Self { gemini, ..self }
-    }
-
     pub(super) const fn others(self, fate: Fate) -> Self {
         Self { codex: fate, gemini: fate, acp: fate, ..self }
     }

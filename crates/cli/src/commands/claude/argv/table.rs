@@ -1,6 +1,6 @@
 //! The flags of the `claude` program (2.1.325), and what becomes of each.
 
-use super::flag::Fate::{Dropped, Honoured, Refused};
+use super::flag::Fate::Dropped;
 use super::flag::Group::{Extensions, Model, Permissions, Prompt, Screen, Session, Settings, Wire};
 use super::flag::Takes::{Choice, Many, Maybe, Nothing, One};
 use super::flag::{Fates, Flag, flag};
@@ -37,16 +37,16 @@ pub(crate) static FLAGS: &[Flag] = &[
     flag(&["--advisor"], One("model"), Model, Fates::NATIVE, "a second model that advises"),
     flag(&["--autocompact"], One("auto|tokens"), Model, Fates::NATIVE, "when the conversation is compacted").vain(&["auto"]),
 
-    flag(&["--system-prompt"], One("prompt"), Prompt, Fates::HONOURED.gemini(Refused), "in place of the agent's own").vain(&[""]),
-    flag(&["--system-prompt-file"], One("file"), Prompt, Fates::HONOURED.gemini(Refused), "the same from a file"),
-    flag(&["--append-system-prompt"], One("prompt"), Prompt, Fates::HONOURED.gemini(Refused), "after the agent's own").vain(&[""]),
-    flag(&["--append-system-prompt-file"], One("file"), Prompt, Fates::HONOURED.gemini(Refused), "the same from a file"),
+    flag(&["--system-prompt"], One("prompt"), Prompt, Fates::HONOURED, "in place of the agent's own").vain(&[""]),
+    flag(&["--system-prompt-file"], One("file"), Prompt, Fates::HONOURED, "the same from a file"),
+    flag(&["--append-system-prompt"], One("prompt"), Prompt, Fates::HONOURED, "after the agent's own").vain(&[""]),
+    flag(&["--append-system-prompt-file"], One("file"), Prompt, Fates::HONOURED, "the same from a file"),
     flag(&["--append-subagent-system-prompt"], One("prompt"), Prompt, Fates::NATIVE, "after that of subagents").vain(&[""]),
     flag(&["--append-subagent-system-prompt-file"], One("file"), Prompt, Fates::NATIVE, "the same from a file"),
     flag(&["--system-prompt-snapshot"], Choice("on|off", SWITCH), Prompt, Fates::TRIFLE, "whether it is kept with the conversation"),
     flag(&["--exclude-dynamic-system-prompt-sections"], Nothing, Prompt, Fates::TRIFLE, "what changes stands in the first message"),
     flag(&["--plan-mode-instructions"], One("instructions"), Prompt, Fates::NATIVE, "what plan mode is told").vain(&[""]),
-    flag(&["--json-schema"], One("schema"), Prompt, Fates::CLAUDE.codex(Honoured), "the form that the answer must have"),
+    flag(&["--json-schema"], One("schema"), Prompt, Fates::HONOURED, "the form that the answer must have"),
     flag(&["--prompt-suggestions"], Maybe("value"), Prompt, Fates::NATIVE, "suggest the next prompt").vain(&["false", "0", "no", "off"]),
     flag(&["--brief"], Nothing, Prompt, Fates::REAL, "a tool to message the user"),
 
@@ -79,7 +79,7 @@ pub(crate) static FLAGS: &[Flag] = &[
     flag(&["--setting-sources"], One("sources"), Settings, Fates::CLAUDE.others(Dropped), "which settings are read: user, project, local"),
     flag(&["--managed-settings"], One("json"), Settings, Fates::NATIVE, "settings that win").vain(&["", "{}"]),
     flag(&["--managed-settings-in-initialize"], Nothing, Settings, Fates::REAL, "they come with initialize"),
-    flag(&["--bare"], Nothing, Settings, Fates::NATIVE, "without hooks, plugins, memory"),
+    flag(&["--bare"], Nothing, Settings, Fates::NOWHERE, "without hooks, plugins, memory"),
     flag(&["--safe-mode"], Nothing, Settings, Fates::NATIVE, "without any customization"),
 
     flag(&["--input-format"], Choice("format", &["text", "stream-json"]), Wire, Fates::HONOURED, "how prompts come"),

@@ -368,9 +368,10 @@ fn other_agents_drop_what_says_nothing_and_refuse_what_they_cannot() {
             assert_eq!(refused(&[flag], agent), message);
         }
     }
-    assert!(read(&["--json-schema={}"], AgentType::Codex).unwrap().config.output_format.is_some());
-    let schema = refused(&["--json-schema={}"], AgentType::Gemini);
-    assert_eq!(schema, "error: option '--json-schema' is not supported with gemini");
+    for agent in [AgentType::Codex, AgentType::Gemini, AgentType::Acp] {
+        assert!(read(&["--json-schema={}"], agent).unwrap().config.output_format.is_some());
+        assert!(read(&["--system-prompt=x"], agent).unwrap().config.system_prompt.is_some());
+    }
 }
 
 /// A value that the flag takes and that asks for something.

@@ -1,0 +1,29 @@
+//! Memory that a peak of load took goes back to the system.
+//!
+//! glibc's allocator has an arena for each thread and keeps what was freed there. It reads how to behave
+//! from the environment, before any of our code runs, so the server starts itself once more, as the same
+//! process. docs/operations.md says what that saves.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use agentwire_sessions::process::{ALLOCATOR, ALLOCATOR_SET};
+
+/// Starts this program again with an allocator that gives memory back, unless that was done already or
+/// the user has settings of their own. Where it fails, the server runs as it is.
+pub(super) fn give_back() {
+    let is_set = |name: &&str| std::env::var_os(name).is_some();
+    let is_glibc = cfg!(all(target_os = "linux", target_env = "gnu"));
+    let names = ALLOCATOR.iter().map(|(name, _)| *name);
+    if !is_glibc || is_set(&ALLOCATOR_SET) || names.clone().any(|name| is_set(&name)) {
+        return;
+    }
+    let Ok(program) = std::env::current_exe() else { return };
+    let mut args = std::env::args_os();
+    let mut command = Command::new(program);
+    if let Some(name) = args.next() {
+        command.arg0(name);
+    }
+    let error = command.args(args).envs(ALLOCATOR).env(ALLOCATOR_SET, "1").exec();
+    tracing::debug!(%error, "failed to start again with other allocator settings");
+}

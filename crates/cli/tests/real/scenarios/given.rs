@@ -1,0 +1,45 @@
+//! What the gateway gives agents without it, and refuses by name where it cannot.
+
+use serde_json::{Value, json};
+
+use super::turns::last_body;
+use crate::place::Place;
+
+/// In place of the agent's own.
+pub(crate) fn system_prompt(place: &mut Place) {
+    system(place, json!("You are the parrot of number 77."));
+}
+
+/// After the agent's own.
+pub(crate) fn further_prompt(place: &mut Place) {
+    let append = "You are the parrot of number 77.";
+    system(place, json!({ "type": "preset", "preset": "claude_code", "append": append }));
+}
+
+fn system(place: &Place, prompt: Value) {
+    let work = place.workspace();
+    let mut talk = place.session(&work, "[[say one word]]", json!({ "systemPrompt": prompt }));
+    talk.completed();
+    assert_eq!(talk.text().trim(), "one word", "{}", talk.digest());
+    let body = last_body(place, "one word");
+    assert!(body.contains("the parrot of number 77"), "the model was not told: {body}");
+}
+
+/// A call never runs in place of the one that an answer makes of it.
+pub(crate) fn changed_refused(place: &mut Place) {
+    let work = place.workspace();
+    let call = (place.agent.words.shell)("touch original.txt");
+    let script = format!("{} [[say understood]]", call.step());
+    let mut talk = place.session(&work, &script, json!({ "approvalMode": "ask" }));
+    let (request, id) = talk.asked();
+    assert_eq!(request["inputIsFixed"], true, "{request}");
+    let path = format!("/v1/sessions/{}/requests/{id}", talk.id);
+    let input = json!({ "command": "touch changed.txt" });
+    let answer = json!({ "behavior": "allow", "updatedInput": input });
+    let problem = place.ask("POST", &path, &answer).expect_err("it cannot be taken");
+    assert_eq!(problem["code"], "unsupported", "{problem}");
+    assert_eq!(talk.summary()["state"], "waitingPermission");
+    talk.settle(&id, &json!({ "behavior": "deny", "message": "as it is, no" }));
+    talk.completed();
+    assert!(!work.join("original.txt").exists(), "the first input ran");
+}

@@ -1,0 +1,103 @@
+//! What the gateway judges by cannot be taken away: not by arguments, variables or files of the machine.
+
+use serde_json::{Value, json};
+
+use crate::place::{Answer, Server};
+
+fn start(server: &Server, agent: &str, config: &Value) -> Answer {
+    let body = json!({ "agentType": agent, "prompt": "hello", "config": config });
+    server.ask("POST", "/v1/sessions", Some(&body))
+}
+
+/// It is refused, and the refusal has these words.
+fn refused(answer: &Answer, words: &[&str]) {
+    assert_eq!((answer.status, &*answer.code()), (422, "unsupported"), "{words:?}: {answer:?}");
+    let told = answer.json()["detail"].as_str().expect("words").to_owned();
+    assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
+}
+
+#[test]
+fn arguments_and_variables_that_unguard_claude_are_refused_by_name() {
+    let server = Server::with_script("#!/bin/sh\nexit 1\n");
+    for args in [
+        &["--permission-mode=acceptEdits"][..],
+        &["--permission-mode", "bypassPermissions"],
+        &["--dangerously-skip-permissions"],
+        &["--allowedTools", "Bash"],
+        &["--allowed-tools=Bash"],
+        &["--output-format=text"],
+        &["--input-format", "text"],
+        &["--bare"],
+        &["--"],
+    ] {
+        let name = args[0].split('=').next().expect("a name");
+        refused(&start(&server, "claude", &json!({ "nativeArgs": args })), &[name, "nativeArgs"]);
+    }
+    let tool = ["--permission-prompt-tool=mcp__x__y"];
+    for held in [
+        json!({ "blockedTools": ["Bash"] }),
+        json!({ "approvalMode": "autoEdit" }),
+        json!({ "permissionMode": "acceptEdits" }),
+    ] {
+        let mut config = held.clone();
+        config["nativeArgs"] = json!(tool);
+        refused(&start(&server, "claude", &config), &["--permission-prompt-tool"]);
+    }
+    for name in ["CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"] {
+        refused(&start(&server, "claude", &json!({ "env": { name: "1" } })), &[name, "env"]);
+    }
+    // Others are Claude's to judge: here it starts, and fails.
+    let other = json!({ "nativeArgs": ["--effort=high"], "env": { "LANG": "C" } });
+    assert_eq!(start(&server, "claude", &other).status, 201);
+}
+
+#[test]
+fn arguments_in_the_settings_are_refused_like_those_of_a_session() {
+    for (agent, args) in [
+        ("claude", "['--dangerously-skip-permissions']"),
+        ("codex", "['-c', 'approval_policy=\"never\"']"),
+        ("codex", "['-capproval_policy=never']"),
+        ("codex", "['--config=sandbox_mode=danger-full-access']"),
+        ("codex", "['--yolo']"),
+        ("codex", "['--full-auto']"),
+        ("codex", "['-s', 'danger-full-access']"),
+        ("codex", "['-sdanger-full-access']"),
+        ("codex", "['--profile=lax']"),
+        ("codex", "['-a', 'never']"),
+        ("gemini", "['--yolo']"),
+        ("gemini", "['-y']"),
+        ("gemini", "['-yolo']"),
+        ("gemini", "['--approvalMode', 'yolo']"),
+        ("gemini", "['--approval-mode=auto_edit']"),
+        ("gemini", "['--allowed-tools', 'run_shell_command']"),
+        ("gemini", "['--policy=p.toml']"),
+        ("gemini", "['-p', 'x']"),
+        ("gemini", "['--experimental-acp']"),
+    ] {
+        let settings = format!("[agents.{agent}]\ncommand = '/no/such/{agent}'\nargs = {args}\n");
+        let server = Server::with_settings(&settings);
+        refused(&start(&server, agent, &json!({})), &[&format!("[agents.{agent}]")]);
+    }
+    // What starts the program has arguments of its own.
+    let settings = "[agents.gemini]\ncommand = ['/no/such/npx', '-y', 'package']\n\
+                    [agents.codex]\nargs = ['-c', 'model_verbosity=low']\ncommand = '/no/such'\n";
+    let server = Server::with_settings(settings);
+    for agent in ["gemini", "codex"] {
+        assert_eq!(start(&server, agent, &json!({})).code(), "agentUnavailable", "{agent}");
+    }
+}
+
+/// Files of an administrator's override what agentwire says to an agent.
+#[test]
+fn files_of_the_machine_that_unguard_are_found() {
+    let settings = "[agents.gemini]\ncommand = '/no/such/gemini'\n";
+    let server = Server::set_up(&[], settings, |command, place| {
+        let file = place.join("system.json");
+        std::fs::write(&file, r#"{"adminPolicyPaths":["/x"]}"#).expect("a file");
+        command.env("GEMINI_CLI_SYSTEM_SETTINGS_PATH", file);
+    });
+    let blocked = json!({ "blockedTools": ["Bash"] });
+    refused(&start(&server, "gemini", &blocked), &["system.json", "the rule Bash"]);
+    // Without a rule it may run: what it runs unasked is said to be so.
+    assert_eq!(start(&server, "gemini", &json!({})).code(), "agentUnavailable");
+}

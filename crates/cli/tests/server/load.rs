@@ -1,0 +1,316 @@
+//! B3, P7: what is large is bounded together, keeps nobody from being answered, and is given back.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::place::{PATIENCE, Server};
+
+/// What everything large may take together.
+const BOUND: usize = 512 << 20;
+
+/// Makes a session of Claude, which is a script here.
+fn claude(server: &Server) -> String {
+    let created = server.post("/v1/sessions", &json!({ "agentType": "claude", "prompt": "x" }));
+    created["id"].as_str().expect("an id").to_owned()
+}
+
+/// A figure of the server's own memory.
+fn memory(server: &Server, name: &str) -> usize {
+    let status = format!("/proc/{}/status", server.pid());
+    let status = std::fs::read_to_string(status).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a figure");
+    line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<usize>().expect("a figure")
+        << 10
+}
+
+fn grown(server: &Server, before: usize) {
+    let more = memory(server, "VmHWM").saturating_sub(before);
+    assert!(more <= BOUND, "{} MiB more than before", more >> 20);
+}
+
+/// Waits until the log has that much of a session.
+fn until_last(server: &Server, session: &str, last: u64) {
+    let begun = Instant::now();
+    while server.get(&format!("/v1/sessions/{session}"))["lastSeq"].as_u64() < Some(last) {
+        assert!(begun.elapsed() < 2 * PATIENCE, "it never comes");
+    }
+}
+
+/// Lines of control characters, which grow most when they are written as JSON, from several agents at once:
+/// they are kept whole, and meanwhile everybody else is answered.
+#[test]
+fn large_lines_leave_the_server_answering() {
+    const AGENTS: usize = 4;
+    const LINE: usize = 63 << 20;
+    /// A line's length in the log: base64, as a JSON string would be six times as long.
+    const STORED: usize = LINE.div_ceil(3) * 4;
+    let server = Server::with_script(&format!(
+        "#!/bin/sh\nhead -c {LINE} /dev/zero | tr '\\0' '\\001'\necho\ncat > /dev/null\n"
+    ));
+    let quick = server.session("/say ready");
+    server.until(&quick, "turnCompleted");
+    let before = memory(&server, "VmRSS");
+    let sessions: Vec<String> = (0..AGENTS).map(|_| claude(&server)).collect();
+    // Each is answered before the lines are through: what works on them is not what answers.
+    let (mut is_answered, begun) = (false, Instant::now());
+    while figure(&server, "agentwire_event_bytes_total{agent=\"claude\"}") < AGENTS * STORED {
+        assert_eq!(server.raw("GET", "/healthz", &[], b"").status, 200);
+        server.post(&format!("/v1/sessions/{quick}/interrupt"), &json!({}));
+        is_answered |= figure(&server, "agentwire_in_flight_bytes{pool=\"work\"}") > 0;
+        assert!(begun.elapsed() < 4 * PATIENCE, "they never come through");
+    }
+    assert!(is_answered, "no call was answered while the lines were worked on");
+    grown(&server, before);
+    // They are in the log, each whole.
+    for session in &sessions {
+        let stored = stored(&server, session);
+        let text = stored.find("\"base64\":\"").expect("in base64");
+        let length = stored[text + 10..].find('"').expect("an end");
+        assert_eq!(length, STORED);
+        server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+    }
+    grown(&server, before);
+    for pool in ["work", "read"] {
+        assert_eq!(figure(&server, &format!("agentwire_in_flight_bytes{{pool=\"{pool}\"}}")), 0);
+    }
+}
+
+/// A figure that the server tells of itself.
+fn figure(server: &Server, name: &str) -> usize {
+    let page = server.ask("GET", "/metrics", None).text;
+    let value = page.lines().find_map(|line| line.strip_prefix(name)).expect("a figure");
+    value.trim().parse::<f64>().expect("a number") as usize
+}
+
+/// The page with the event that carries a long line.
+fn stored(server: &Server, session: &str) -> String {
+    let mut after = 0;
+    loop {
+        let path = format!("/v1/sessions/{session}/events?after={after}&limit=1");
+        let answer = server.ask("GET", &path, None);
+        assert_eq!(answer.status, 200);
+        if answer.text.len() > 1 << 20 {
+            return answer.text;
+        }
+        let page = answer.json();
+        assert!(page["next"].as_u64() > Some(after), "there is none");
+        after = page["next"].as_u64().expect("a number");
+    }
+}
+
+/// Long pages, many at once: each has an event, and goes on where the last ended.
+#[test]
+fn long_pages_at_once_take_bounded_memory() {
+    const READERS: usize = 60;
+    let server = Server::start();
+    let session = server.session(&vec!["/blob 1000000"; 16].join("\n"));
+    let events = server.until(&session, "turnCompleted");
+    let last = events.last().expect("an event")["seq"].as_u64().expect("a number");
+    drop(events);
+    let before = memory(&server, "VmRSS");
+    thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| {
+                let mut after = 0;
+                while after < last {
+                    let path = format!("/v1/sessions/{session}/events?after={after}&limit=10000");
+                    let answer = server.ask("GET", &path, None);
+                    if answer.status == 503 {
+                        assert_eq!(answer.headers["retry-after"], "1");
+                        continue;
+                    }
+                    let page: Value = answer.json();
+                    for event in page["events"].as_array().expect("events") {
+                        after += 1;
+                        assert_eq!(event["seq"], after);
+                    }
+                    assert_eq!(page["next"], after, "a page without an event");
+                }
+            });
+        }
+    });
+    grown(&server, before);
+}
+
+/// A server with the least budget, whose agent `claude` is that script.
+fn narrow(script: &str) -> Server {
+    use std::os::unix::fs::PermissionsExt as _;
+    let server = Server::with_settings(
+        "[limits]\nin_flight = 48\n\n[agents.claude]\ncommand = \"WORK/../home/claude\"\n",
+    );
+    let program = server.work().join("../home/claude");
+    std::fs::write(&program, script).expect("a file");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).expect("a program");
+    server
+}
+
+/// Waits until so many bytes of events of Claude are in the log.
+fn until_bytes(server: &Server, bytes: usize) {
+    let begun = Instant::now();
+    while figure(server, "agentwire_event_bytes_total{agent=\"claude\"}") < bytes {
+        assert!(begun.elapsed() < 2 * PATIENCE, "they never come");
+    }
+}
+
+/// Large events that a page does not show hold nothing that the page itself waits for.
+#[test]
+fn a_page_passes_large_events_that_it_does_not_show() {
+    const LINE: usize = 6 << 20;
+    let server = narrow(&format!(
+        "#!/bin/sh\nfor i in 1 2 3; do\nprintf '{{\"type\":\"large\",\"pad\":\"'\n\
+         head -c {LINE} /dev/zero | tr '\\0' x\necho '\"}}'\ndone\ncat > /dev/null\n"
+    ));
+    let session = claude(&server);
+    until_bytes(&server, 3 * LINE);
+    let last = server.get(&format!("/v1/sessions/{session}"))["lastSeq"].as_u64();
+    let last = last.expect("a number");
+    let mut after = 0;
+    while after < last {
+        let path = format!("/v1/sessions/{session}/events?after={after}&profile=core");
+        let page = server.get(&path);
+        let events = page["events"].as_array().expect("events");
+        assert!(events.iter().all(|event| event["type"] != "other"), "it is not shown");
+        let next = page["next"].as_u64().expect("a number");
+        assert!(next > after, "it does not go on");
+        after = next;
+    }
+}
+
+/// A client that does not read is not listened to: what it has said meanwhile gives way.
+#[test]
+fn a_client_that_does_not_read_gives_its_share_back() {
+    const LINE: usize = 24 << 20;
+    const MESSAGE: usize = 8 << 20;
+    let server = narrow(&format!(
+        "#!/bin/sh\nhead -c {LINE} /dev/zero | tr '\\0' x\necho\ncat > /dev/null\n"
+    ));
+    let quick = server.session("/say ready");
+    server.until(&quick, "turnCompleted");
+    let session = claude(&server);
+    until_bytes(&server, LINE);
+    // It has begun to read the large event, and stops there.
+    let mut stream = server.upgraded(&format!("/v1/sessions/{session}/ws"));
+    stream.read_exact(&mut vec![0; 256 << 10]).expect("the large event begins");
+    // Its message takes all of the budget for work.
+    let mut message = vec![0x81, 0x80 | 127];
+    message.extend((MESSAGE as u64).to_be_bytes());
+    message.extend([0; 4]);
+    message.resize(message.len() + MESSAGE, b' ');
+    stream.write_all(&message).expect("it is read");
+    let prompt = format!("/say {}", "a".repeat(2 << 20));
+    let path = format!("/v1/sessions/{quick}/prompt");
+    let begun = Instant::now();
+    loop {
+        let answer = server.ask("POST", &path, Some(&json!({ "prompt": prompt })));
+        if answer.status == 202 {
+            break;
+        }
+        assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
+        assert!(begun.elapsed() < 2 * PATIENCE, "it never gets its turn");
+    }
+    drop(stream);
+}
+
+/// Large messages that never end, many at once: they take little, and give way to one that is whole.
+#[test]
+fn half_messages_take_bounded_memory_and_give_way() {
+    const HALVES: usize = 8;
+    const ANNOUNCED: usize = 60 << 20;
+    const SENT: usize = 56 << 20;
+    let server = Server::start();
+    let session = server.session("/say ready");
+    server.until(&session, "turnCompleted");
+    let before = memory(&server, "VmRSS");
+    let chunk = vec![b' '; 1 << 20];
+    let pour = |stream: &mut TcpStream| {
+        stream.set_write_timeout(Some(Duration::from_millis(50))).expect("a time limit");
+        for _ in 0..SENT / chunk.len() {
+            if stream.write_all(&chunk).is_err() {
+                break;
+            }
+        }
+    };
+    let mut halves = Vec::new();
+    for _ in 0..HALVES {
+        let mut stream = server.stream();
+        let head = format!(
+            "POST /v1/sessions/{session}/prompt HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {ANNOUNCED}\r\n\r\n",
+            server.http, server.token
+        );
+        stream.write_all(head.as_bytes()).expect("it listens");
+        pour(&mut stream);
+        halves.push(stream);
+        let mut stream = server.upgraded(&format!("/v1/sessions/{session}/ws"));
+        let mut head = vec![0x81, 0x80 | 127];
+        head.extend((ANNOUNCED as u64).to_be_bytes());
+        head.extend([0; 4]);
+        stream.write_all(&head).expect("it listens");
+        pour(&mut stream);
+        halves.push(stream);
+    }
+    // What is small waits for none of them.
+    server.post(&format!("/v1/sessions/{session}/interrupt"), &json!({}));
+    let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
+    socket.say(&json!({ "id": 1, "command": "interrupt" }));
+    socket.until(|frame| frame["id"] == 1);
+    // What is large and whole gets its turn.
+    let prompt = format!("/say {}", "a".repeat(2 << 20));
+    let path = format!("/v1/sessions/{session}/prompt");
+    let begun = Instant::now();
+    loop {
+        let answer = server.ask("POST", &path, Some(&json!({ "prompt": prompt })));
+        if answer.status == 202 {
+            break;
+        }
+        assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
+        assert!(begun.elapsed() < 3 * PATIENCE, "it never gets its turn");
+    }
+    grown(&server, before);
+    drop(halves);
+    until_last(&server, &session, 4);
+}
+
+/// When sessions are over and readers gone, the memory that they took is given back.
+#[test]
+fn memory_comes_back_after_load() {
+    let sessions = if std::env::var_os("AGENTWIRE_SOAK").is_some() { 1000 } else { 150 };
+    let server = Server::set_up(&[], "", |_, _| {});
+    let first = server.session("/say ready");
+    server.until(&first, "turnCompleted");
+    let idle = memory(&server, "VmRSS");
+    for _ in 0..sessions / 10 {
+        let some: Vec<String> = (0..10).map(|_| server.session("/say hello")).collect();
+        for session in some {
+            server.until(&session, "turnCompleted");
+            server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+        }
+    }
+    let large = server.session(&vec!["/blob 1000000"; 16].join("\n"));
+    server.until(&large, "turnCompleted");
+    thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                let mut socket = server.socket(&format!("/v1/sessions/{large}/ws"));
+                while !socket.next().expect("a frame").contains("\"type\":\"turnCompleted\"") {}
+            });
+        }
+    });
+    server.post(&format!("/v1/sessions/{large}/stop"), &json!({}));
+    let bound = 2 * idle + (10 << 20);
+    let begun = Instant::now();
+    while memory(&server, "VmRSS") > bound {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{} MiB when idle, {} MiB after load",
+            idle >> 20,
+            memory(&server, "VmRSS") >> 20
+        );
+        assert_eq!(server.raw("GET", "/healthz", &[], b"").status, 200);
+    }
+}

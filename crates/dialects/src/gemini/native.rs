@@ -1,0 +1,84 @@
+//! Which arguments and variables of `gemini` the gateway cannot allow, and which files of the machine. Yargs
+//! reads the arguments.
+
+use crate::guarded::{Guarded, MachineFile, Parser, Unguarded, Unguards};
+
+const MODE: &str = "give the options approvalMode, allowedTools and blockedTools";
+const WIRE: &str = "agentwire speaks with the program itself";
+const MACHINE_WIDE: &str = "settings of the machine win over the policy that makes Gemini ask";
+
+pub(crate) const GUARDED: Guarded = Guarded {
+    agent: "gemini",
+    parser: Parser::Loose,
+    arguments: &[
+        Unguards {
+            names: &[
+                "--yolo",
+                "-y",
+                "--approval-mode",
+                "--allowed-tools",
+                "--policy",
+                "--admin-policy",
+                "--extensions",
+                "-e",
+            ],
+            settings: &[],
+            instead: MODE,
+        },
+        Unguards {
+            names: &[
+                "--acp",
+                "--experimental-acp",
+                "--prompt",
+                "-p",
+                "--prompt-interactive",
+                "-i",
+                "--output-format",
+                "-o",
+            ],
+            settings: &[],
+            instead: WIRE,
+        },
+    ],
+    variables: &[
+        Unguards {
+            names: &["GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"],
+            settings: &[],
+            instead: MACHINE_WIDE,
+        },
+        Unguards {
+            names: &["GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH"],
+            settings: &[],
+            instead: "give the option trust",
+        },
+    ],
+};
+
+const ALLOWS: Unguarded = Unguarded {
+    what: "policies of this machine's administrator win over the one by which Gemini asks agentwire, so \
+           that what they allow runs unasked",
+    remedy: "sessions with blockedTools are refused; ask the administrator to allow nothing there",
+};
+
+pub(crate) const MACHINE: &[MachineFile] = &[
+    MachineFile {
+        path: if cfg!(target_os = "macos") {
+            "/Library/Application Support/GeminiCli/policies"
+        } else {
+            "/etc/gemini-cli/policies"
+        },
+        ending: ".toml",
+        variable: None,
+        unguards: |text| text.contains("allow").then_some(ALLOWS),
+    },
+    MachineFile {
+        path: if cfg!(target_os = "macos") {
+            "/Library/Application Support/GeminiCli/settings.json"
+        } else {
+            "/etc/gemini-cli/settings.json"
+        },
+        ending: ".json",
+        variable: Some("GEMINI_CLI_SYSTEM_SETTINGS_PATH"),
+        unguards: |text| text.contains("adminPolicyPaths").then_some(ALLOWS),
+    },
+];

@@ -1,0 +1,218 @@
+//! Arguments and variables of an agent's own program that would take away what the gateway judges by: its
+//! hook, its questions, its mode, its wire. Each dialect's folder says which these are (`native.rs`).
+
+use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+
+/// A longer word is a letter and its value.
+const CLUSTER: usize = 4;
+
+/// How a program reads its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parser {
+    /// `--name value` and `--name=value`; no abbreviations. Commander.
+    Exact,
+    /// The same, and several one-letter flags in a word, the last with its value. Clap.
+    Clusters,
+    /// The same; `--no-name`, `--someName` for `--some-name`, and one dash is as good as two. Yargs.
+    Loose,
+}
+
+/// One argument or variable that is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Unguards {
+    /// Every spelling: `--name`, `-n`, or the name of a variable.
+    pub names: &'static [&'static str],
+    /// Of one that takes settings, those which are refused; empty, if all are.
+    pub settings: &'static [&'static str],
+    /// What to do instead.
+    pub instead: &'static str,
+}
+
+/// A file that an administrator of the machine writes, and which the agent obeys before all else.
+#[derive(Clone, Copy, Debug)]
+pub struct MachineFile {
+    /// Where it is: a file, or a directory of such files.
+    pub path: &'static str,
+    /// How files of a directory end.
+    pub ending: &'static str,
+    /// The variable by which it is elsewhere.
+    pub variable: Option<&'static str>,
+    /// What its text does to the gateway's rules, if anything.
+    pub unguards: fn(&str) -> Option<Unguarded>,
+}
+
+/// What a file of the machine does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unguarded {
+    /// What is wrong with it.
+    pub what: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+/// What is known of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Guarded {
+    /// The agent, as it is named in refusals.
+    pub agent: &'static str,
+    /// How it reads arguments.
+    pub parser: Parser,
+    /// Arguments that are refused.
+    pub arguments: &'static [Unguards],
+    /// Variables that are refused, whatever they say.
+    pub variables: &'static [Unguards],
+}
+
+impl Guarded {
+    /// Refuses arguments by name. `whose` says where they were given.
+    pub fn check_arguments(&self, args: &[String], whose: &str) -> Result<(), GatewayError> {
+        for (at, arg) in args.iter().enumerate() {
+            if arg == "--" {
+                let instead = "the program would ignore options that agentwire adds after it";
+                return Err(self.refusal("--", whose, instead));
+            }
+            let next = args.get(at + 1).map(String::as_str);
+            let found = self.arguments.iter().find_map(|unguards| {
+                let name = unguards.names.iter().find(|name| self.is(name, arg))?;
+                unguards.is_set(value(arg, next)).then_some((*name, unguards.instead))
+            });
+            if let Some((name, instead)) = found {
+                return Err(self.refusal(name, whose, instead));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses variables by name.
+    pub fn check_variables<'v>(
+        &self,
+        names: impl IntoIterator<Item = &'v String>,
+        whose: &str,
+    ) -> Result<(), GatewayError> {
+        for given in names {
+            let found = self.variables.iter().find(|it| it.names.contains(&given.as_str()));
+            if let Some(found) = found {
+                return Err(self.refusal(given, whose, found.instead));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether agents do not inherit that variable. A file of the machine that it names is looked at
+    /// instead.
+    pub fn keeps_out(&self, variable: &str, files: &[MachineFile]) -> bool {
+        let is_machine = files.iter().any(|file| file.variable == Some(variable));
+        !is_machine && self.variables.iter().any(|it| it.names.contains(&variable))
+    }
+
+    /// Refuses what a session brings of its own.
+    pub fn check(&self, config: &SessionConfig) -> Result<(), GatewayError> {
+        let args = config.native_args.as_deref().unwrap_or_default();
+        self.check_arguments(args, "nativeArgs")?;
+        self.check_variables(config.env.iter().flatten().map(|(name, _)| name), "env")
+    }
+
+    fn refusal(&self, name: &str, whose: &str, instead: &str) -> GatewayError {
+        let message = format!(
+            "{} cannot take {name} in {whose}: agentwire could not enforce its rules and modes; {instead}",
+            self.agent
+        );
+        GatewayError::new(ErrorCode::Unsupported, message)
+    }
+
+    /// Whether a word is that flag, in any spelling that the program takes.
+    fn is(&self, name: &str, arg: &str) -> bool {
+        let word = arg.split('=').next().unwrap_or_default();
+        let Some(long) = name.strip_prefix("--") else {
+            let letter = name.trim_start_matches('-');
+            let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+            return match self.parser {
+                Parser::Exact => word == name,
+                // Its value may be glued to it, and other letters may stand before it.
+                Parser::Clusters | Parser::Loose => letters.is_some_and(|all| {
+                    let is_cluster = all.len() <= CLUSTER && all.chars().all(char::is_alphabetic);
+                    all.starts_with(letter) || (is_cluster && all.contains(letter))
+                }),
+            };
+        };
+        match self.parser {
+            Parser::Exact | Parser::Clusters => word == name,
+            Parser::Loose => {
+                let given = word.trim_start_matches('-');
+                let given = given.strip_prefix("no-").unwrap_or(given);
+                // Of `--a.b` the part before the dot is the flag.
+                let given = given.split('.').next().unwrap_or_default();
+                word.starts_with('-') && plain(given) == plain(long)
+            }
+        }
+    }
+}
+
+impl Unguards {
+    /// Whether its value, if that matters, is one that is refused. What cannot be seen is.
+    fn is_set(&self, value: Option<&str>) -> bool {
+        let Some(value) = value else { return true };
+        // A key may be quoted, or stand at the end of a path.
+        self.settings.is_empty() || self.settings.iter().any(|setting| value.contains(setting))
+    }
+}
+
+/// The value of a flag: behind `=`, glued to a letter, or the next word.
+fn value<'v>(arg: &'v str, next: Option<&'v str>) -> Option<&'v str> {
+    let is_letter = arg.len() > 2 && !arg.starts_with("--");
+    match arg.split_once('=') {
+        _ if is_letter => arg.get(2..),
+        Some((_, value)) if arg.starts_with("--") => Some(value),
+        Some(_) | None => next,
+    }
+}
+
+/// Without case and dashes: `approval-mode` is `approvalMode`.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARGUMENTS: &[Unguards] = &[
+        Unguards { names: &["--yes", "-y"], settings: &[], instead: "x" },
+        Unguards { names: &["--some-mode"], settings: &[], instead: "x" },
+        Unguards { names: &["--config", "-c"], settings: &["policy"], instead: "x" },
+    ];
+
+    fn refuses(parser: Parser, args: &[&str]) -> bool {
+        let guarded = Guarded { agent: "a", parser, arguments: ARGUMENTS, variables: &[] };
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        guarded.check_arguments(&args, "args").is_err()
+    }
+
+    #[test]
+    fn every_spelling_that_a_parser_takes_is_refused() {
+        use Parser::{Clusters, Exact, Loose};
+        for (args, exact, clusters, loose) in [
+            (&["--yes"][..], true, true, true),
+            (&["-y"], true, true, true),
+            (&["-xy"], false, true, true),
+            (&["--some-mode", "a"], true, true, true),
+            (&["--some-mode=a"], true, true, true),
+            (&["--someMode=a"], false, false, true),
+            (&["-some-mode", "a"], false, false, true),
+            (&["--no-yes"], false, false, true),
+            (&["--some-mode.x=1"], false, false, true),
+            (&["--config", "policy=1"], true, true, true),
+            (&["--config=a.policy=1"], true, true, true),
+            (&["-cpolicy=1"], false, true, true),
+            (&["-c", "policy=1"], true, true, true),
+            (&["-c", "model=1"], false, false, false),
+            (&["--config"], true, true, true),
+            (&["--"], true, true, true),
+            (&["--yesterday", "--model=x", "yes", "--verbose"], false, false, false),
+        ] {
+            assert_eq!(refuses(Exact, args), exact, "{args:?}");
+            assert_eq!(refuses(Clusters, args), clusters, "{args:?}");
+            assert_eq!(refuses(Loose, args), loose, "{args:?}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! One budget of bytes for everything large that this process has in memory: agents' lines, clients'
+//! messages, pages, and events on their way to readers.
+//!
+//! Each task with something large in memory holds a share. Who gets none waits in turn, and holds no other
+//! share while it waits that is given back only afterwards: so no two can wait for each other. What is
+//! small needs none. Readers have a part of their own: one that is slow keeps no agent from working.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::figures::{Counter, Gauge};
+
+/// How much may be in memory at once, where the settings do not say.
+pub const IN_FLIGHT: usize = 384 << 20;
+
+/// The least that it can be: below this, what is large would only crawl.
+pub const LEAST: usize = 48 << 20;
+
+/// What is longer needs a share.
+pub const SMALL: usize = 1 << 20;
+
+/// What a message takes beside itself while it is worked on: as it was written, as it is read, and as
+/// the events that it becomes.
+pub const WORK: usize = 4;
+
+/// What events take on their way to a reader: once as they are, once as they are framed.
+pub const READ: usize = 2;
+
+/// Shares are counted in units of this many bytes.
+const UNIT: usize = 1 << 10;
+
+/// The budget; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// For what agents and clients say, until it is durable: two thirds.
+    pub work: Pool,
+    /// For what is on its way to readers: the rest.
+    pub read: Pool,
+}
+
+/// A part of the budget; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    units: u32,
+    free: Arc<Semaphore>,
+    used: Gauge,
+    waiting: Gauge,
+    waits: Counter,
+    refusals: Counter,
+}
+
+/// A share of a pool, until it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    pool: Pool,
+    permit: OwnedSemaphorePermit,
+}
+
+/// Bytes that hold a share for as long as any part of them is used.
+struct Held {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl Budget {
+    /// So many bytes.
+    pub fn new(bytes: usize) -> Self {
+        let third = bytes.max(LEAST) / 3;
+        Self { work: Pool::new(bytes.max(LEAST) - third), read: Pool::new(third) }
+    }
+}
+
+impl Pool {
+    fn new(bytes: usize) -> Self {
+        let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
+        let units = units.min(u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX));
+        Self {
+            shared: Arc::new(Shared {
+                units,
+                free: Arc::new(Semaphore::new(units as usize)),
+                used: Gauge::default(),
+                waiting: Gauge::default(),
+                waits: Counter::default(),
+                refusals: Counter::default(),
+            }),
+        }
+    }
+
+    /// Waits for a share of so many bytes, in turn. All of the pool is enough for anything.
+    pub async fn take(&self, bytes: usize) -> Share {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let units = units.min(self.shared.units);
+        if let Ok(permit) = Arc::clone(&self.shared.free).try_acquire_many_owned(units) {
+            return self.share(permit);
+        }
+        self.shared.waits.add(1);
+        let _waiting = Waiting::new(self);
+        match Arc::clone(&self.shared.free).acquire_many_owned(units).await {
+            Ok(permit) => self.share(permit),
+            // It is never closed.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// The same for somebody who will not wait longer than this.
+    pub async fn take_within(&self, bytes: usize, longest: Duration) -> Option<Share> {
+        let share = tokio::time::timeout(longest, self.take(bytes)).await.ok();
+        if share.is_none() {
+            self.shared.refusals.add(1);
+        }
+        share
+    }
+
+    /// A share, if it is there.
+    pub fn take_now(&self, bytes: usize) -> Option<Share> {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let units = units.min(self.shared.units);
+        let permit = Arc::clone(&self.shared.free).try_acquire_many_owned(units).ok()?;
+        Some(self.share(permit))
+    }
+
+    fn share(&self, permit: OwnedSemaphorePermit) -> Share {
+        let share = Share { pool: self.clone(), permit };
+        self.shared.used.add(share.bytes());
+        share
+    }
+
+    /// How many bytes there are.
+    pub fn total(&self) -> usize {
+        self.shared.units as usize * UNIT
+    }
+
+    /// How many are in use.
+    pub fn used(&self) -> i64 {
+        self.shared.used.get()
+    }
+
+    /// How many wait for a share now.
+    pub fn waiting(&self) -> i64 {
+        self.shared.waiting.get()
+    }
+
+    /// How often somebody had to wait.
+    pub fn waits(&self) -> u64 {
+        self.shared.waits.get()
+    }
+
+    /// How often somebody waited too long.
+    pub fn refusals(&self) -> u64 {
+        self.shared.refusals.get()
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new(IN_FLIGHT)
+    }
+}
+
+impl Share {
+    fn bytes(&self) -> i64 {
+        i64::try_from(self.permit.num_permits() * UNIT).unwrap_or(i64::MAX)
+    }
+
+    /// Keeps the share for as long as these bytes are used, whole or in part.
+    pub fn hold(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Held { bytes, _share: self })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.pool.shared.used.add(-self.bytes());
+    }
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Somebody who waits, however that ends.
+struct Waiting<'p>(&'p Pool);
+
+impl<'p> Waiting<'p> {
+    fn new(pool: &'p Pool) -> Self {
+        pool.shared.waiting.add(1);
+        Self(pool)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.shared.waiting.add(-1);
+    }
+}

@@ -1,0 +1,59 @@
+//! Shares come in turn, come back however they are lost, and are never more than there is.
+
+use std::task::{Context, Poll, Waker};
+
+use super::*;
+
+const ALL: usize = 16 << 20;
+
+fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[tokio::test]
+async fn shares_are_given_in_turn_and_come_back() {
+    let pool = Pool::new(ALL);
+    let first = pool.take(ALL - UNIT).await;
+    assert_eq!(pool.used(), (ALL - UNIT) as i64);
+    let mut second = Box::pin(pool.take(ALL));
+    let mut third = Box::pin(pool.take(UNIT));
+    assert!(poll(second.as_mut()).is_pending());
+    // There would be room for it, but it is not its turn: what is large never starves.
+    assert!(poll(third.as_mut()).is_pending());
+    assert_eq!((pool.waiting(), pool.waits()), (2, 2));
+    drop(first);
+    let Poll::Ready(second) = poll(second.as_mut()) else { panic!("its turn") };
+    assert!(poll(third.as_mut()).is_pending());
+    drop(second);
+    assert!(poll(third.as_mut()).is_ready());
+    drop(third);
+    assert_eq!((pool.used(), pool.waiting()), (0, 0));
+}
+
+#[tokio::test]
+async fn whoever_gives_up_leaves_nothing_behind() {
+    let pool = Pool::new(ALL);
+    let all = pool.take(usize::MAX).await;
+    assert_eq!(pool.used(), ALL as i64);
+    let mut waits = Box::pin(pool.take(ALL));
+    assert!(poll(waits.as_mut()).is_pending());
+    assert!(pool.take_now(1).is_none());
+    drop(waits);
+    assert_eq!(pool.waiting(), 0);
+    assert!(pool.take_within(UNIT, Duration::ZERO).await.is_none());
+    assert_eq!(pool.refusals(), 1);
+    drop(all);
+    assert!(pool.take_now(ALL).is_some());
+    assert_eq!(pool.used(), 0);
+}
+
+#[tokio::test]
+async fn bytes_hold_their_share_to_the_last_slice() {
+    let pool = Pool::new(ALL);
+    let bytes = pool.take(ALL).await.hold(Bytes::from_static(b"ab"));
+    let slice = bytes.slice(1..);
+    drop(bytes);
+    assert_eq!(pool.used(), ALL as i64);
+    drop(slice);
+    assert_eq!(pool.used(), 0);
+}

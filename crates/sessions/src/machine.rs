@@ -1,0 +1,105 @@
+//! Files that an administrator of the machine writes for an agent, and which it obeys before all that the
+//! gateway tells it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use agentwire_dialects::agent::AgentDialect;
+use agentwire_dialects::guarded::{MachineFile, Unguarded};
+use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+
+/// How much of a file is read. Such files are small.
+const LIMIT: u64 = 1 << 20;
+
+/// A file that keeps the gateway from holding its rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which.
+    pub file: PathBuf,
+    /// What it does.
+    pub does: Unguarded,
+}
+
+/// Such files, for an agent that is started with these variables beside our own.
+pub fn look(dialect: &dyn AgentDialect, env: &BTreeMap<String, String>) -> Vec<Found> {
+    let files = dialect.machine_files().iter();
+    files
+        .flat_map(|known| places(known, env).into_iter().filter_map(|at| judged(known, at)))
+        .collect()
+}
+
+/// Refuses a session with a rule that the gateway could not make an agent follow here.
+pub(crate) fn check(
+    dialect: &dyn AgentDialect,
+    config: &SessionConfig,
+    env: &BTreeMap<String, String>,
+) -> Result<(), GatewayError> {
+    let Some(rule) = config.blocked_tools.iter().flatten().next() else { return Ok(()) };
+    let Some(Found { file, does }) = look(dialect, env).into_iter().next() else { return Ok(()) };
+    let message = format!(
+        "{} cannot be made to follow the rule {rule} in blockedTools: {} ({}); {}",
+        dialect.agent_type().as_str(),
+        does.what,
+        file.display(),
+        does.remedy
+    );
+    Err(GatewayError::new(ErrorCode::Unsupported, message))
+}
+
+fn places(known: &MachineFile, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
+    let named = known.variable.and_then(|name| {
+        let own = env.get(name).map(PathBuf::from);
+        own.or_else(|| std::env::var_os(name).map(PathBuf::from))
+    });
+    let path = named.unwrap_or_else(|| PathBuf::from(known.path));
+    let Ok(entries) = fs::read_dir(&path) else { return vec![path] };
+    let entries = entries.flatten().map(|entry| entry.path());
+    let fits = |path: &PathBuf| path.to_string_lossy().ends_with(known.ending);
+    entries.filter(fits).collect()
+}
+
+fn judged(known: &MachineFile, file: PathBuf) -> Option<Found> {
+    let does = (known.unguards)(&text(&file)?)?;
+    Some(Found { file, does })
+}
+
+/// The text of a file, if it is one.
+fn text(path: &Path) -> Option<String> {
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|it| it.is_file()))?;
+    let mut bytes = Vec::new();
+    file.take(LIMIT).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use agentwire_dialects::driver;
+    use agentwire_protocol::AgentType;
+
+    use super::*;
+
+    #[test]
+    fn files_that_unguard_are_told_from_those_that_do_not() {
+        let place = tempfile::tempdir().unwrap();
+        for (agent, variable, text, is_found) in [
+            ("gemini", "GEMINI_CLI_SYSTEM_SETTINGS_PATH", r#"{"adminPolicyPaths":[]}"#, true),
+            ("gemini", "GEMINI_CLI_SYSTEM_SETTINGS_PATH", r#"{"tools":{}}"#, false),
+        ] {
+            let file = place.path().join("settings.json");
+            fs::write(&file, text).unwrap();
+            let env = BTreeMap::from([(variable.to_owned(), file.display().to_string())]);
+            let agent: AgentType = agent.parse().unwrap();
+            let dialect = driver(agent, None).unwrap();
+            let found = look(dialect, &env);
+            assert_eq!(found.iter().any(|found| found.file == file), is_found, "{text}");
+            let with = |rules: &[&str]| SessionConfig {
+                blocked_tools: Some(rules.iter().map(|rule| (*rule).to_owned()).collect()),
+                ..SessionConfig::default()
+            };
+            assert_eq!(check(dialect, &with(&["Bash"]), &env).is_err(), is_found, "{text}");
+            assert_eq!(check(dialect, &with(&[]), &env), Ok(()), "{text}");
+        }
+    }
+}

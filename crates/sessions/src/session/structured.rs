@@ -1,0 +1,172 @@
+//! Structured output for agents that have none of their own. The schema is added to each prompt, the
+//! answer is checked, and the agent is asked once more, in the same turn, if it does not match.
+
+mod answer;
+mod bounds;
+mod turns;
+
+use std::collections::VecDeque;
+
+use agentwire_dialects::agent::Capabilities;
+use agentwire_protocol::usage::{ModelUsage, plus_cost};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, SessionConfig, TokenUsage};
+use jsonschema::{PatternOptions, Validator};
+
+/// The name of the failure, as clients of Claude know it.
+pub(super) const FAILED: &str = "error_max_structured_output_retries";
+
+/// How long an answer may be that is checked.
+const ANSWER_LIMIT: usize = 4 << 20;
+
+/// How often a pattern of the schema may go back; more is no match.
+const BACKTRACKS: usize = 100_000;
+
+/// How large the program of a pattern may be.
+const PATTERN_BYTES: usize = 1 << 20;
+
+/// How many prompts may wait for the turn to end.
+const WAITING_LIMIT: usize = 1024;
+
+/// How many bytes these may have.
+const WAITING_BYTES: usize = 64 << 20;
+
+/// The schema of a session, and how far its turn is.
+#[derive(Debug)]
+pub(crate) struct Structured {
+    validator: Validator,
+    schema: Json<'static>,
+    /// What the main agent has said since its last tool call.
+    answer: String,
+    /// It said more than is kept.
+    is_overlong: bool,
+    stage: Stage,
+    /// How many turns of the agent's were parts of another one.
+    merged: u64,
+    /// Prompts that wait until the turn is over: the agent must not begin the next one before.
+    waiting: VecDeque<Prompt>,
+}
+
+/// How far the turn is.
+#[derive(Debug)]
+enum Stage {
+    /// No answer was refused.
+    First,
+    /// The agent is to be asked again, for this reason.
+    Refused { spent: Box<Spent>, error: String },
+    /// It was asked again, and has not begun yet.
+    Asked(Box<Spent>),
+    /// It works on its second answer.
+    Again(Box<Spent>),
+}
+
+/// What the first part of a turn took.
+#[derive(Clone, Debug, Default)]
+struct Spent {
+    turn_number: u64,
+    usage: TokenUsage,
+    cost_usd: Option<f64>,
+    duration_ms: Option<u64>,
+    models: Vec<ModelUsage>,
+}
+
+impl Structured {
+    /// What the gateway has to see to; nothing, where no form is asked for or the agent sees to it.
+    pub(crate) fn new(
+        capabilities: Capabilities,
+        config: &SessionConfig,
+    ) -> Result<Option<Self>, GatewayError> {
+        let Some(format) = config.output_format.as_ref() else { return Ok(None) };
+        if capabilities.structured_output {
+            return Ok(None);
+        }
+        let invalid = |why: String| {
+            let message = format!("outputFormat: {why}");
+            GatewayError::new(ErrorCode::InvalidMessage, message)
+        };
+        if format.kind != "json_schema" {
+            return Err(invalid(format!("type is {:?}, it must be json_schema", format.kind)));
+        }
+        let schema: serde_json::Value =
+            format.schema.read().map_err(|error| invalid(format!("schema: {error}")))?;
+        bounds::check(format.schema.get(), &schema)
+            .map_err(|why| invalid(format!("schema {why}")))?;
+        let patterns = PatternOptions::fancy_regex()
+            .backtrack_limit(BACKTRACKS)
+            .size_limit(PATTERN_BYTES)
+            .dfa_size_limit(PATTERN_BYTES);
+        let options = jsonschema::options().offline().with_pattern_options(patterns);
+        let validator = options
+            .build(&schema)
+            .map_err(|error| invalid(format!("schema is not a valid JSON Schema: {error}")))?;
+        Ok(Some(Self {
+            validator,
+            schema: format.schema.clone(),
+            answer: String::new(),
+            is_overlong: false,
+            stage: Stage::First,
+            merged: 0,
+            waiting: VecDeque::new(),
+        }))
+    }
+
+    /// What stands after a prompt.
+    pub(super) fn request(&self) -> String {
+        format!(
+            "Your final answer must be one JSON value that matches the JSON Schema below, with no \
+             other text and no code fence. (agentwire added this paragraph and the schema.)\n\n{}",
+            self.schema.get()
+        )
+    }
+
+    /// What the agent is sent when its answer is refused.
+    fn retry(&self, error: &str) -> String {
+        format!("Your last answer was not accepted: {error}.\n\n{}", self.request())
+    }
+
+    /// Whether a prompt waits for the turn's end.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The ids of the prompts that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &String> {
+        self.waiting.iter().filter_map(|prompt| prompt.message_id.as_ref())
+    }
+}
+
+impl Spent {
+    /// With what another part of the turn took.
+    fn plus(
+        &self,
+        usage: TokenUsage,
+        cost_usd: Option<f64>,
+        duration_ms: Option<u64>,
+        models: &[ModelUsage],
+    ) -> Self {
+        let either = |one: Option<f64>, other: Option<f64>| match (one, other) {
+            (Some(one), Some(other)) => Some(plus_cost(one, other)),
+            (Some(one), None) | (None, Some(one)) => Some(one),
+            (None, None) => None,
+        };
+        let mut all = self.models.clone();
+        for model in models {
+            match all.iter_mut().find(|known| known.model == model.model) {
+                Some(known) => {
+                    known.usage = known.usage.plus(&model.usage);
+                    known.cost_usd = either(known.cost_usd, model.cost_usd);
+                }
+                None => all.push(model.clone()),
+            }
+        }
+        Self {
+            turn_number: self.turn_number,
+            usage: self.usage.plus(&usage),
+            cost_usd: either(self.cost_usd, cost_usd),
+            duration_ms: match (self.duration_ms, duration_ms) {
+                (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                (one, other) => one.or(other),
+            },
+            models: all,
+        }
+    }
+}

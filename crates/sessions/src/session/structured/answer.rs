@@ -1,0 +1,180 @@
+//! The agent's answer: what of it counts, and whether it matches the schema.
+
+use agentwire_protocol::Json;
+
+use super::{ANSWER_LIMIT, Structured};
+
+/// How many mistakes are reported at once.
+const MISTAKES: usize = 5;
+
+/// How long one of them may be.
+const MISTAKE_LENGTH: usize = 400;
+
+impl Structured {
+    /// The main agent said something.
+    pub(super) fn said(&mut self, text: &str) {
+        if self.answer.len() + text.len() > ANSWER_LIMIT {
+            self.is_overlong = true;
+        } else if !self.is_overlong {
+            self.answer.push_str(text);
+        }
+    }
+
+    /// What was said before is not the answer.
+    pub(super) fn forget(&mut self) {
+        self.answer.clear();
+        self.is_overlong = false;
+    }
+
+    /// The answer, or why it is none. `whole` is the answer where the agent repeats it.
+    pub(super) fn judge(&self, whole: Option<&str>) -> Result<Json<'static>, String> {
+        if self.is_overlong || whole.is_some_and(|whole| whole.len() > ANSWER_LIMIT) {
+            return Err(format!("it is longer than {ANSWER_LIMIT} bytes"));
+        }
+        let text = bare(whole.unwrap_or(&self.answer));
+        if text.is_empty() {
+            return Err("it is empty".to_owned());
+        }
+        let not_json = |error: serde_json::Error| format!("it is not JSON: {error}");
+        let answer = Json::parse(text).map_err(not_json)?;
+        let value: serde_json::Value = answer.read().map_err(not_json)?;
+        let mistakes: Vec<String> = self
+            .validator
+            .iter_errors(&value)
+            .take(MISTAKES)
+            .map(|error| {
+                let place = error.instance_path().to_string();
+                let place = if place.is_empty() { "the whole".to_owned() } else { place };
+                short(&format!("{place}: {error}"))
+            })
+            .collect();
+        match mistakes.is_empty() {
+            true => Ok(answer.into_owned()),
+            false => Err(format!("it does not match the schema: {}", mistakes.join("; "))),
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(MISTAKE_LENGTH) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// The text without the code fence that stands around all of it.
+fn bare(text: &str) -> &str {
+    let text = text.trim();
+    let inner = || {
+        let inner = text.strip_prefix("```")?.strip_suffix("```")?;
+        let (language, inner) = inner.split_once('\n')?;
+        let is_word = language.trim().chars().all(|letter| letter.is_ascii_alphanumeric());
+        (is_word && !inner.contains("```")).then(|| inner.trim())
+    };
+    inner().unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use agentwire_dialects::agent::Capabilities;
+    use agentwire_protocol::{ErrorCode, SessionConfig};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(schema: &Value) -> Result<Option<Structured>, agentwire_protocol::GatewayError> {
+        let config = json!({ "outputFormat": { "type": "json_schema", "schema": schema } });
+        let config: SessionConfig = serde_json::from_value(config).unwrap();
+        Structured::new(Capabilities::default(), &config)
+    }
+
+    fn judge(text: &str) -> Result<String, String> {
+        let schema = json!({
+            "type": "object",
+            "properties": { "answer": { "type": "integer" }, "name": { "pattern": "^(a+)+$" } },
+            "required": ["answer"],
+            "additionalProperties": false,
+        });
+        let mut structured = of(&schema).unwrap().unwrap();
+        structured.said(text);
+        structured.judge(None).map(|answer| answer.get().to_owned())
+    }
+
+    #[test]
+    fn an_answer_is_json_alone_or_alone_in_a_fence() {
+        for good in [
+            r#"{"answer":42}"#,
+            " {\"answer\":42}\n",
+            "```json\n{\"answer\":42}\n```",
+            "```\n{\"answer\":42}\n```\n",
+        ] {
+            assert_eq!(judge(good).as_deref(), Ok(r#"{"answer":42}"#), "{good}");
+        }
+        for bad in [
+            "",
+            "```json\n```",
+            "Here it is: {\"answer\":42}",
+            "```json\n{\"answer\":42}\n```\nDone.",
+            "```json\n{\"answer\":42}\n```\n```json\n{\"answer\":43}\n```",
+            "{\"answer\":42} {\"answer\":43}",
+            "{\"answer\":\"42\"}",
+            "{\"answer\":42,\"more\":1}",
+            "{}",
+            "[]",
+        ] {
+            assert!(judge(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_and_short() {
+        let error = judge(r#"{"answer":"many"}"#).unwrap_err();
+        assert!(error.contains("/answer"), "{error}");
+        let long = json!({ "answer": "x".repeat(100_000) }).to_string();
+        assert!(judge(&long).unwrap_err().len() < 1000);
+    }
+
+    #[test]
+    fn a_pattern_cannot_hold_the_session_up() {
+        let hostile = json!({ "answer": 1, "name": format!("{}!", "a".repeat(2000)) });
+        assert!(judge(&hostile.to_string()).is_err());
+    }
+
+    #[test]
+    fn numbers_stay_as_they_were_written() {
+        let structured = of(&json!(true)).unwrap().unwrap();
+        let text = "[1.10,123456789012345678901234567890]";
+        assert_eq!(structured.judge(Some(text)).unwrap().get(), text);
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_not_kept() {
+        let mut structured = of(&json!(true)).unwrap().unwrap();
+        structured.said("[");
+        (0..5).for_each(|_| structured.said(&" ".repeat(1 << 20)));
+        assert!(structured.judge(None).unwrap_err().contains("longer"));
+        structured.forget();
+        structured.said("1");
+        assert_eq!(structured.judge(None).unwrap().get(), "1");
+    }
+
+    #[test]
+    fn a_schema_that_is_none_is_refused_by_name() {
+        for schema in [
+            json!({ "type": "strang" }),
+            json!({ "properties": 1 }),
+            json!("text"),
+            json!({ "pattern": "(" }),
+            json!({ "$ref": "https://schemas.invalid/one.json" }),
+            json!({ "$ref": "file:///etc/passwd" }),
+        ] {
+            let error = of(&schema).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidMessage, "{schema}");
+            assert!(error.message.starts_with("outputFormat: "), "{}", error.message);
+        }
+        let own = Capabilities { structured_output: true, ..Capabilities::default() };
+        let config = json!({ "outputFormat": { "type": "json_schema", "schema": {} } });
+        let config: SessionConfig = serde_json::from_value(config).unwrap();
+        assert!(Structured::new(own, &config).unwrap().is_none());
+    }
+}

@@ -1,0 +1,380 @@
+//! The turn of a session with a schema: it ends with an answer that matches, or it has failed.
+
+use std::collections::VecDeque;
+
+use agentwire_dialects::tape::{Agent, Draft};
+use agentwire_protocol::command::Delivery;
+use agentwire_protocol::event::{Status, StatusChanged, TurnCompleted, TurnFailed, TurnFailure};
+use agentwire_protocol::usage::plus_cost;
+use agentwire_protocol::{Call, Command, ErrorCode, EventKind, GatewayError, Json, Prompt, Text};
+use uuid::Uuid;
+
+use super::super::actor::{Actor, NOBODY};
+use super::super::commands::{bytes, taken};
+use super::super::core::{Core, Effect};
+use super::super::unasked::Breach;
+use super::{FAILED, Spent, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
+
+impl Core {
+    /// Takes note of what the agent says. Nothing is left of an event that only says that the agent
+    /// begins or ends a part of the turn.
+    pub(in super::super) fn form<'d>(&mut self, mut draft: Draft<'d>) -> Option<Draft<'d>> {
+        let Some(structured) = &mut self.structured else { return Some(draft) };
+        let is_main = draft.agent.parent.is_none();
+        match &mut draft.kind {
+            EventKind::TextChunk(text) if is_main => structured.said(&text.content.decode()),
+            EventKind::ToolStarted(_) if is_main => structured.forget(),
+            EventKind::TurnStarted(turn) => {
+                structured.forget();
+                if let Some(spent) = structured.begins_again() {
+                    structured.merged += 1;
+                    structured.stage = Stage::Again(spent);
+                    return self.carry_line(draft);
+                }
+                turn.turn_number = turn.turn_number.saturating_sub(structured.merged);
+            }
+            EventKind::TurnCompleted(turn) => {
+                turn.turn_number = turn.turn_number.saturating_sub(structured.merged);
+                structured.end(turn);
+                // Whether it is accepted or not, the agent keeps it.
+                self.book.has_answer = true;
+                let whole = turn.result.as_ref().map(Text::decode);
+                let is_first = matches!(structured.stage, Stage::First);
+                match structured.judge(whole.as_deref()) {
+                    Ok(answer) => {
+                        turn.result = Some(Text::from(answer.get().to_owned()));
+                        turn.structured_output = Some(answer);
+                        structured.stage = Stage::First;
+                    }
+                    Err(error) => match cut_by(self.breach.as_ref(), self.cut.as_ref()) {
+                        // A turn that was cut off, or broke a rule, has failed for that.
+                        Some((reason, message)) => {
+                            structured.stage = Stage::First;
+                            draft.kind = unanswered(turn, reason, message).into();
+                        }
+                        None if is_first => return self.refuse_answer(draft, error),
+                        None => {
+                            structured.stage = Stage::First;
+                            let message = format!(
+                                "no answer matched the output format: of the last, {error}"
+                            );
+                            let failed = unanswered(turn, TurnFailure::Error, message);
+                            let error_type = Some(Text::fixed(FAILED));
+                            draft.kind = TurnFailed { error_type, ..failed }.into();
+                        }
+                    },
+                }
+            }
+            EventKind::TurnFailed(turn) => {
+                turn.turn_number = turn.turn_number.saturating_sub(structured.merged);
+                structured.fail(turn);
+                structured.stage = Stage::First;
+            }
+            EventKind::SessionStarted(_)
+            | EventKind::SessionEnded(_)
+            | EventKind::TextChunk(_)
+            | EventKind::ThinkingChunk(_)
+            | EventKind::ToolStarted(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::ToolCompleted(_)
+            | EventKind::ToolFailed(_)
+            | EventKind::FileChanged(_)
+            | EventKind::Error(_)
+            | EventKind::PlanUpdated(_)
+            | EventKind::AgentSpawned(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::RequestRaised(_)
+            | EventKind::RequestSettled(_)
+            | EventKind::StatusChanged(_)
+            | EventKind::UsageReported(_)
+            | EventKind::Other(_)
+            | EventKind::Unknown(_) => {}
+        }
+        Some(draft)
+    }
+
+    /// The turn goes on: the agent is to be asked again. What it is asked is reported with its line.
+    fn refuse_answer<'d>(&mut self, draft: Draft<'d>, error: String) -> Option<Draft<'d>> {
+        let (Some(structured), EventKind::TurnCompleted(turn)) =
+            (&mut self.structured, &draft.kind)
+        else {
+            return Some(draft);
+        };
+        let spent = Spent {
+            turn_number: turn.turn_number,
+            usage: turn.usage,
+            cost_usd: turn.cost_usd,
+            duration_ms: turn.duration_ms,
+            models: turn.models.clone(),
+        };
+        // The second answer is a further call of the model, and limits see what the first one took.
+        let running = &mut self.book.running;
+        running.steps += 1;
+        // The end of a turn tells of all that was reported while it ran.
+        if turn.usage.total_tokens > running.usage.total_tokens {
+            running.usage = turn.usage;
+        }
+        if let Some(cost) = turn.cost_usd {
+            let before = self.book.record.summary.cost_usd.unwrap_or(0.0);
+            let total = plus_cost(before, cost);
+            running.total_cost = Some(running.total_cost.map_or(total, |told| told.max(total)));
+        }
+        let details = serde_json::json!({ "prompt": structured.retry(&error) });
+        let message =
+            format!("the answer was not accepted: {error}; the agent is to be asked once more");
+        structured.stage = Stage::Refused { spent: Box::new(spent), error };
+        let status = StatusChanged::new(Status::Notice).message(Text::from(message));
+        let kind = status.details(Json::of(&details)).into();
+        self.take(Draft { agent: Agent::main(), kind, native: draft.native });
+        None
+    }
+
+    /// The line of an event that is not told.
+    fn carry_line<'d>(&mut self, draft: Draft<'d>) -> Option<Draft<'d>> {
+        if draft.native.is_some() {
+            let kind = StatusChanged::new(Status::Working).into();
+            self.take(Draft { agent: Agent::main(), kind, native: draft.native });
+        }
+        None
+    }
+
+    /// The agent will not be asked again: the turn has failed.
+    pub(in super::super) fn give_up_answer(&mut self, reason: TurnFailure, error: &str) {
+        let Some(structured) = &mut self.structured else { return };
+        let spent = match std::mem::replace(&mut structured.stage, Stage::First) {
+            Stage::Refused { spent, .. } | Stage::Asked(spent) => spent,
+            other @ (Stage::First | Stage::Again(_)) => {
+                structured.stage = other;
+                return;
+            }
+        };
+        let failed = TurnFailed {
+            usage: Some(spent.usage),
+            cost_usd: spent.cost_usd,
+            duration_ms: spent.duration_ms,
+            models: spent.models,
+            ..TurnFailed::new(spent.turn_number, reason, Text::from(error.to_owned()))
+        };
+        self.emit(failed);
+    }
+}
+
+impl Structured {
+    /// The turn that begins is the rest of one, if it is.
+    fn begins_again(&mut self) -> Option<Box<Spent>> {
+        match std::mem::replace(&mut self.stage, Stage::First) {
+            Stage::Asked(spent) => Some(spent),
+            other @ (Stage::First | Stage::Refused { .. } | Stage::Again(_)) => {
+                self.stage = other;
+                None
+            }
+        }
+    }
+
+    /// Adds what the first part of the turn took.
+    fn end(&self, turn: &mut TurnCompleted<'_>) {
+        let Stage::Again(spent) = &self.stage else { return };
+        let all = spent.plus(turn.usage, turn.cost_usd, turn.duration_ms, &turn.models);
+        turn.turn_number = all.turn_number;
+        turn.usage = all.usage;
+        turn.cost_usd = all.cost_usd;
+        turn.duration_ms = all.duration_ms;
+        turn.models = all.models;
+    }
+
+    fn fail(&self, turn: &mut TurnFailed<'_>) {
+        let Stage::Again(spent) = &self.stage else { return };
+        let usage = turn.usage.unwrap_or_default();
+        let all = spent.plus(usage, turn.cost_usd, turn.duration_ms, &turn.models);
+        turn.turn_number = all.turn_number;
+        turn.usage = Some(all.usage);
+        turn.cost_usd = all.cost_usd;
+        turn.duration_ms = all.duration_ms;
+        turn.models = all.models;
+    }
+}
+
+/// Why the turn cannot end well without an answer, nor the agent be asked again, if that is so.
+fn cut_by(
+    breach: Option<&Breach>,
+    cut: Option<&(TurnFailure, String)>,
+) -> Option<(TurnFailure, String)> {
+    let breach = breach.map(|breach| (TurnFailure::Error, breach.message.clone()));
+    breach.or_else(|| cut.cloned())
+}
+
+/// A turn that ended without an answer that matches.
+fn unanswered(
+    turn: &TurnCompleted<'_>,
+    reason: TurnFailure,
+    message: String,
+) -> TurnFailed<'static> {
+    TurnFailed {
+        usage: Some(turn.usage),
+        duration_ms: turn.duration_ms,
+        cost_usd: turn.cost_usd,
+        models: turn.models.clone(),
+        denials: turn.denials.clone().map(Json::into_owned),
+        ..TurnFailed::new(turn.turn_number, reason, message)
+    }
+}
+
+impl Actor {
+    /// Whether a prompt has to wait until the turn is over: the agent, which does not know that its
+    /// answer may be refused, would begin the next one.
+    pub(in super::super) fn answers_first(&self) -> bool {
+        let is_busy = self.core.book.is_busy();
+        self.core.structured.as_ref().is_some_and(|structured| is_busy || structured.has_waiting())
+    }
+
+    /// Keeps a prompt until the turn is over.
+    pub(in super::super) fn wait_for_turn(
+        &mut self,
+        call: Call,
+        mut prompt: Prompt,
+    ) -> Result<(), GatewayError> {
+        let Some(structured) = &self.core.structured else { return Ok(()) };
+        let size: usize = structured.waiting.iter().map(bytes).sum();
+        if structured.waiting.len() >= WAITING_LIMIT || size + bytes(&prompt) > WAITING_BYTES {
+            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
+        }
+        let id = prompt.message_id.clone().unwrap_or_default();
+        let is_next = match prompt.delivery.take() {
+            Some(Delivery::Steer) => {
+                let agent = self.plan.agent.as_str();
+                return Err(GatewayError::unsupported(agent, "delivery steer with outputFormat"));
+            }
+            Some(Delivery::Now) => {
+                if !self.interrupt_answer("the turn was interrupted") {
+                    let interrupt = Command::Interrupt { cancel_queued: false };
+                    self.tape.command(NOBODY, &interrupt, &mut self.core)?;
+                    self.escalate();
+                }
+                true
+            }
+            Some(Delivery::Queue) | None => false,
+        };
+        // Only here: a prompt that is refused must not wait.
+        let Some(structured) = &mut self.core.structured else { return Ok(()) };
+        match is_next {
+            true => structured.waiting.push_front(prompt),
+            false => structured.waiting.push_back(prompt),
+        }
+        self.queued(&id);
+        self.core.answer(call, Ok(taken(&id)));
+        Ok(())
+    }
+
+    /// Asks the agent again whose answer was refused, or gives it the next prompt.
+    pub(in super::super) fn tend_answer(&mut self) {
+        let Some(structured) = &self.core.structured else { return };
+        if matches!(structured.stage, Stage::Refused { .. }) {
+            return self.ask_again();
+        }
+        if !self.answers_first_prompt() {
+            return;
+        }
+        let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
+        let Some(prompt) = waiting.and_then(VecDeque::pop_front) else { return };
+        // When it was taken, the turn before had not ended yet.
+        let given = match self.limits.reached(&self.core.book) {
+            Some(reached) if self.limits.asks() => self.hold(NOBODY, prompt.clone(), reached),
+            Some(reached) => {
+                return self.fail_prompt(prompt, reached.failure, &reached.message);
+            }
+            None => self.deliver_now(NOBODY, prompt.clone()),
+        };
+        if let Err(error) = given {
+            self.fail_prompt(prompt, TurnFailure::Error, &error.message);
+        }
+    }
+
+    /// Whether the agent can begin the next turn.
+    fn answers_first_prompt(&self) -> bool {
+        !self.core.book.is_busy()
+            && !self.core.hooks.hold_turn_end()
+            && self.ending.is_none()
+            && !self.is_over
+    }
+
+    /// Asks again, unless the turn has to end here. At a limit it waits until somebody has answered
+    /// whether it may go on.
+    fn ask_again(&mut self) {
+        let cut = cut_by(self.core.breach.as_ref(), self.core.cut.as_ref());
+        if let Some((reason, error)) = cut {
+            return self.end_refused(reason, &error);
+        }
+        // Somebody wants it to stop.
+        if self.ending.is_some() || self.is_over || self.escalation.is_some() {
+            let error = "the turn was interrupted before the agent could answer again";
+            return self.end_refused(TurnFailure::Interrupted, error);
+        }
+        if let Some(reached) = self.limits.reached(&self.core.book) {
+            if self.limits.asks() {
+                self.keep_limits();
+            }
+            if self.reached.is_none() {
+                self.end_refused(reached.failure, &reached.message);
+            }
+            return;
+        }
+        let Some(structured) = &mut self.core.structured else { return };
+        let Stage::Refused { spent, error } = &structured.stage else { return };
+        let (spent, text) = (spent.clone(), structured.retry(error));
+        structured.stage = Stage::Asked(spent);
+        let prompt = Prompt { message_id: Some(Uuid::new_v4().to_string()), ..Prompt::text(text) };
+        let asked = self.tape.command(NOBODY, &Command::Prompt(prompt.clone()), &mut self.core);
+        if let Err(error) = asked {
+            return self.core.give_up_answer(TurnFailure::Error, &error.message);
+        }
+        self.touch();
+        if self.plan.dialect.capabilities().process_per_turn {
+            self.prompts.push_back(prompt);
+            self.core.effects.push(Effect::Start);
+        }
+    }
+
+    /// The agent is not asked again. It is idle already: no interrupt has to reach it.
+    fn end_refused(&mut self, reason: TurnFailure, error: &str) {
+        self.core.give_up_answer(reason, error);
+        self.calm();
+    }
+
+    /// The turn is interrupted before the process of its second answer has started. Says whether that is
+    /// so.
+    pub(in super::super) fn interrupt_answer(&mut self, reason: &str) -> bool {
+        let is_asked = self
+            .core
+            .structured
+            .as_ref()
+            .is_some_and(|structured| matches!(structured.stage, Stage::Asked(_)));
+        if !is_asked || self.prompts.is_empty() {
+            return false;
+        }
+        self.prompts.clear();
+        // It has no other prompts: the rest wait here.
+        let cancel = Command::Interrupt { cancel_queued: true };
+        let _ = self.tape.command(NOBODY, &cancel, &mut self.core);
+        self.core.give_up_answer(TurnFailure::Interrupted, reason);
+        true
+    }
+
+    /// The prompts that wait are given up.
+    pub(in super::super) fn cancel_waiting(&mut self) {
+        let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
+        for prompt in waiting.map(std::mem::take).unwrap_or_default() {
+            let id = prompt.message_id.unwrap_or_default();
+            let status = StatusChanged::new(Status::Queue).message(Text::fixed("cancelled"));
+            self.core.emit(status.details(taken(&id)));
+        }
+    }
+
+    /// The session ends: there will be no further answer.
+    pub(in super::super) fn end_answers(&mut self, reason: &str) {
+        self.core.give_up_answer(TurnFailure::Died, reason);
+        let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
+        for prompt in waiting.map(std::mem::take).unwrap_or_default() {
+            self.fail_prompt(prompt, TurnFailure::Died, reason);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! An allow that changes a call of an agent that cannot take it.
+
+use agentwire_protocol::event::{EventKind, RequestOutcome};
+use agentwire_protocol::{AgentType, ErrorCode, Json, SessionConfig, Settlement};
+use serde_json::{Value, json};
+
+use crate::harness::{ACP, CODEX, Session};
+
+#[tokio::test]
+async fn a_changed_input_that_the_agent_cannot_take_runs_nothing() {
+    for agent in [CODEX, ACP] {
+        let mut session = Session::start(agent, SessionConfig::default(), "ASK").await;
+        let request = session.request().await;
+        assert!(request.input_is_fixed, "{request:?}");
+        let id = request.request_id.to_string();
+        let allow = |input: &Value| Settlement {
+            updated_input: Some(Json::of(input)),
+            ..Settlement::allow(id.as_str())
+        };
+        let error = session.settle(allow(&json!({ "command": "ls" }))).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::Unsupported);
+        assert!(error.message.contains("updatedInput"), "{}", error.message);
+        // It is still open, and nothing has run.
+        assert_eq!(session.handle.summary().open_requests, 1);
+        assert!(!session.heard().contains("accept") && !session.heard().contains("once"));
+        // Given back as it was shown, it is no change.
+        let shown = request.input.as_ref().map(|input| input.read().unwrap());
+        session.settle(allow(&shown.unwrap_or(Value::Null))).await.unwrap();
+        let settled = session.settled(&id).await;
+        assert_eq!((settled.outcome, settled.updated_input), (RequestOutcome::Allowed, None));
+        session.completed().await;
+        session.end().await;
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_takes_another_input_is_not_said_to_refuse_it() {
+    let claude = (AgentType::Claude, include_str!("../hooks/claude.sh"));
+    let mut session = Session::start(claude, SessionConfig::default(), "ASK").await;
+    let is_fixed = session
+        .until(|kind| match kind {
+            EventKind::RequestRaised(request) => Some(request.input_is_fixed),
+            EventKind::TurnCompleted(_) => Some(false),
+            _ => None,
+        })
+        .await;
+    assert!(!is_fixed);
+    session.end().await;
+}
