@@ -11,6 +11,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use agentwire_dialects::program::{DefaultCommand, Program};
+use agentwire_dialects::programs;
 use agentwire_protocol::AgentType;
 
 use self::known::Known;
@@ -31,7 +33,7 @@ pub(crate) struct Args {
     /// The versions to run: `latest`, `pinned`, or a number with --agent.
     #[arg(long, default_value = "latest", value_name = "VERSION")]
     versions: Versions,
-    /// Only the programs of this agent: claude, codex, gemini or acp.
+    /// Only the programs of this agent.
     #[arg(long, value_name = "NAME", value_parser = agent)]
     agent: Option<AgentType>,
     /// Print Markdown, as in a pipe.
@@ -72,9 +74,13 @@ impl std::str::FromStr for Versions {
 }
 
 fn agent(name: &str) -> Result<AgentType, String> {
-    let agents = [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp];
-    let found = agents.into_iter().find(|agent| agent.as_str() == name);
-    found.ok_or_else(|| "not claude, codex, gemini or acp".to_owned())
+    let is_foreign = |known: &&&Program| !matches!(known.command, DefaultCommand::BuiltIn { .. });
+    let mut agents = programs().iter().filter(is_foreign).map(|known| known.agent);
+    let found = agents.clone().find(|agent| agent.as_str() == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = agents.by_ref().map(AgentType::as_str).collect();
+        format!("not one of {}", names.join(", "))
+    })
 }
 
 /// Why there is nothing to tell.

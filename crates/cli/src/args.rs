@@ -9,7 +9,9 @@ mod verbs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use agentwire_dialects::programs;
 use agentwire_protocol::Profile;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use schemars::JsonSchema;
@@ -242,7 +244,7 @@ pub(crate) enum Verb {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Translate {
     /// The wire that the input speaks
-    #[arg(long, value_enum, default_value_t = From::Auto)]
+    #[arg(long, value_parser = From::parser(), default_value = From::AUTO)]
     pub(crate) from: From,
 
     /// The wire to write
@@ -275,33 +277,20 @@ pub(crate) struct Translate {
     pub(crate) file: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum From {
-    /// Found out from the first lines
-    Auto,
-    /// Claude Code's stream-json
-    Claude,
-    /// Codex: app-server or exec lines
-    Codex,
-    /// Codex: `codex exec --json`
-    CodexExec,
-    /// Gemini CLI's stream-json
-    Gemini,
-    /// Agent Client Protocol, such as `gemini --acp`
-    Acp,
-}
+/// The wire that a recording speaks; none is found out from its first lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct From(pub(crate) Option<&'static str>);
 
 impl From {
-    /// The dialect's name; none for `auto`.
-    pub(crate) fn dialect(self) -> Option<&'static str> {
-        match self {
-            Self::Auto => None,
-            Self::Claude => Some("claude"),
-            Self::Codex => Some("codex"),
-            Self::CodexExec => Some("codex-exec"),
-            Self::Gemini => Some("gemini"),
-            Self::Acp => Some("acp"),
-        }
+    const AUTO: &'static str = "auto";
+
+    fn parser() -> impl TypedValueParser<Value = Self> {
+        let auto = PossibleValue::new(Self::AUTO).help("Found out from the first lines");
+        let wires = programs().iter().flat_map(|known| known.wires);
+        let names = wires.map(|wire| PossibleValue::new(wire.dialect.name()).help(wire.about));
+        let names = std::iter::once(auto).chain(names);
+        PossibleValuesParser::new(names)
+            .map(|name| Self(agentwire_dialects::agent(&name).map(|dialect| dialect.name())))
     }
 }
 

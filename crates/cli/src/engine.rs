@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use agentwire_dialects::program::{DefaultCommand, Program};
+use agentwire_dialects::programs;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 use agentwire_sessions::process::ContainmentChoice;
 use agentwire_sessions::{Hub, Settings, process};
@@ -19,26 +21,41 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(cores + 1).enable_all().build()
 }
 
-/// The first agent that is installed. If there is none, there is always the demo agent.
+/// The first agent that is installed. If there is none, one is always there: the one that is built in.
 pub(crate) fn installed(settings: &Settings) -> Option<AgentType> {
     let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf());
     let path = std::env::var_os("PATH");
-    let is_installed = |agent: &AgentType| {
-        let program = settings.agent(*agent).program;
-        let program = program.as_deref().unwrap_or(agent.as_str());
+    let is_installed = |known: &&&Program| {
+        let program = settings.agent(known.agent).program;
+        let program = match (&program, known.command) {
+            (Some(program), _) => program,
+            (None, DefaultCommand::Named(name)) => name,
+            (None, DefaultCommand::None | DefaultCommand::BuiltIn { .. }) => return false,
+        };
         process::resolve(program, path.as_deref(), &here).is_ok()
     };
-    [AgentType::Claude, AgentType::Codex, AgentType::Gemini].into_iter().find(is_installed)
+    let mut candidates = programs().iter().filter(|known| known.is_candidate);
+    candidates.find(is_installed).map(|known| known.agent)
 }
 
-/// The first agent that is installed, else the demo agent; `other` is how another is named.
-pub(crate) fn installed_or_demo(settings: &Settings, other: &str) -> AgentType {
+/// The agent that is built in.
+pub(crate) fn built_in() -> AgentType {
+    let is_built_in = |known: &&&Program| matches!(known.command, DefaultCommand::BuiltIn { .. });
+    programs().iter().find(is_built_in).map_or(AgentType::ANY, |known| known.agent)
+}
+
+/// The first agent that is installed, else the one that is built in, which is noted: its answers must not be
+/// taken for those of a model. `other` is how another agent is chosen.
+pub(crate) fn installed_or_built_in(settings: &Settings, other: &str) -> AgentType {
     installed(settings).unwrap_or_else(|| {
+        let candidates = programs().iter().filter(|known| known.is_candidate);
+        let names: Vec<&str> = candidates.map(|known| known.agent.as_str()).collect();
+        let (names, agent) = (names.join(" nor "), built_in());
         print::note(&format!(
-            "agentwire: neither claude nor codex nor gemini is installed: this is the built-in demo \
-             agent; {other} names another",
+            "agentwire: neither {names} is installed; using the built-in {agent} agent; choose another \
+             with {other}",
         ));
-        AgentType::Demo
+        agent
     })
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use agentwire_dialects::program;
 use agentwire_dialects::program::{
-    Login, LoginMethod, LoginQuestion, Problem, Program, Source, Standing, version_in,
+    DefaultCommand, Login, LoginMethod, LoginQuestion, Problem, Program, Source, Standing,
+    version_in,
 };
 use agentwire_protocol::AgentType;
 use agentwire_sessions::Settings;
@@ -17,8 +18,6 @@ use agentwire_sessions::{machine, own};
 use serde::{Serialize, Serializer};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout_at};
-
-use crate::settings::{AGENTS, program_variable};
 
 /// How long a program may take to tell what it is asked, in all; some are slow to start.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -52,7 +51,7 @@ pub(crate) struct Installed {
     pub(crate) drivers: Vec<&'static str>,
     /// The variable that names another program.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) variable: Option<&'static str>,
+    pub(crate) variable: Option<String>,
     /// How to get it.
     #[serde(rename = "install", serialize_with = "words")]
     pub(crate) source: Source,
@@ -106,7 +105,7 @@ fn name<S: Serializer>(login: &Login, serializer: S) -> Result<S::Ok, S::Error> 
 
 /// Looks for all agents at once. Without containment none is started, and so none is asked its version.
 pub(crate) async fn look(settings: &Settings, contain: Option<&Contain>) -> Vec<Installed> {
-    let looks = AGENTS.map(|agent| {
+    let looks = AgentType::ALL.map(|agent| {
         let (settings, contain) = (settings.clone(), contain.cloned());
         tokio::spawn(async move { look_for(agent, &settings, contain.as_ref()).await })
     });
@@ -121,8 +120,9 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
     let command = settings.agent(agent);
     let known = program(agent);
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let path = find(agent, &command, settings, &here);
-    let is_own = command.program.is_none() && agent == AgentType::Demo;
+    let path = find(known, &command, settings, &here);
+    let is_built_in = matches!(known.command, DefaultCommand::BuiltIn { .. });
+    let is_own = command.program.is_none() && is_built_in;
     let mut problems = Vec::new();
     if let (Ok(_), Some((_, dialect))) = (&path, known.drivers.first()) {
         let found = machine::look(*dialect, &command.env);
@@ -157,7 +157,7 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
         path: path.ok(),
         version,
         drivers: known.drivers.iter().map(|(name, _)| *name).collect(),
-        variable: program_variable(agent),
+        variable: known.variable(),
         source: known.source,
         configured: command.program.is_some(),
     }
@@ -165,21 +165,19 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
 
 /// Where the program is.
 fn find(
-    agent: AgentType,
+    known: &Program,
     command: &AgentCommand,
     settings: &Settings,
     here: &Path,
 ) -> Result<PathBuf, String> {
-    let program = match (&command.program, agent) {
+    let program = match (&command.program, known.command) {
         (Some(program), _) => program.clone(),
-        (None, AgentType::Acp) => return Err("no command is set".to_owned()),
-        (None, AgentType::Demo) => {
+        (None, DefaultCommand::None) => return Err("no command is set".to_owned()),
+        (None, DefaultCommand::BuiltIn { .. }) => {
             let own = settings.keeper.as_ref().map(|path| path.to_string_lossy().into_owned());
             own.ok_or_else(|| "failed to find agentwire itself".to_owned())?
         }
-        (None, AgentType::Claude | AgentType::Codex | AgentType::Gemini) => {
-            agent.as_str().to_owned()
-        }
+        (None, DefaultCommand::Named(name)) => name.to_owned(),
     };
     let search = std::env::var_os("PATH");
     resolve(&program, search.as_deref(), here).map_err(|error| error.to_string())

@@ -13,6 +13,7 @@ use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use agentwire_dialects::programs;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Price};
 use agentwire_sessions::Settings;
 use agentwire_sessions::settings::{AgentCommand, SessionDefaults, Timing};
@@ -21,10 +22,6 @@ use self::file::File;
 pub(crate) use self::server::Server;
 use self::value::{ContainmentName, PositiveSeconds, Program, Seconds, StoreName, TrustName};
 use crate::args::Global;
-
-/// Every agent, in the order in which one is chosen.
-pub(crate) const AGENTS: [AgentType; 5] =
-    [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp, AgentType::Demo];
 
 /// What a verb runs with.
 #[derive(Debug)]
@@ -57,17 +54,6 @@ pub(crate) fn load_without_file(global: &Global) -> Result<Loaded, GatewayError>
 
 fn environment(name: &str) -> Option<OsString> {
     std::env::var_os(name)
-}
-
-/// The variable that names another program for an agent; the demo agent is agentwire itself.
-pub(crate) fn program_variable(agent: AgentType) -> Option<&'static str> {
-    match agent {
-        AgentType::Claude => Some("AGENTWIRE_CLAUDE_BIN"),
-        AgentType::Codex => Some("AGENTWIRE_CODEX_BIN"),
-        AgentType::Gemini => Some("AGENTWIRE_GEMINI_BIN"),
-        AgentType::Acp => Some("AGENTWIRE_ACP_BIN"),
-        AgentType::Demo => None,
-    }
 }
 
 /// Where agentwire's settings usually are.
@@ -191,12 +177,13 @@ fn launcher_args(agent: &str, program: Option<&str>, first: &[String]) -> usize 
 }
 
 fn commands(
-    agents: file::Agents,
+    mut agents: file::Agents,
     environment: Environment,
 ) -> Result<BTreeMap<&'static str, AgentCommand>, GatewayError> {
     let mut commands = BTreeMap::new();
-    for (agent, given) in agents.each() {
-        let name = agent.as_str();
+    for known in programs() {
+        let agent = known.agent;
+        let (name, given) = (agent.as_str(), agents.take(agent));
         if let Some(driver) = &given.driver {
             agentwire_dialects::driver(agent, Some(driver)).map_err(|error| {
                 invalid(format!(
@@ -205,8 +192,8 @@ fn commands(
                 ))
             })?;
         }
-        let named = match program_variable(agent) {
-            Some(name) => variable(name, environment, |program| Ok(program.to_owned()))?,
+        let named = match known.variable() {
+            Some(name) => variable(&name, environment, |program| Ok(program.to_owned()))?,
             None => None,
         };
         // A program of another name has no use for the arguments of the first.
@@ -243,8 +230,8 @@ fn dollars(price: &file::Price) -> Price {
 }
 
 fn agent(name: &str) -> Result<AgentType, String> {
-    AGENTS.into_iter().find(|agent| agent.as_str() == name).ok_or_else(|| {
-        let known = AGENTS.map(AgentType::as_str);
+    name.parse().map_err(|_| {
+        let known = AgentType::NAMES;
         match mistake::nearest(name, &known) {
             Some(meant) => format!("unknown agent `{name}`; did you mean `{meant}`?"),
             None => format!("unknown agent `{name}`; there are {}", known.join(", ")),

@@ -9,7 +9,7 @@ use agentwire_protocol::{
     SessionConfig, Text,
 };
 
-use crate::guarded::{Guarded, MachineFile};
+use crate::guarded::{Guarded, MachineFile, OwnRules};
 use crate::json::Value;
 use crate::project::ProjectFile;
 use crate::tape::Out;
@@ -69,6 +69,11 @@ pub trait AgentDialect: Sync {
     /// Files of the machine that may let the agent run calls without asking.
     fn machine_files(&self) -> &'static [MachineFile] {
         &[]
+    }
+
+    /// Rules of its own by which it runs calls without asking.
+    fn own_rules(&self) -> Option<&'static OwnRules> {
+        None
     }
 
     /// How long a prompt it takes, where that is known.
@@ -164,6 +169,8 @@ pub struct Capabilities {
     pub changed_input: bool,
     /// A session cannot be resumed in the minute of the clock in which it began; tried then, it is lost.
     pub resumes_next_minute: bool,
+    /// Its shell stays in the directory where a command has left it.
+    pub keeps_shell: bool,
 }
 
 /// How long the text of a prompt may be.

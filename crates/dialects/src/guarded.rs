@@ -41,6 +41,23 @@ pub struct MachineFile {
     pub unguards: fn(&str) -> Option<Unguarded>,
 }
 
+/// Files of rules by which an agent runs calls unasked: in a directory of its own, and in the project.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnRules {
+    /// The tools of ours, by name, whose rules they pass over.
+    pub tools: &'static [&'static str],
+    /// The variable that names its own directory.
+    pub home: &'static str,
+    /// That directory in the home directory, and the one in a project.
+    pub directory: &'static str,
+    /// Where rules are in these.
+    pub rules: &'static str,
+    /// The extension of their files.
+    pub ending: &'static str,
+    /// The word of a file that allows something.
+    pub allows: &'static str,
+}
+
 /// What a file of the machine does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unguarded {

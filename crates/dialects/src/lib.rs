@@ -8,6 +8,7 @@ pub mod backend;
 pub mod board;
 pub mod claude;
 pub mod codex;
+pub mod demo;
 mod diff;
 mod digest;
 pub mod front;
@@ -22,6 +23,7 @@ mod ledger;
 pub mod mcp;
 pub mod program;
 pub mod project;
+pub mod query;
 mod recent;
 mod said;
 pub mod tape;
@@ -29,15 +31,31 @@ pub mod transcript;
 pub mod unified;
 mod words;
 
+use std::sync::LazyLock;
+
 use agentwire_protocol::{AgentType, GatewayError};
 
 use crate::agent::AgentDialect;
 use crate::json::{Fault, Scanner, Value, repair};
 use crate::program::Program;
 
-/// Every agent wire that agentwire speaks. To add an agent, add its folder and its line here.
+/// Every agent that agentwire drives. To add one, add its folder and its line here.
+static PROGRAMS: [&Program; AgentType::ALL.len()] =
+    [&claude::PROGRAM, &codex::PROGRAM, &gemini::PROGRAM, &acp::PROGRAM, &demo::PROGRAM];
+
+/// Every agent wire that agentwire speaks.
+static WIRES: LazyLock<Vec<&'static dyn AgentDialect>> = LazyLock::new(|| {
+    PROGRAMS.iter().flat_map(|program| program.wires).map(|wire| wire.dialect).collect()
+});
+
+/// What is known of each agent's program, in the order in which one is chosen.
+pub fn programs() -> &'static [&'static Program] {
+    &PROGRAMS
+}
+
+/// Every agent wire that agentwire speaks.
 pub fn agents() -> &'static [&'static dyn AgentDialect] {
-    &[&claude::CLAUDE, &codex::Codex, &codex::CodexExec, &gemini::Gemini, &acp::ACP]
+    &WIRES
 }
 
 /// The agent wire of that name.
@@ -62,13 +80,9 @@ pub fn recognise_line(scanner: &mut Scanner, line: &[u8]) -> Option<&'static dyn
 
 /// What is known of an agent's program.
 pub fn program(agent: AgentType) -> &'static Program {
-    match agent {
-        AgentType::Claude => &claude::PROGRAM,
-        AgentType::Codex => &codex::PROGRAM,
-        AgentType::Gemini => &gemini::PROGRAM,
-        AgentType::Acp => &acp::PROGRAM,
-        AgentType::Demo => &claude::DEMO_PROGRAM,
-    }
+    // A test shows that each agent has one.
+    let found = PROGRAMS.iter().find(|program| program.agent == agent);
+    found.copied().unwrap_or(&acp::PROGRAM)
 }
 
 /// The wire over which that agent is driven: its default, or the one that is named.

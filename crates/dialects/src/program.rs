@@ -7,6 +7,7 @@ mod tests;
 use std::cmp::Ordering;
 use std::fmt;
 
+use agentwire_protocol::AgentType;
 use serde::Serialize;
 
 use crate::agent::AgentDialect;
@@ -15,10 +16,29 @@ use crate::guarded::Unguarded;
 /// An agent's program. Each agent's folder has one, in `program.rs`.
 #[derive(Clone, Copy)]
 pub struct Program {
+    /// The agent.
+    pub agent: AgentType,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// Who provides its models, by the names of OpenTelemetry's conventions; its own name, if that may be
+    /// anybody.
+    pub provider: &'static str,
     /// Where it comes from.
     pub source: Source,
+    /// What is started where the settings name no program.
+    pub command: DefaultCommand,
+    /// Whether it is chosen where no agent is named, if it is installed.
+    pub is_candidate: bool,
+    /// The prompt where none is given, if it takes one by itself.
+    pub default_prompt: Option<&'static str>,
     /// The wires over which it is driven, by name; the first is the default.
     pub drivers: &'static [(&'static str, &'static dyn AgentDialect)],
+    /// The wires that recordings are recognised by.
+    pub wires: &'static [Wire],
+    /// How it takes the flags of the `claude` program.
+    pub claude_flags: ClaudeFlags,
+    /// How it counts tokens that were read from a cache.
+    pub cache: CacheCount,
     /// The versions that agentwire was tested with, oldest first.
     pub tested: &'static [&'static str],
     /// How it tells whether it is signed in.
@@ -27,6 +47,53 @@ pub struct Program {
     pub sign_in: &'static str,
     /// What is known to be wrong with some versions.
     pub problems: &'static [Problem],
+}
+
+/// A wire whose recordings can be translated.
+#[derive(Clone, Copy)]
+pub struct Wire {
+    /// The dialect.
+    pub dialect: &'static dyn AgentDialect,
+    /// What it is, in a few words.
+    pub about: &'static str,
+}
+
+/// What is started where the settings name no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultCommand {
+    /// The program of this name on `PATH`.
+    Named(&'static str),
+    /// Nothing: the settings must name one.
+    None,
+    /// agentwire itself.
+    BuiltIn {
+        /// The verb.
+        verb: &'static str,
+        /// The directory for its own files, in the data directory.
+        state: &'static str,
+    },
+}
+
+/// How a program takes the flags of the `claude` program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaudeFlags {
+    /// It is that program.
+    All,
+    /// It takes those that need nothing of the real program.
+    Some,
+    /// It has flags of its own.
+    None,
+}
+
+/// How an agent counts tokens that were read from a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheCount {
+    /// As a part of the input.
+    WithinInput,
+    /// Beside the input.
+    BesideInput,
+    /// That is not known.
+    Unknown,
 }
 
 /// Where a program comes from. Its text is what to do to get it.
@@ -129,6 +196,21 @@ impl Problem {
 }
 
 impl Program {
+    /// Whether it speaks Claude's wire, so that clients of Claude get its own messages.
+    pub fn speaks_claude(&self) -> bool {
+        self.claude_flags != ClaudeFlags::None
+    }
+
+    /// The variable that names another program for it.
+    pub fn variable(&self) -> Option<String> {
+        match self.command {
+            DefaultCommand::Named(_) | DefaultCommand::None => {
+                Some(format!("AGENTWIRE_{}_BIN", self.agent.as_str().to_uppercase()))
+            }
+            DefaultCommand::BuiltIn { .. } => None,
+        }
+    }
+
     /// How that version stands to those tested.
     pub fn standing(&self, version: Option<&str>) -> Standing {
         let Some(version) = version.and_then(numbers) else { return Standing::Unknown };

@@ -2,7 +2,7 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use agentwire_dialects::agent::{AgentDialect, Launch, Start};
-use agentwire_dialects::{acp, claude, codex, driver, gemini};
+use agentwire_dialects::{acp, claude, codex, demo, driver, gemini};
 use agentwire_protocol::{AgentType, SessionConfig};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn gemini_trusts_what_the_gateway_trusts() {
 fn agents_that_cannot_do_without_the_project_say_so() {
     for (dialect, can) in [
         (&claude::CLAUDE as &dyn AgentDialect, true),
-        (&claude::DEMO, true),
+        (&demo::DEMO, true),
         (&codex::Codex, true),
         (&codex::CodexExec, true),
         (&acp::GEMINI, true),

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Event, EventKind, TextChunk};
 use crate::json::Text;
 use crate::native::Lines;
-use crate::session::AgentType;
 
 /// How much of a log a reader sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +34,7 @@ impl Profile {
 fn core_kind(kind: EventKind<'_>) -> Option<EventKind<'_>> {
     Some(match kind {
         EventKind::SessionStarted(mut started) => {
-            started.agent_type = core_agent(started.agent_type);
+            started.agent_type = started.agent_type.core();
             started.config = started.config.core();
             started.forked_from = None;
             EventKind::SessionStarted(started)
@@ -70,13 +69,4 @@ fn core_kind(kind: EventKind<'_>) -> Option<EventKind<'_>> {
         | EventKind::Other(_)
         | EventKind::Unknown(_) => return None,
     })
-}
-
-/// The specification knows three agents.
-fn core_agent(agent: AgentType) -> AgentType {
-    match agent {
-        AgentType::Claude | AgentType::Demo => AgentType::Claude,
-        AgentType::Codex => AgentType::Codex,
-        AgentType::Gemini | AgentType::Acp => AgentType::Gemini,
-    }
 }

@@ -40,7 +40,7 @@ pub enum AgentType {
 
 impl AgentType {
     /// The name as it stands on the wire.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",
@@ -50,8 +50,31 @@ impl AgentType {
         }
     }
 
-    /// Every agent.
+    /// Every agent, in the order in which one is chosen.
     pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::Acp, Self::Demo];
+
+    /// Stands for an agent that is not known.
+    pub const ANY: Self = Self::Acp;
+
+    /// Every name, in the same order.
+    pub const NAMES: [&'static str; 5] = {
+        let mut names = [""; 5];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::ALL[at].as_str();
+            at += 1;
+        }
+        names
+    };
+
+    /// The agent that a `core` event names: the specification knows three.
+    pub fn core(self) -> Self {
+        match self {
+            Self::Demo => Self::Claude,
+            Self::Acp => Self::Gemini,
+            Self::Claude | Self::Codex | Self::Gemini => self,
+        }
+    }
 }
 
 impl fmt::Display for AgentType {
@@ -66,7 +89,7 @@ impl FromStr for AgentType {
 
     fn from_str(name: &str) -> Result<Self, GatewayError> {
         Self::ALL.into_iter().find(|agent| agent.as_str() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::as_str).join(", ");
+            let names = Self::NAMES.join(", ");
             let message = format!("there is no agent {name}; there are {names}");
             GatewayError::new(ErrorCode::InvalidMessage, message)
         })

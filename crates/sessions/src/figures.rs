@@ -252,35 +252,20 @@ impl Default for Histogram<SIZES> {
 
 /// One for each agent.
 #[derive(Debug, Default)]
-pub struct ByAgent<T> {
-    claude: T,
-    codex: T,
-    gemini: T,
-    acp: T,
-    demo: T,
-}
+pub struct ByAgent<T>([T; AgentType::ALL.len()]);
 
 impl<T> ByAgent<T> {
     /// That agent's.
+    #[expect(clippy::indexing_slicing, reason = "there is one for each")]
     pub fn of(&self, agent: AgentType) -> &T {
-        match agent {
-            AgentType::Claude => &self.claude,
-            AgentType::Codex => &self.codex,
-            AgentType::Gemini => &self.gemini,
-            AgentType::Acp => &self.acp,
-            AgentType::Demo => &self.demo,
-        }
+        &self.0[agent as usize]
     }
 
     /// Each, by the agent's name.
-    pub fn each(&self) -> [(&'static str, &T); 5] {
-        AGENTS.map(|agent| (agent.as_str(), self.of(agent)))
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, &T)> {
+        AgentType::ALL.into_iter().map(|agent| (agent.as_str(), self.of(agent)))
     }
 }
-
-/// Every agent.
-pub const AGENTS: [AgentType; 5] =
-    [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp, AgentType::Demo];
 
 /// One for each kind of request.
 #[derive(Debug, Default)]

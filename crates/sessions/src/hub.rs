@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use agentwire_dialects::program;
+use agentwire_dialects::program::DefaultCommand;
 use agentwire_protocol::{
     AgentType, Command, ErrorCode, GatewayError, NewSession, SessionId, SessionState,
     SessionSummary,
@@ -24,7 +26,6 @@ use crate::budget::Budget;
 use crate::figures::Figures;
 use crate::log::{Cursor, EventLog};
 use crate::look::look;
-use crate::own;
 use crate::owner::Owner;
 use crate::process::{Contain, LaunchFiles};
 use crate::session::{Mark, SessionHandle, prompt_key, storage};
@@ -306,12 +307,13 @@ impl Hub {
 
     fn command(&self, agent: AgentType) -> crate::settings::AgentCommand {
         let mut command = self.shared.settings.agent(agent);
-        if agent == AgentType::Demo && command.program.is_none() {
-            // The demo agent is agentwire itself.
+        if let DefaultCommand::BuiltIn { verb, state } = program(agent).command
+            && command.program.is_none()
+        {
             let own = self.shared.settings.keeper.as_ref();
             command.program = own.map(|path| path.to_string_lossy().into_owned());
-            let state = own::demo(&self.shared.settings);
-            command.args.push("demo-agent".to_owned());
+            let state = self.shared.settings.data_dir.join(state);
+            command.args.push(verb.to_owned());
             command.args.push(format!("--state-dir={}", state.display()));
         }
         command

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
+use agentwire_dialects::program;
+use agentwire_dialects::program::DefaultCommand;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 use serde::{Deserialize, Serialize};
 
@@ -66,22 +68,17 @@ pub fn places(settings: &Settings) -> Vec<Place> {
     places.filter_map(|(what, path)| Some(Place { what, path: path? })).collect()
 }
 
-/// Where the demo agent keeps its conversations.
-pub(crate) fn demo(settings: &Settings) -> PathBuf {
-    settings.data_dir.join("demo")
-}
-
 /// What an agent does not see: agentwire's own directories and secrets. In the data directory it sees
-/// the files that it is started with, and the demo agent what it keeps.
+/// the files that it is started with, and one that is built in what it keeps.
 pub fn veil(settings: &Settings, agent: AgentType, files: Option<&Path>) -> Veil {
     let places = places(settings).into_iter().map(|place| place.path);
     let hidden = places.chain(settings.secrets.iter().cloned());
     let mut shown: Vec<PathBuf> = files.map(Path::to_path_buf).into_iter().collect();
-    if agent == AgentType::Demo {
-        let demo = demo(settings);
+    if let DefaultCommand::BuiltIn { state, .. } = program(agent).command {
+        let state = settings.data_dir.join(state);
         // It must be there to be shown. If it cannot be made, the agent says so when it writes.
-        let _ = DirBuilder::new().recursive(true).mode(0o700).create(&demo);
-        shown.push(demo);
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(&state);
+        shown.push(state);
     }
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     Veil {

@@ -1,16 +1,18 @@
 //! The words of `run`, `attach` and `logs`.
 
+use agentwire_dialects::programs;
 use agentwire_protocol::{AgentType, ApprovalMode, SandboxMode};
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::{At, ProfileArg};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Which agent [default: AGENTWIRE_AGENT, else the configured one, else the first of claude,
-    /// codex, gemini that is installed, else demo]
-    #[arg(short, long, value_enum)]
-    pub(crate) agent: Option<AgentArg>,
+    /// Which agent [default: AGENTWIRE_AGENT, else the configured one, else the first that is
+    /// installed, else demo]
+    #[arg(short, long, value_parser = agents())]
+    pub(crate) agent: Option<AgentType>,
 
     /// Where the agent works [default: here]
     #[arg(short = 'C', long = "directory", value_name = "DIR")]
@@ -129,30 +131,11 @@ pub(crate) enum Format {
     Jsonl,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AgentArg {
-    /// Claude Code
-    Claude,
-    /// Codex CLI
-    Codex,
-    /// Gemini CLI
-    Gemini,
-    /// The program in AGENTWIRE_ACP_BIN, which speaks the Agent Client Protocol
-    Acp,
-    /// The built-in one: no key, no network
-    Demo,
-}
-
-impl From<AgentArg> for AgentType {
-    fn from(agent: AgentArg) -> Self {
-        match agent {
-            AgentArg::Claude => Self::Claude,
-            AgentArg::Codex => Self::Codex,
-            AgentArg::Gemini => Self::Gemini,
-            AgentArg::Acp => Self::Acp,
-            AgentArg::Demo => Self::Demo,
-        }
-    }
+/// Every agent, by name.
+fn agents() -> impl TypedValueParser<Value = AgentType> {
+    let names =
+        programs().iter().map(|known| PossibleValue::new(known.agent.as_str()).help(known.about));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<AgentType>())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -68,7 +68,8 @@ fn write(out: &mut impl Write, agents: &[Installed], paint: Paint) -> io::Result
             let told = if problem.fatal { paint.red(&what) } else { paint.yellow(&what) };
             writeln!(out, "        {told}; {}", problem.remedy)?;
         }
-        let variable = agent.variable.map(|name| format!("; {name} names another program"));
+        let variable =
+            agent.variable.as_ref().map(|name| format!("; {name} names another program"));
         let drivers = format!("driven by {}", agent.drivers.join(" or "));
         let more = format!("{drivers}{}", variable.unwrap_or_default());
         writeln!(out, "        {}", paint.dim(&more))?;

@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use agentwire_dialects::claude::render::VERSION;
 use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
+use agentwire_dialects::program;
+use agentwire_dialects::program::ClaudeFlags;
 use agentwire_protocol::{AgentType, ErrorCode, Json, NewSession, Prompt, SessionId};
 use agentwire_server::{Connection, Terms, serve};
 use agentwire_sessions::Hub;
@@ -67,14 +69,9 @@ fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8,
         Asked::Session(given) => Some(given),
     };
     let mut loaded = settings::load(global)?;
-    let agent = loaded.agent.or_else(|| engine::installed(&loaded.engine)).unwrap_or_else(|| {
-        // Answers of nobody's must not be taken for those of a model.
-        print::note(
-            "agentwire: neither claude nor codex nor gemini is installed: the built-in demo agent \
-             answers; AGENTWIRE_AGENT names another",
-        );
-        AgentType::Demo
-    });
+    let engine = &loaded.engine;
+    let agent =
+        loaded.agent.unwrap_or_else(|| engine::installed_or_built_in(engine, "AGENTWIRE_AGENT"));
     let Some(given) = given else {
         print::line(&argv::help(agent))?;
         return Ok(0);
@@ -215,7 +212,8 @@ async fn session(
             Ok(session) => new.resume = Some(session.id),
             // It may be one that the program itself began, without us.
             Err(error)
-                if error.code == ErrorCode::SessionNotFound && agent == AgentType::Claude =>
+                if error.code == ErrorCode::SessionNotFound
+                    && program(agent).claude_flags == ClaudeFlags::All =>
             {
                 new.native_resume = Some(id.clone());
             }

@@ -6,7 +6,7 @@ mod turn;
 
 use std::io::{self, Write};
 
-use agentwire_protocol::{AgentType, Json, SessionConfig};
+use agentwire_protocol::{Json, SessionConfig};
 use agentwire_sessions::process::{Contain, Containment};
 use agentwire_sessions::session::policy::Policy;
 use serde::Serialize;
@@ -118,7 +118,7 @@ fn policy(loaded: &Loaded) -> Check {
     let mut config = SessionConfig::default();
     defaults.apply(&mut config);
     let home = std::env::home_dir();
-    match Policy::new(loaded.agent.unwrap_or(AgentType::Claude), &config, home.as_deref()) {
+    match Policy::new(loaded.agent.unwrap_or_else(engine::built_in), &config, home.as_deref()) {
         Ok(_) => Check::ok(
             name,
             format!(

@@ -35,7 +35,7 @@ pub(crate) fn backend(global: &Global) -> Result<(), Failure> {
 
 /// The agent of who names none.
 fn agent(named: Option<AgentType>, settings: &Settings) -> AgentType {
-    named.unwrap_or_else(|| engine::installed_or_demo(settings, "AGENTWIRE_AGENT"))
+    named.unwrap_or_else(|| engine::installed_or_built_in(settings, "AGENTWIRE_AGENT"))
 }
 
 /// Serves one client.

@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SessionState, SessionSummary};
+use agentwire_dialects::program;
+use agentwire_dialects::program::DefaultCommand;
+use agentwire_protocol::{ErrorCode, GatewayError, SessionState, SessionSummary};
 use agentwire_sessions::Hub;
 use agentwire_sessions::store::Filter;
 use jiff::tz::TimeZone;
@@ -135,10 +137,14 @@ async fn forget(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> 
     Ok(gone.len() as u64)
 }
 
-/// Where the demo agent keeps the session, if it is one of its.
+/// Where a built-in agent keeps the session, if it is one of its.
 fn conversation(data_dir: &Path, session: &SessionSummary) -> Option<PathBuf> {
     // An id names a file only if it can lead nowhere else.
     let id = Uuid::try_parse(session.native_session_id.as_deref()?).ok()?;
-    (session.agent_type == AgentType::Demo)
-        .then(|| data_dir.join("demo").join(format!("{id}.jsonl")))
+    match program(session.agent_type).command {
+        DefaultCommand::BuiltIn { state, .. } => {
+            Some(data_dir.join(state).join(format!("{id}.jsonl")))
+        }
+        DefaultCommand::Named(_) | DefaultCommand::None => None,
+    }
 }

@@ -16,7 +16,7 @@ use crate::{engine, settings};
 
 pub(crate) fn run(global: &Global, args: &Run) -> Result<(), Failure> {
     let loaded = settings::load(global)?;
-    let named = args.agent.map(AgentType::from).or(loaded.agent);
+    let named = args.agent.or(loaded.agent);
     let runtime = engine::runtime()?;
     let result = runtime.block_on(async {
         let hub = engine::hub(loaded).await?;
@@ -36,12 +36,14 @@ async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<Ended, 
     let (resume, agent, after) = match &args.resume {
         Some(prefix) => {
             let session = hub.summary(&hub.find(prefix).await?).await?;
-            let agent = args.agent.map_or(session.agent_type, AgentType::from);
+            let agent = args.agent.unwrap_or(session.agent_type);
             (Some(session.id), agent, session.last_seq)
         }
-        None => {
-            (None, named.unwrap_or_else(|| engine::installed_or_demo(hub.settings(), "`-a`")), 0)
-        }
+        None => (
+            None,
+            named.unwrap_or_else(|| engine::installed_or_built_in(hub.settings(), "`-a`")),
+            0,
+        ),
     };
     let text = prompt::read(args.prompt.as_deref(), agent)?;
     let screen = Screen::new(match args.format {

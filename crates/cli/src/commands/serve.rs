@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json};
+use agentwire_protocol::{ErrorCode, GatewayError, Json};
 use agentwire_server::http::{CONNECTIONS, Entrance, Listener, Setup, Tls};
 use agentwire_server::tokens::Tokens;
 use agentwire_server::traces::{self, Traces};
@@ -110,7 +110,8 @@ async fn serve(
     let insights = listener.insights()?.map(|at| format!("{socket}://{at}")).unwrap_or_default();
     let (named, projects) = (loaded.agent, loaded.projects.clone());
     let hub = engine::hub(loaded).await?;
-    let agent = named.or_else(|| engine::installed(hub.settings())).unwrap_or(AgentType::Demo);
+    let agent =
+        named.or_else(|| engine::installed(hub.settings())).unwrap_or_else(engine::built_in);
     let traces = traces(&hub);
     let (engine, contain) = (hub.settings().clone(), hub.containment().clone());
     let listening = listener.serve(Setup {

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Translate) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     let mut unwrap = args.transcript.then(Unwrap::default);
     let mut finder = Finder::default();
-    let named = args.from.dialect().and_then(agentwire_dialects::agent);
+    let named = args.from.0.and_then(agentwire_dialects::agent);
     let mut tape = named.map(Tape::recording);
 
     loop {

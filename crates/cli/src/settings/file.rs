@@ -1,15 +1,18 @@
 //! The words of `config.toml`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use agentwire_dialects::programs;
 use agentwire_protocol::schema::without_null;
 use agentwire_protocol::{AgentType, ApprovalMode};
 use schemars::generate::SchemaSettings;
 use schemars::transform::Transform as _;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Deserialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::value::{
     Address, ContainmentName, Directory, Dollars, PositiveSeconds, Program, Seconds, StoreName,
@@ -21,8 +24,7 @@ use crate::args::{LogFormat, LogLevel};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct File {
-    /// The agent to start where none is named. If left out: the first of claude, codex and gemini
-    /// that is installed.
+    /// The agent to start where none is named. If left out: the first that is installed.
     pub(super) agent: Option<AgentType>,
     /// How each agent is started.
     pub(super) agents: Agents,
@@ -43,30 +45,49 @@ pub(crate) struct File {
 }
 
 /// How each agent is started.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Agents {
-    /// Claude Code.
-    pub(super) claude: Agent,
-    /// Codex CLI.
-    pub(super) codex: Agent,
-    /// Gemini CLI.
-    pub(super) gemini: Agent,
-    /// Any agent that speaks the Agent Client Protocol; it needs a command.
-    pub(super) acp: Agent,
-    /// The agent built into agentwire.
-    pub(super) demo: Agent,
-}
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Agents(BTreeMap<AgentName, Agent>);
 
 impl Agents {
-    pub(super) fn each(self) -> [(AgentType, Agent); 5] {
-        [
-            (AgentType::Claude, self.claude),
-            (AgentType::Codex, self.codex),
-            (AgentType::Gemini, self.gemini),
-            (AgentType::Acp, self.acp),
-            (AgentType::Demo, self.demo),
-        ]
+    /// What is said of that agent.
+    pub(super) fn take(&mut self, agent: AgentType) -> Agent {
+        self.0.remove(&AgentName(agent.as_str())).unwrap_or_default()
+    }
+}
+
+/// A key for each agent, and no other.
+impl JsonSchema for Agents {
+    fn schema_name() -> Cow<'static, str> {
+        "Agents".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let agent = generator.subschema_for::<Agent>();
+        let properties = programs().iter().map(|known| {
+            let mut agent = agent.clone();
+            agent.insert("description".to_owned(), known.about.into());
+            (known.agent.as_str().to_owned(), agent.to_value())
+        });
+        let properties: serde_json::Map<_, _> = properties.collect();
+        json_schema!({
+            "type": "object",
+            "description": "How each agent is started.",
+            "properties": properties,
+            "additionalProperties": false,
+        })
+    }
+}
+
+/// An agent as a key of the file.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct AgentName(&'static str);
+
+impl<'de> Deserialize<'de> for AgentName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let known = AgentType::NAMES.into_iter().find(|known| **known == *name);
+        known.map(Self).ok_or_else(|| D::Error::unknown_field(&name, &AgentType::NAMES))
     }
 }
 
@@ -80,8 +101,7 @@ pub(super) struct Agent {
     pub(super) args: Vec<String>,
     /// Variables to set in its environment.
     pub(super) env: BTreeMap<String, String>,
-    /// How it is driven, where the session does not say: codex `app-server` or `exec`, gemini `acp`
-    /// or `stream-json`.
+    /// How it is driven, where the session does not say; `agentwire agents` lists the ways.
     pub(super) driver: Option<String>,
     /// Its model, where the session does not say.
     pub(super) model: Option<String>,

@@ -22,6 +22,7 @@ use self::session::{Op, Session};
 use super::wire::{Code, Empty, Failure, Message, Wanted, message, refuse, say};
 use crate::claude::user_content;
 use crate::front::{Ask, Front, Outbox, Reply};
+use crate::program;
 
 /// One client of the backend. It sees the sessions that it created, and no others.
 #[derive(Debug)]
@@ -82,7 +83,7 @@ impl Send {
             }
             (Some(text), None) => Prompt::text(text),
             (None, Some(content)) => {
-                let keeps_form = matches!(agent, AgentType::Claude | AgentType::Demo);
+                let keeps_form = program(agent).speaks_claude();
                 user_content(content, keeps_form).map_err(Failure::invalid)?
             }
         };

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, Status, StatusChanged, ToolProgress, TurnFailure,
 };
-use agentwire_protocol::{AgentType, Call, Command, GatewayError, Json, SessionConfig, Text};
+use agentwire_protocol::{Call, Command, GatewayError, Json, SessionConfig, Text};
 
 pub(super) use board::is_board;
 
@@ -32,8 +32,8 @@ use self::subagents::SubAgents;
 use self::tasks::Tasks;
 use self::tools::ToolCall;
 use self::turns::{Prompts, Totals};
-use super::modes;
 use super::wire::{Failure, Progress};
+use super::{Claude, modes};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::{Ledger, completed_turn};
@@ -59,8 +59,8 @@ pub(super) struct Translator {
     kept_mode: Option<String>,
     /// The mode in which Claude itself runs.
     running_mode: String,
-    /// The demo agent is told that mode too: it can say in which it runs.
-    is_demo: bool,
+    /// Who speaks this wire.
+    claude: Claude,
     /// Claude's own id of the session, as it was asked for or as it last said.
     session_id: Option<String>,
     /// Tool calls that were told of, open or not.
@@ -76,7 +76,16 @@ pub(super) struct Translator {
 }
 
 impl Translator {
-    pub(super) fn new(agent: AgentType, setup: &Setup) -> Self {
+    /// The agent's name.
+    fn name(&self) -> &'static str {
+        self.claude.agent.as_str()
+    }
+
+    fn unsupported(&self, what: &str) -> GatewayError {
+        GatewayError::unsupported(self.name(), what)
+    }
+
+    pub(super) fn new(claude: Claude, setup: &Setup) -> Self {
         Self {
             config: setup.config.clone(),
             ledger: Ledger::keeping(Ask::outlives_turn),
@@ -97,7 +106,7 @@ impl Translator {
                 let mode = setup.config.permission_mode.as_deref().unwrap_or(modes::ASKING);
                 if modes::is_kept(mode) { modes::ASKING } else { mode }.to_owned()
             },
-            is_demo: agent == AgentType::Demo,
+            claude,
             session_id: match (&setup.resume, setup.fork) {
                 (Some(id), false) => Some(id.clone()),
                 (Some(_), true) | (None, _) => setup.native_session_id.clone(),

@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::session::{McpServer, SandboxSettings, SystemPrompt};
-use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
 use serde_json::json;
 
-use super::agent::NAME;
-use super::{guard, modes, native, project};
+use super::{Claude, guard, modes, native, project};
 use crate::agent::{Arg, Launch, Part, Start, refuse};
 
 /// It lets the mode change to one that Claude never runs in here.
 const ALLOW_BYPASS: &str = "--allow-dangerously-skip-permissions";
 
-pub(super) fn launch(agent: AgentType, start: &Start<'_>) -> Result<Launch, GatewayError> {
+pub(super) fn launch(claude: &Claude, start: &Start<'_>) -> Result<Launch, GatewayError> {
     let config = start.config;
-    let is_demo = agent == AgentType::Demo;
+    let name = claude.agent.as_str();
     refuse(
-        NAME,
+        name,
         &[
             (
                 "sandboxMode readOnly (permissionMode plan comes near)",
@@ -25,11 +24,12 @@ pub(super) fn launch(agent: AgentType, start: &Start<'_>) -> Result<Launch, Gate
             ),
             (
                 "sandboxMode workspaceWrite: it has no sandbox",
-                is_demo && config.sandbox_mode == Some(SandboxMode::WorkspaceWrite),
+                !claude.has_sandbox && config.sandbox_mode == Some(SandboxMode::WorkspaceWrite),
             ),
             (
                 "sandbox: it has no sandbox",
-                is_demo && config.sandbox.as_ref().is_some_and(|own| own.enabled == Some(true)),
+                !claude.has_sandbox
+                    && config.sandbox.as_ref().is_some_and(|own| own.enabled == Some(true)),
             ),
             (
                 "nativeOptions hooks; give the option hooks",
@@ -46,7 +46,7 @@ pub(super) fn launch(agent: AgentType, start: &Start<'_>) -> Result<Launch, Gate
         ],
     )?;
     guard::check(config)?;
-    native::check_prompt_tool(config)?;
+    native::check_prompt_tool(name, config)?;
     let mut launch = Launch::new("claude", config);
     launch.words(&[
         "-p",
@@ -56,7 +56,7 @@ pub(super) fn launch(agent: AgentType, start: &Start<'_>) -> Result<Launch, Gate
         "--permission-prompt-tool=stdio",
     ]);
     let mode = match &config.permission_mode {
-        Some(mode) => modes::handed_down(mode, config)?,
+        Some(mode) => modes::handed_down(name, mode, config)?,
         None => modes::ASKING,
     };
     launch.option("--permission-mode", mode);

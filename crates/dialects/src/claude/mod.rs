@@ -23,7 +23,7 @@ mod wire;
 
 pub(crate) use front::user_content;
 pub use front::{ClaudeFront, Options as FrontOptions};
-pub use program::{DEMO_PROGRAM, PROGRAM};
+pub use program::PROGRAM;
 
 use agentwire_protocol::event::TurnFailed;
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
@@ -35,16 +35,30 @@ use crate::json::Value;
 use crate::project::ProjectFile;
 
 /// Claude Code. It takes hooks of a session's start and end, and never calls them (2.1.325).
-pub const CLAUDE: Claude =
-    Claude { agent: AgentType::Claude, hooks: OwnHooks::AllBut(&["SessionStart", "SessionEnd"]) };
-
-/// The demo agent, which speaks the same wire.
-pub const DEMO: Claude = Claude { agent: AgentType::Demo, hooks: OwnHooks::AllBut(&[]) };
+pub const CLAUDE: Claude = Claude {
+    agent: AgentType::Claude,
+    hooks: OwnHooks::AllBut(&["SessionStart", "SessionEnd"]),
+    has_sandbox: true,
+    reads_settings: true,
+    keeps_shell: true,
+    tells_mode: false,
+};
 
 /// The dialect, for one agent that speaks it.
+#[derive(Clone, Copy)]
 pub struct Claude {
-    agent: AgentType,
-    hooks: OwnHooks,
+    /// The agent.
+    pub(crate) agent: AgentType,
+    /// The hooks of the client that it calls itself.
+    pub(crate) hooks: OwnHooks,
+    /// It can run commands in a sandbox of its own.
+    pub(crate) has_sandbox: bool,
+    /// It reads settings of the user and of the project.
+    pub(crate) reads_settings: bool,
+    /// Its shell stays in the directory where a command has left it.
+    pub(crate) keeps_shell: bool,
+    /// It is told the mode that the gateway keeps, and can say it.
+    pub(crate) tells_mode: bool,
 }
 
 impl AgentDialect for Claude {
@@ -75,6 +89,7 @@ impl AgentDialect for Claude {
             structured_output: true,
             changed_input: true,
             resumes_next_minute: false,
+            keeps_shell: self.keeps_shell,
         }
     }
 
@@ -103,7 +118,7 @@ impl AgentDialect for Claude {
     }
 
     fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
-        launch::launch(self.agent, start)
+        launch::launch(self, start)
     }
 
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
@@ -117,13 +132,7 @@ impl AgentDialect for Claude {
     }
 
     fn project_files(&self, config: &SessionConfig) -> Vec<ProjectFile> {
-        // The demo agent reads no settings.
-        match self.agent {
-            AgentType::Demo => Vec::new(),
-            AgentType::Claude | AgentType::Codex | AgentType::Gemini | AgentType::Acp => {
-                project::files(config)
-            }
-        }
+        if self.reads_settings { project::files(config) } else { Vec::new() }
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
@@ -134,6 +143,6 @@ impl AgentDialect for Claude {
             let hooks = hooks.map(|(event, matchers)| (event.clone(), matchers));
             setup.config.hooks = Some(hooks.collect());
         }
-        Box::new(agent::Translator::new(self.agent, &setup))
+        Box::new(agent::Translator::new(*self, &setup))
     }
 }

@@ -6,8 +6,6 @@
 
 use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, SessionConfig};
 
-use super::agent::NAME;
-
 /// The mode in which Claude asks.
 pub(super) const ASKING: &str = "default";
 
@@ -30,18 +28,19 @@ pub(super) fn shown(own: Option<&str>, approval: Option<ApprovalMode>) -> Option
 
 /// The mode in which Claude runs when a client sets this one.
 pub(super) fn handed_down(
+    agent: &str,
     mode: &str,
     config: &SessionConfig,
 ) -> Result<&'static str, GatewayError> {
     let known = MODES.into_iter().find(|known| *known == mode).ok_or_else(|| {
-        let message = format!("{NAME} has no permissionMode {mode}; it has {}", MODES.join(", "));
+        let message = format!("{agent} has no permissionMode {mode}; it has {}", MODES.join(", "));
         GatewayError::new(ErrorCode::Unsupported, message)
     })?;
     let has_rules = config.blocked_tools.as_ref().is_some_and(|rules| !rules.is_empty());
     if known == "auto" && has_rules {
         // A classifier of Claude's approves calls there, and a rule in doubt would not be asked about.
         let what = "permissionMode auto together with blockedTools";
-        return Err(GatewayError::unsupported(NAME, what));
+        return Err(GatewayError::unsupported(agent, what));
     }
     Ok(if is_kept(known) { ASKING } else { known })
 }

@@ -6,7 +6,6 @@
 
 use agentwire_protocol::{GatewayError, SessionConfig};
 
-use super::agent::NAME;
 use super::modes;
 use crate::guarded::{Guarded, Parser, Unguards};
 
@@ -14,7 +13,7 @@ use crate::guarded::{Guarded, Parser, Unguards};
 const PROMPT_TOOL: &str = "--permission-prompt-tool";
 
 /// Refuses such a tool where the gateway itself has to answer: by rules, or by a mode.
-pub(super) fn check_prompt_tool(config: &SessionConfig) -> Result<(), GatewayError> {
+pub(super) fn check_prompt_tool(agent: &str, config: &SessionConfig) -> Result<(), GatewayError> {
     let is_it = |arg: &String| arg.split('=').next() == Some(PROMPT_TOOL);
     let has_rules = config.blocked_tools.as_ref().is_some_and(|rules| !rules.is_empty());
     let is_kept = config.permission_mode.as_deref().is_some_and(modes::is_kept);
@@ -26,7 +25,7 @@ pub(super) fn check_prompt_tool(config: &SessionConfig) -> Result<(), GatewayErr
         "{PROMPT_TOOL} in nativeArgs together with rules or a mode: agentwire answers permission \
          requests then"
     );
-    Err(GatewayError::unsupported(NAME, &what))
+    Err(GatewayError::unsupported(agent, &what))
 }
 
 const HOOKS: &str = "Claude would run calls without showing them to agentwire first";

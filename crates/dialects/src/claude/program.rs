@@ -1,28 +1,31 @@
-//! What is known of Claude Code's program, and of the demo agent's.
+//! What is known of Claude Code's program.
 
+use agentwire_protocol::AgentType;
 use serde::Deserialize;
 
-use super::{CLAUDE, DEMO};
-use crate::program::{Login, LoginMethod, LoginQuestion, Program, Source};
+use super::CLAUDE;
+use crate::program::{
+    CacheCount, ClaudeFlags, DefaultCommand, Login, LoginMethod, LoginQuestion, Program, Source,
+    Wire,
+};
 
 /// Claude Code.
 pub const PROGRAM: Program = Program {
+    agent: AgentType::Claude,
+    about: "Claude Code",
+    provider: "anthropic",
     source: Source::Npm("@anthropic-ai/claude-code"),
+    command: DefaultCommand::Named("claude"),
+    is_candidate: true,
+    default_prompt: None,
     drivers: &[("stream-json", &CLAUDE)],
+    wires: &[Wire { dialect: &CLAUDE, about: "Claude Code's stream-json" }],
+    claude_flags: ClaudeFlags::All,
+    cache: CacheCount::BesideInput,
     tested: &["2.1.197", "2.1.325"],
     // Without `--json`, 2.1.29 takes these words for a prompt and asks the model.
     login: LoginQuestion::Ask { args: &["auth", "status", "--json"], read: login },
     sign_in: "run `claude` once and sign in, or set ANTHROPIC_API_KEY",
-    problems: &[],
-};
-
-/// The demo agent, which is agentwire itself.
-pub const DEMO_PROGRAM: Program = Program {
-    source: Source::Other("reinstall agentwire"),
-    drivers: &[("stream-json", &DEMO)],
-    tested: &[env!("CARGO_PKG_VERSION")],
-    login: LoginQuestion::Needless,
-    sign_in: "",
     problems: &[],
 };
 

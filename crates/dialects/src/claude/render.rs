@@ -32,6 +32,7 @@ use self::turn::{Ending, Totals, Turn};
 use self::voice::Voice;
 use super::tools::{ToolCall, ToolUse};
 use crate::json::{Scanner, Value};
+use crate::program;
 use crate::recent::Recent;
 
 /// The version of Claude Code whose protocol is spoken.
@@ -96,7 +97,7 @@ impl Renderer {
             self.session.learn(&event.kind);
         }
         if let EventKind::SessionStarted(started) = &event.kind {
-            self.is_claude = speaks_claude(started.agent_type);
+            self.is_claude = program(started.agent_type).speaks_claude();
         }
         let session_id = self.claude_id.take();
         let named = session_id.as_deref().unwrap_or(&event.session_id);
@@ -111,7 +112,7 @@ impl Renderer {
 
     /// Of that agent, as long as no event says otherwise.
     pub fn of(mut self, agent: AgentType) -> Self {
-        self.is_claude = speaks_claude(agent);
+        self.is_claude = program(agent).speaks_claude();
         self
     }
 
@@ -419,14 +420,6 @@ fn told_mode<'e>(kind: &'e EventKind<'_>) -> Option<&'e Text<'e>> {
         }
         EventKind::StatusChanged(change) => change.info.as_ref()?.mode.as_ref(),
         _ => None,
-    }
-}
-
-/// Whether the agent is Claude, or speaks as Claude does.
-fn speaks_claude(agent: AgentType) -> bool {
-    match agent {
-        AgentType::Claude | AgentType::Demo => true,
-        AgentType::Codex | AgentType::Gemini | AgentType::Acp => false,
     }
 }
 

@@ -28,7 +28,7 @@ use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 use crate::agent::{
     AgentDialect, AgentTranslator, Capabilities, Launch, PromptLimit, Setup, Start, TextUnit,
 };
-use crate::guarded::{Guarded, MachineFile};
+use crate::guarded::{Guarded, MachineFile, OwnRules};
 use crate::json::Value;
 use crate::project::ProjectFile;
 use agent::Translator;
@@ -103,6 +103,10 @@ impl AgentDialect for Codex {
         native::MACHINE
     }
 
+    fn own_rules(&self) -> Option<&'static OwnRules> {
+        Some(&native::OWN_RULES)
+    }
+
     fn prompt_limit(&self) -> Option<PromptLimit> {
         Some(PROMPT_LIMIT)
     }
@@ -156,6 +160,10 @@ impl AgentDialect for CodexExec {
 
     fn machine_files(&self) -> &'static [MachineFile] {
         native::MACHINE
+    }
+
+    fn own_rules(&self) -> Option<&'static OwnRules> {
+        Some(&native::OWN_RULES)
     }
 
     fn prompt_limit(&self) -> Option<PromptLimit> {

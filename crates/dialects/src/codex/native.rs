@@ -1,6 +1,6 @@
 //! Which arguments of `codex` the gateway cannot allow, and which files of the machine. Clap reads them.
 
-use crate::guarded::{Guarded, MachineFile, Parser, Unguarded, Unguards};
+use crate::guarded::{Guarded, MachineFile, OwnRules, Parser, Unguarded, Unguards};
 
 const MODE: &str = "give the options approvalMode and sandboxMode";
 const WIRE: &str = "agentwire speaks with the program itself";
@@ -70,3 +70,13 @@ pub(super) const MACHINE: &[MachineFile] = &[MachineFile {
         })
     },
 }];
+
+/// Commands that these allow Codex runs unasked.
+pub(super) const OWN_RULES: OwnRules = OwnRules {
+    tools: &["Bash", "Monitor", "PowerShell", "command_execution"],
+    home: "CODEX_HOME",
+    directory: ".codex",
+    rules: "rules",
+    ending: "rules",
+    allows: "allow",
+};

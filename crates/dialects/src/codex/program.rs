@@ -1,12 +1,29 @@
 //! What is known of Codex CLI's program.
 
+use agentwire_protocol::AgentType;
+
 use super::{Codex, CodexExec};
-use crate::program::{Login, LoginMethod, LoginQuestion, Problem, Program, Source};
+use crate::program::{
+    CacheCount, ClaudeFlags, DefaultCommand, Login, LoginMethod, LoginQuestion, Problem, Program,
+    Source, Wire,
+};
 
 /// Codex CLI.
 pub const PROGRAM: Program = Program {
+    agent: AgentType::Codex,
+    about: "Codex CLI",
+    provider: "openai",
     source: Source::Npm("@openai/codex"),
+    command: DefaultCommand::Named("codex"),
+    is_candidate: true,
+    default_prompt: None,
     drivers: &[("app-server", &Codex), ("exec", &CodexExec)],
+    wires: &[
+        Wire { dialect: &Codex, about: "Codex: app-server or exec lines" },
+        Wire { dialect: &CodexExec, about: "Codex: `codex exec --json`" },
+    ],
+    claude_flags: ClaudeFlags::None,
+    cache: CacheCount::WithinInput,
     tested: &["0.166.0"],
     login: LoginQuestion::Ask { args: &["login", "status"], read: login },
     sign_in: "run `codex login`, or give `codex login --with-api-key` a key on stdin; a model provider \

@@ -1,13 +1,26 @@
 //! What is known of Gemini CLI's program.
 
+use agentwire_protocol::AgentType;
+
 use super::Gemini;
 use crate::acp;
-use crate::program::{LoginQuestion, Problem, Program, Source};
+use crate::program::{
+    CacheCount, ClaudeFlags, DefaultCommand, LoginQuestion, Problem, Program, Source, Wire,
+};
 
 /// Gemini CLI.
 pub const PROGRAM: Program = Program {
+    agent: AgentType::Gemini,
+    about: "Gemini CLI",
+    provider: "gcp.gen_ai",
     source: Source::Npm("@google/gemini-cli"),
+    command: DefaultCommand::Named("gemini"),
+    is_candidate: true,
+    default_prompt: None,
     drivers: &[("acp", &acp::GEMINI), ("stream-json", &Gemini)],
+    wires: &[Wire { dialect: &Gemini, about: "Gemini CLI's stream-json" }],
+    claude_flags: ClaudeFlags::None,
+    cache: CacheCount::WithinInput,
     tested: &["0.61.0"],
     login: LoginQuestion::None { key: Some("GEMINI_API_KEY") },
     sign_in: "run `gemini` once and sign in, or set GEMINI_API_KEY",

@@ -19,6 +19,7 @@ use super::wire::{
     Code, Create, Failure, Input, Message, ModeChange, Permission, Wanted, error, frame,
 };
 use crate::front::{Ask, Front, Outbox, Reply, WATCHED};
+use crate::program;
 
 /// How many sessions a client may have made.
 const SESSION_LIMIT: usize = 4096;
@@ -464,11 +465,9 @@ impl Front for Insights {
 
 /// Pages name Claude's models; another agent runs with its own.
 fn is_model_of(agent: AgentType, model: &str) -> bool {
-    match agent {
-        AgentType::Claude | AgentType::Demo => !model.is_empty(),
-        AgentType::Codex | AgentType::Gemini | AgentType::Acp => {
-            !matches!(model, "" | "sonnet" | "opus" | "haiku")
-        }
+    match program(agent).speaks_claude() {
+        true => !model.is_empty(),
+        false => !matches!(model, "" | "sonnet" | "opus" | "haiku"),
     }
 }
 

@@ -1,10 +1,7 @@
 use agentwire_protocol::AgentType;
 
 use super::*;
-use crate::{driver, program};
-
-const AGENTS: [AgentType; 5] =
-    [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp, AgentType::Demo];
+use crate::{driver, program, programs};
 
 fn example(tested: &'static [&'static str], problems: &'static [Problem]) -> Program {
     Program { tested, problems, ..*program(AgentType::Acp) }
@@ -83,7 +80,9 @@ fn a_problem_is_that_of_its_versions() {
 
 #[test]
 fn what_is_known_of_each_program_fits_together() {
-    for agent in AGENTS {
+    let listed: Vec<AgentType> = programs().iter().map(|program| program.agent).collect();
+    assert_eq!(listed, AgentType::ALL);
+    for agent in AgentType::ALL {
         let program = program(agent);
         let default = driver(agent, None).expect("a default");
         assert_eq!(default.name(), program.drivers[0].1.name(), "{agent:?}");

@@ -100,7 +100,8 @@ pub(super) async fn create(
     let Create { agent_id, project_id, prompt } = value;
     let agent: AgentType = Json::of(&agent_id).read().map_err(|_| {
         Problem::invalid(format!(
-            "agentId is {agent_id}, it must be one of claude, codex, gemini, acp, demo"
+            "agentId is {agent_id}, it must be one of {}",
+            AgentType::NAMES.join(", ")
         ))
     })?;
     if prompt.is_empty() {

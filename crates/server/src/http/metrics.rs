@@ -8,9 +8,10 @@ mod traffic;
 
 use std::time::UNIX_EPOCH;
 
+use agentwire_protocol::AgentType;
 use agentwire_protocol::SessionState;
 use agentwire_sessions::budget::{Budget, Pool};
-use agentwire_sessions::figures::{AGENTS, Figures, Spent};
+use agentwire_sessions::figures::{Figures, Spent};
 use agentwire_sessions::{Hub, process};
 use axum::extract::State;
 use axum::response::IntoResponse as _;
@@ -77,7 +78,7 @@ fn sessions(page: &mut Page, hub: &Hub) {
     let summaries: Vec<_> = running.iter().map(|session| session.summary()).collect();
     let help = "Sessions that run in this server, by agent and state.";
     page.family("agentwire_sessions", Kind::Gauge, help);
-    for agent in AGENTS {
+    for agent in AgentType::ALL {
         for state in STATES {
             let fits = summaries.iter().filter(|it| it.agent_type == agent && it.state == state);
             page.sample(&[("agent", agent.as_str()), ("state", state.as_str())], fits.count());

@@ -1,6 +1,7 @@
 //! What a client may do with its scope, and what widens an agent's power.
 
 use agentwire_dialects::front::Ask;
+use agentwire_dialects::query::{may_widen, mode_widens};
 use agentwire_protocol::session::SandboxMode;
 use agentwire_protocol::{
     ApprovalMode, Command, Configure, ErrorCode, GatewayError, Json, NewSession, SessionConfig,
@@ -92,61 +93,18 @@ pub(crate) fn start(caller: &Caller, new: &NewSession) -> Result<(), GatewayErro
     }
 }
 
-/// What anybody who drives may ask an agent for: it tells of the session, or does what other commands do.
-const QUERIES: &[&str] = &[
-    "accountInfo",
-    "backgroundTasks",
-    "cancelAsyncMessage",
-    "exportConversation",
-    "fileSuggestions",
-    "generateSessionTitle",
-    "getBinaryVersion",
-    "getContextUsage",
-    "getHooksListing",
-    "getPlan",
-    "getSessionCost",
-    "getStatus",
-    "getTaskOutput",
-    "getUsage",
-    "getWorkspaceDiff",
-    "initialization",
-    "listModels",
-    "listPermissionRules",
-    "mcpServerStatus",
-    "renameSession",
-    "rewindConversation",
-    "rewindFiles",
-    "setMaxThinkingTokens",
-    "setModel",
-    "sideQuestion",
-    "stopTask",
-    "supportedAgents",
-    "supportedCommands",
-    "supportedModels",
-    "supportedModes",
-];
-
 /// Refuses a query that widens an agent's power, or of which that is not known.
 pub(crate) fn query(
     caller: &Caller,
     method: &str,
     args: &[Json<'static>],
 ) -> Result<(), GatewayError> {
-    let mode = || args.first().and_then(|mode| mode.read::<String>().ok());
-    let is_safe = match method {
-        "setPermissionMode" => mode().is_some_and(|mode| is_safe_mode(&mode)),
-        method => QUERIES.contains(&method),
-    };
-    match is_safe || caller.scope == Scope::Admin {
-        true => Ok(()),
-        false => Err(forbidden(format!(
+    match may_widen(method, args) && caller.scope != Scope::Admin {
+        false => Ok(()),
+        true => Err(forbidden(format!(
             "the query {method} may widen what the agent may do: it needs the scope admin"
         ))),
     }
-}
-
-fn is_safe_mode(mode: &str) -> bool {
-    matches!(mode, "default" | "plan" | "dontAsk")
 }
 
 /// The field that changes where a session works, or what limits it.
@@ -202,12 +160,11 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         // Whoever answers them needs the scope approve.
         hooks: _,
     } = config;
-    let is_safe = |mode: &String| is_safe_mode(mode);
     let is_wide = |mode: &SandboxMode| matches!(mode, SandboxMode::None | SandboxMode::FullAccess);
     let has = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
     let fields = [
         ("approvalMode", approval_mode.is_some_and(|mode| mode != ApprovalMode::Ask)),
-        ("permissionMode", permission_mode.as_ref().is_some_and(|mode| !is_safe(mode))),
+        ("permissionMode", permission_mode.as_deref().is_some_and(mode_widens)),
         ("sandboxMode", sandbox_mode.as_ref().is_some_and(is_wide)),
         // `codex exec` never asks: in a sandbox that it can write in, it changes files unasked.
         (

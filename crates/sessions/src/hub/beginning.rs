@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::driver;
+use agentwire_dialects::program;
 use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{
     AgentType, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId, SessionState,
@@ -98,7 +99,7 @@ impl Hub {
         if let Some(id) = &new.id {
             return if is_used(id).await? { Err(taken(id)) } else { Ok(id.clone()) };
         }
-        let same = matches!(new.agent, AgentType::Claude | AgentType::Demo) && !new.fork;
+        let same = program(new.agent).speaks_claude() && !new.fork;
         if let Some(native) = new.native_resume.as_deref().filter(|id| same && is_uuid(id)) {
             let id = SessionId::from(native);
             if !is_used(&id).await? {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Setup};
-use agentwire_dialects::driver;
 use agentwire_dialects::tape::Tape;
+use agentwire_dialects::{driver, program};
 use agentwire_protocol::{
     ErrorCode, GatewayError, NewSession, SessionConfig, SessionId, SessionState,
 };
@@ -111,9 +111,7 @@ impl Hub {
         let structured = Structured::new(dialect.capabilities(), &config)?;
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
         // What cannot be started is refused before anything is kept.
-        let launch = plan
-            .launch(&config, &origin, Some(id.as_str()), None)
-            .map_err(|error| plan.named(error))?;
+        let launch = plan.launch(&config, &origin, Some(id.as_str()), None)?;
         plan.program(&config, &launch).await?;
         self.enter(&handle, new.goes_on()).await?;
         // Whoever ends all sessions sees it from here on; one that came too late is not begun.
@@ -125,7 +123,7 @@ impl Hub {
             tape: tape(dialect, plan.reachable(&config), &origin, &id),
             core: Core::new(
                 Journal::new(id.clone(), record.summary.last_seq),
-                Book::new(record.clone(), dialect.capabilities().folds_prompts),
+                Book::new(record.clone(), dialect.capabilities()),
                 hooks,
                 Some(Tally::new(
                     Arc::clone(self.shared.log.figures()),
@@ -134,7 +132,7 @@ impl Hub {
                 )),
                 Some(Advisor(dialect)),
             )
-            .suggesting((dialect.name() == "claude").then(|| policy.clone()))
+            .suggesting(program(agent).speaks_claude().then(|| policy.clone()))
             .forming(structured),
             plan,
             config,

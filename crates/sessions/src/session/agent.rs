@@ -13,13 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Arg, Exit, Launch, Start, Stdin};
-use agentwire_dialects::program::Source;
+use agentwire_dialects::program;
+use agentwire_dialects::program::{DefaultCommand, Source};
 use agentwire_protocol::session::{McpServer, OnLimit};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Prompt, SessionConfig};
 use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout};
 
+use self::own_rules::Question;
 use super::book::Wanted;
 use super::long::LongLine;
 use super::stderr::Stderr;
@@ -80,17 +82,6 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// An error in which the agent has its own name: the demo agent speaks another's dialect.
-    pub(crate) fn named(&self, mut error: GatewayError) -> GatewayError {
-        if self.agent == AgentType::Demo
-            && error.code == ErrorCode::Unsupported
-            && let Some(what) = error.message.strip_prefix(self.dialect.name())
-        {
-            error.message = format!("{}{what}", self.agent.as_str());
-        }
-        error
-    }
-
     /// What a process of the session is started with; refuses what the agent cannot take.
     pub(crate) fn launch(
         &self,
@@ -118,8 +109,8 @@ impl Plan {
     fn check_guards(&self, config: &SessionConfig) -> Result<(), GatewayError> {
         let Some(guarded) = self.dialect.guarded() else { return Ok(()) };
         guarded.check(config)?;
-        // Its settings may have arguments that only it understands.
-        if self.agent == AgentType::Demo {
+        // The settings of one that is built in may have arguments that only it understands.
+        if matches!(program(self.agent).command, DefaultCommand::BuiltIn { .. }) {
             return Ok(());
         }
         let whose = format!("[agents.{}]", self.agent.as_str());
@@ -182,28 +173,30 @@ impl Plan {
         config: &SessionConfig,
         launch: &Launch,
     ) -> Result<PathBuf, GatewayError> {
-        let rules = match self.agent {
-            AgentType::Codex => own_rules::Question::of(config, launch),
-            AgentType::Claude | AgentType::Gemini | AgentType::Acp | AgentType::Demo => None,
-        };
+        let rules = self
+            .dialect
+            .own_rules()
+            .and_then(|own| Question::of(self.agent.as_str(), own, config, launch));
         let directory = working_directory(launch);
-        let (program, looked) = (launch.program.clone(), directory.clone());
+        let (wanted, looked) = (launch.program.clone(), directory.clone());
         let (dialect, config, env) = (self.dialect, config.clone(), launch.env.clone());
         let found = look(&directory, move || {
             machine::check(dialect, &config, &env)?;
             rules.map_or(Ok(()), |rules| rules.check())?;
             let path = std::env::var_os("PATH");
-            Ok::<_, GatewayError>(resolve(&program, path.as_deref(), &looked))
+            Ok::<_, GatewayError>(resolve(&wanted, path.as_deref(), &looked))
         });
         found.await??.map_err(|error| {
-            let agent = self.agent.as_str();
-            let variable = agent.to_uppercase();
-            let install = match agentwire_dialects::program(self.agent).source {
+            let (agent, known) = (self.agent.as_str(), program(self.agent));
+            let install = match known.source {
                 source @ Source::Npm(_) => format!("install it with `{source}`"),
                 Source::Other(words) => words.to_owned(),
             };
+            let variable = known.variable();
+            let variable = variable.map(|name| format!(", or set {name} to its path"));
             let message = format!(
-                "{agent} is not available: {error}; {install}, or set AGENTWIRE_{variable}_BIN to its path"
+                "{agent} is not available: {error}; {install}{}",
+                variable.unwrap_or_default()
             );
             GatewayError::new(ErrorCode::AgentUnavailable, message)
         })

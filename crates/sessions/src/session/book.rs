@@ -5,12 +5,13 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use agentwire_dialects::agent::Capabilities;
 use agentwire_dialects::mcp;
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
     AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolFailure, ToolKind, TurnOrigin,
 };
-use agentwire_protocol::{AgentType, EventKind, Json, SessionState, Text, TokenUsage, TurnEnd};
+use agentwire_protocol::{EventKind, Json, SessionState, Text, TokenUsage, TurnEnd};
 
 use super::policy::stays_put;
 use crate::store::{OpenBy, Record};
@@ -29,6 +30,8 @@ pub(crate) struct Book {
     promised: VecDeque<String>,
     /// The agent takes several prompts into one turn.
     folds_prompts: bool,
+    /// Its shell stays in the directory where a command has left it.
+    keeps_shell: bool,
     /// It tells what becomes of each.
     tells_fates: bool,
     is_ready: bool,
@@ -127,11 +130,12 @@ pub(super) enum Wanted {
 }
 
 impl Book {
-    pub(crate) fn new(record: Record, folds_prompts: bool) -> Self {
+    pub(crate) fn new(record: Record, capabilities: Capabilities) -> Self {
         Self {
             turns_before: record.summary.turns,
             promised: VecDeque::new(),
-            folds_prompts,
+            folds_prompts: capabilities.folds_prompts,
+            keeps_shell: capabilities.keeps_shell,
             tells_fates: false,
             is_ready: false,
             is_silent: false,
@@ -151,7 +155,7 @@ impl Book {
 
     /// Of a session that nobody runs: its turns are told by the numbers they have.
     pub(crate) fn closing(record: Record) -> Self {
-        Self { turns_before: 0, ..Self::new(record, false) }
+        Self { turns_before: 0, ..Self::new(record, Capabilities::default()) }
     }
 
     /// A prompt is given to the agent: work is to come.
@@ -299,9 +303,7 @@ impl Book {
                 self.has_answer = true;
                 self.step(main);
                 let id = tool.tool_id.to_string();
-                // Claude's shell stays where a command has left it.
-                let keeps_shell = self.record.summary.agent_type == AgentType::Claude;
-                if keeps_shell
+                if self.keeps_shell
                     && tool.kind == ToolKind::Execute
                     && !stays_put(tool.arguments.as_ref())
                 {

@@ -35,7 +35,7 @@ const PROMPT_BYTES: usize = 256 << 20;
 impl Actor {
     /// Does what is wanted. An error is the reply; else the reply comes by an effect.
     pub(super) fn command(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
-        self.carry_out(call, command).map_err(|error| self.plan.named(error))
+        self.carry_out(call, command)
     }
 
     fn carry_out(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {

@@ -2,6 +2,7 @@
 //! rules and the mode itself.
 
 use agentwire_dialects::hooks::{self, Block, Permission, Reply};
+use agentwire_dialects::program;
 use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::RequestKind;
 use agentwire_protocol::{Answer, Configure, ErrorCode, GatewayError, Json, Settlement};
@@ -91,7 +92,7 @@ pub(super) fn one_form(settlement: &Settlement) -> Result<Settlement, GatewayErr
 impl Actor {
     /// Whether the agent speaks Claude's words for rules and hooks.
     fn speaks_claude(&self) -> bool {
-        self.plan.dialect.name() == "claude"
+        program(self.plan.agent).speaks_claude()
     }
 
     /// An answer in the agent's own form, as one of ours: nothing in it is passed on unread.

@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
+use agentwire_dialects::program;
 use agentwire_protocol::{AgentType, SessionConfig};
 use uuid::Uuid;
 
@@ -125,7 +126,7 @@ impl Given {
         for (flag, value) in flags {
             let says_nothing = value.as_deref().is_some_and(|value| flag.vain.contains(&value));
             match flag.fates.with(agent) {
-                _ if says_nothing && !speaks_claude(agent) => {}
+                _ if says_nothing && !program(agent).speaks_claude() => {}
                 Fate::Honoured | Fate::Forwarded => kept.push((flag, value)),
                 Fate::Dropped => {}
                 Fate::Refused => return Err(Refused::unsupported(flag, agent)),
@@ -303,13 +304,5 @@ impl Kept {
     fn given<'k>(&'k self, name: &str) -> Option<(&'static Flag, &'k str)> {
         let mut these = self.0.iter().rev();
         these.find_map(|(flag, value)| (flag.name() == name).then_some((*flag, value.as_deref()?)))
-    }
-}
-
-/// Whether the agent's program takes the flags of `claude`.
-fn speaks_claude(agent: AgentType) -> bool {
-    match agent {
-        AgentType::Claude | AgentType::Demo => true,
-        AgentType::Codex | AgentType::Gemini | AgentType::Acp => false,
     }
 }

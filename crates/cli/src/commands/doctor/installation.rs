@@ -11,7 +11,7 @@ pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
     let name = agent.name;
     let Some(path) = &agent.path else {
         let message = format!("not available: {}", agent.error.as_deref().unwrap_or_default());
-        let mend = match agent.variable {
+        let mend = match &agent.variable {
             Some(variable) => format!("{}, or set {variable} to its path", agent.source),
             None => agent.source.to_string(),
         };
@@ -25,8 +25,8 @@ pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
     let version = shown::line(agent.version.as_deref().unwrap_or("of unknown version"));
     let mut message = format!("{version} at {path}");
     let mut mends = Vec::new();
-    // Of a program that the user chose nothing was tested, and nothing is to be mended.
-    if name != AgentType::Acp.as_str() {
+    // Of a program that the user chose nothing was tested, and nothing is to be fixed.
+    if agent.newest_tested.is_some() {
         message.push_str(&format!(", {}", agent.standing.words()));
         mends.extend(about_version(agent, &path.to_string()));
     }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use agentwire_protocol::{AgentType, Event, EventKind, Prompt, SessionConfig};
+use agentwire_protocol::{Event, EventKind, Prompt, SessionConfig};
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::{Hub, NewSession, Settings};
 
 use super::Check;
+use crate::engine;
 use crate::settings::Loaded;
 
 const NAME: &str = "demo turn";
@@ -57,7 +58,7 @@ async fn speak(hub: &Hub, directory: &str) -> Result<String, String> {
     let session = hub.start(NewSession {
         prompt: Some(Prompt::text(format!("/say {WORD}"))),
         config,
-        ..NewSession::of(AgentType::Demo)
+        ..NewSession::of(engine::built_in())
     });
     let session = session.await.map_err(|error| error.message)?;
     let mut cursor = hub.events(session.id(), 0).await.map_err(|error| error.message)?;

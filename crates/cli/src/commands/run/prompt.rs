@@ -2,26 +2,27 @@
 
 use std::io::{self, IsTerminal as _, Read as _};
 
+use agentwire_dialects::program;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 
 use crate::failure::Failure;
 use crate::print;
 
-/// What the demo agent is told if nothing is: a prompt without directives plays its tour.
-const TOUR: &str = "Show me around.";
-
 pub(super) fn read(given: Option<&str>, agent: AgentType) -> Result<String, Failure> {
+    let default = program(agent).default_prompt.filter(|_| given.is_none());
     let text = match given {
         Some("-") => from_stdin()?,
         Some(text) => text.to_owned(),
         None if !io::stdin().is_terminal() => from_stdin()?,
-        None if agent == AgentType::Demo => String::new(),
+        None if default.is_some() => String::new(),
         None => print::ask_line(&format!("{}> ", agent.as_str()))?.unwrap_or_default(),
     };
-    match (text.trim().is_empty(), agent) {
+    match (text.trim().is_empty(), default) {
         (false, _) => Ok(text),
-        (true, AgentType::Demo) if given.is_none() => Ok(TOUR.to_owned()),
-        (true, _) => Err(invalid("the prompt is empty; give it as an argument or on stdin").into()),
+        (true, Some(default)) => Ok(default.to_owned()),
+        (true, None) => {
+            Err(invalid("the prompt is empty; give it as an argument or on stdin").into())
+        }
     }
 }
 

@@ -159,7 +159,7 @@ fn is_end(line: &str) -> bool {
 fn blank(id: &SessionId) -> SessionSummary {
     SessionSummary {
         id: id.clone(),
-        agent_type: AgentType::Demo,
+        agent_type: AgentType::ANY,
         state: SessionState::Starting,
         reason: None,
         error: None,

@@ -6,9 +6,9 @@ use agentwire_protocol::{Answer, Call, ErrorCode, GatewayError, Json, Settlement
 use serde::Serialize;
 use serde_json::json;
 
+use super::Translator;
 use super::calls::{acknowledge, write_line};
 use super::requests::{Ask, Sort, Wire};
-use super::{NAME, Translator};
 use crate::hooks::{self, DENIED, Object, read_object};
 use crate::mcp;
 use crate::tape::Out;
@@ -67,7 +67,7 @@ impl Translator {
         let interrupts = matches!(answer, Answer::Deny { interrupt: true, .. }) && !says_it;
         let reply = match &settlement.error {
             Some(error) => Reply::Error(error.clone()),
-            None => reply(&ask, answer)?,
+            None => reply(self.name(), &ask, answer)?,
         };
         respond(id, &ask, reply, out)?;
         if interrupts {
@@ -84,7 +84,8 @@ impl Translator {
     /// Denies what was never raised, so that the agent does not wait for an answer.
     pub(super) fn turn_down(&mut self, id: &str, ask: &Ask, reason: &str, out: &mut Out<'_>) {
         let message = Some(reason.to_owned());
-        let reply = reply(ask, Answer::Deny { message, interrupt: false, always: false });
+        let reply =
+            reply(self.name(), ask, Answer::Deny { message, interrupt: false, always: false });
         let reply = reply.unwrap_or_else(|error| Reply::Error(error.message));
         if respond(id, ask, reply, out).is_ok()
             && let Some(tool) = ask.tool_use_id.as_deref().filter(|_| ask.sort != Sort::Hook)
@@ -115,13 +116,13 @@ fn respond(id: &str, ask: &Ask, reply: Reply, out: &mut Out<'_>) -> Result<(), G
     Ok(())
 }
 
-fn reply(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
+fn reply(agent: &str, ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
     match ask.sort {
         Sort::Tool | Sort::Question => permission(ask, answer),
-        Sort::Hook => hook(ask, answer),
+        Sort::Hook => hook(agent, ask, answer),
         Sort::Mcp => mcp(ask, answer),
-        Sort::Elicitation => elicitation(without_rules(answer, "an elicitation")?),
-        Sort::Other => other(without_rules(answer, "this request")?),
+        Sort::Elicitation => elicitation(without_rules(agent, answer, "an elicitation")?),
+        Sort::Other => other(without_rules(agent, answer, "this request")?),
     }
 }
 
@@ -176,8 +177,8 @@ fn words(answer: &Json<'_>) -> String {
     }
 }
 
-fn hook(ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
-    Ok(match hooks::reply(NAME, ask.name.as_deref(), answer)? {
+fn hook(agent: &str, ask: &Ask, answer: Answer) -> Result<Reply, GatewayError> {
+    Ok(match hooks::reply(agent, ask.name.as_deref(), answer)? {
         hooks::Reply::Output(output) => {
             // A word that Claude does not know it takes for no opinion, and runs the tool.
             hooks::Output::read(&output)?;
@@ -219,20 +220,18 @@ fn other(answer: Answer) -> Result<Reply, GatewayError> {
 }
 
 /// Only permissions know rules.
-fn without_rules(answer: Answer, request: &str) -> Result<Answer, GatewayError> {
+fn without_rules(agent: &str, answer: Answer, request: &str) -> Result<Answer, GatewayError> {
     match answer {
-        Answer::Allow { updated_permissions: Some(_), .. } => {
-            Err(unsupported(&format!("updatedPermissions as the answer to {request}")))
-        }
-        Answer::Allow { always: true, .. } => {
-            Err(unsupported(&format!("remember session as the answer to {request}")))
-        }
+        Answer::Allow { updated_permissions: Some(_), .. } => Err(GatewayError::unsupported(
+            agent,
+            &format!("updatedPermissions as the answer to {request}"),
+        )),
+        Answer::Allow { always: true, .. } => Err(GatewayError::unsupported(
+            agent,
+            &format!("remember session as the answer to {request}"),
+        )),
         fit => Ok(fit),
     }
-}
-
-fn unsupported(what: &str) -> GatewayError {
-    GatewayError::unsupported(NAME, what)
 }
 
 fn unfit(answer: &str, request: &str) -> GatewayError {

@@ -166,7 +166,7 @@ impl Translator {
     pub(super) fn initialize(&mut self, out: &mut Out<'_>) {
         let id = self.calls.next_id();
         let mut request = initialize(&self.config);
-        if let Some(mode) = self.kept_mode.as_ref().filter(|_| self.is_demo) {
+        if let Some(mode) = self.kept_mode.as_ref().filter(|_| self.claude.tells_mode) {
             request.insert("shownMode", Json::of(mode));
         }
         let request = &request;

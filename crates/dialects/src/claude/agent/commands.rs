@@ -6,8 +6,8 @@ use agentwire_protocol::command::Delivery;
 use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt};
 use serde_json::{Map, Value, json};
 
+use super::Translator;
 use super::calls::{acknowledge, greeting_field, write_line};
-use super::{NAME, Translator};
 use crate::claude::modes;
 use crate::tape::{Action, Out};
 
@@ -89,7 +89,7 @@ impl Translator {
                 self.rewind(call, Json::of(message_id), *dry_run, out)
             }
             Command::Start(_) | Command::Attach { .. } => {
-                Err(GatewayError::unsupported(NAME, &format!("the command {}", command.name())))
+                Err(self.unsupported(&format!("the command {}", command.name())))
             }
         }
     }
@@ -163,7 +163,7 @@ impl Translator {
             requests.push(json!({ "subtype": "set_model", "model": model }));
         }
         let mode = match (&change.permission_mode, change.approval_mode) {
-            (Some(mode), _) => Some(modes::handed_down(mode, &self.config)?),
+            (Some(mode), _) => Some(modes::handed_down(self.name(), mode, &self.config)?),
             // The policy keeps it: Claude asks.
             (None, mode) => mode.map(|_| modes::ASKING),
         };
@@ -201,12 +201,12 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         let mut request = json!({ "subtype": "set_permission_mode", "mode": mode });
-        if let Some(fields) = request.as_object_mut().filter(|_| self.is_demo) {
+        if let Some(fields) = request.as_object_mut().filter(|_| self.claude.tells_mode) {
             fields.insert("shown".to_owned(), json!(kept));
         }
         let done = own.and(kept).map(|kept| json!({ "mode": kept }));
         // Claude says nothing of a mode in which it already runs.
-        let is_silent = self.running_mode == mode && !self.is_demo;
+        let is_silent = self.running_mode == mode && !self.claude.tells_mode;
         let told = is_silent.then(|| kept.unwrap_or(mode).to_owned());
         self.calls.ask_as(call, &request, (done, told), out)?;
         self.kept_mode = kept.map(str::to_owned);
@@ -231,7 +231,7 @@ impl Translator {
             "setPermissionMode" => {
                 let mode = args.first().and_then(|mode| mode.read::<String>().ok());
                 let mode = mode.ok_or_else(|| missing("a mode"))?;
-                let native = modes::handed_down(&mode, &self.config)?;
+                let native = modes::handed_down(self.name(), &mode, &self.config)?;
                 let own = Some(mode.as_str());
                 return self.set_mode(call, native, own, modes::shown(own, None), out);
             }
@@ -239,7 +239,7 @@ impl Translator {
             "control" => {
                 let request = args.first().filter(|request| request.get().starts_with('{'));
                 let request = request.ok_or_else(|| missing("a request"))?;
-                check_control(request)?;
+                self.check_control(request)?;
                 return self.calls.ask(call, request, None, out);
             }
             "rewindFiles" => {
@@ -250,7 +250,7 @@ impl Translator {
             _ => {}
         }
         let Some((_, subtype, names)) = QUERIES.iter().find(|(name, ..)| *name == method) else {
-            return Err(GatewayError::unsupported(NAME, &format!("the query {method}")));
+            return Err(self.unsupported(&format!("the query {method}")));
         };
         if args.len() > names.len() {
             return Err(missing(&format!("at most {} arguments", names.len())));
@@ -279,21 +279,21 @@ impl Translator {
         }
         self.calls.ask(call, &request, None, out)
     }
-}
 
-/// Refuses what would take the gateway's own hook or mode away; there are commands for what is meant.
-fn check_control(request: &Json<'_>) -> Result<(), GatewayError> {
-    #[derive(serde::Deserialize)]
-    struct Control {
-        #[serde(default)]
-        subtype: String,
+    /// Refuses what would take the gateway's own hook or mode away; there are commands for what is meant.
+    fn check_control(&self, request: &Json<'_>) -> Result<(), GatewayError> {
+        #[derive(serde::Deserialize)]
+        struct Control {
+            #[serde(default)]
+            subtype: String,
+        }
+        let instead = match request.read::<Control>().map(|control| control.subtype).as_deref() {
+            Ok("initialize") => "a session is initialized once",
+            Ok("set_permission_mode") => "use the query setPermissionMode",
+            Ok(_) | Err(_) => return Ok(()),
+        };
+        Err(self.unsupported(&format!("this control request: {instead}")))
     }
-    let instead = match request.read::<Control>().map(|control| control.subtype).as_deref() {
-        Ok("initialize") => "a session is initialized once",
-        Ok("set_permission_mode") => "use the query setPermissionMode",
-        Ok(_) | Err(_) => return Ok(()),
-    };
-    Err(GatewayError::unsupported(NAME, &format!("this control request: {instead}")))
 }
 
 /// `{"dryRun": true}` or `true`

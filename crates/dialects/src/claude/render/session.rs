@@ -11,6 +11,8 @@ use super::VERSION;
 use super::frames::{Init, Server, Usage};
 use super::voice::Voice;
 use crate::json::{Scanner, Value};
+use crate::program;
+use crate::program::CacheCount;
 
 /// The model of an agent that does not tell: Claude's word for "whatever is set".
 const UNKNOWN_MODEL: &str = "default";
@@ -205,11 +207,12 @@ impl Session {
     pub(super) fn usage(&self, usage: &TokenUsage) -> Usage {
         let cached = usage.cached_tokens.unwrap_or(0);
         let created = usage.cache_creation_tokens.unwrap_or(0);
-        let within = match self.agent {
-            Some(AgentType::Codex | AgentType::Gemini) => true,
-            Some(AgentType::Claude | AgentType::Demo) => false,
+        let count = self.agent.map_or(CacheCount::Unknown, |agent| program(agent).cache);
+        let within = match count {
+            CacheCount::WithinInput => true,
+            CacheCount::BesideInput => false,
             // Whoever counts it beside the input counts it in the total as well.
-            Some(AgentType::Acp) | None => {
+            CacheCount::Unknown => {
                 usage.total_tokens
                     < usage.input_tokens.saturating_add(usage.output_tokens).saturating_add(cached)
             }

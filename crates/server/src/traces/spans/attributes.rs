@@ -1,5 +1,6 @@
 //! What the conventions for generative AI call things.
 
+use agentwire_dialects::program;
 use agentwire_protocol::{AgentType, TokenUsage};
 use serde_json::json;
 
@@ -7,14 +8,7 @@ use super::span::{Attribute, CONTENT, Value, bounded, number_of};
 
 /// Whose models an agent uses. Of an agent that may use anybody's, its own name.
 pub(super) fn provider(agent: Option<AgentType>) -> &'static str {
-    match agent {
-        Some(AgentType::Claude) => "anthropic",
-        Some(AgentType::Codex) => "openai",
-        Some(AgentType::Gemini) => "gcp.gen_ai",
-        Some(AgentType::Acp) => "acp",
-        Some(AgentType::Demo) => "agentwire",
-        None => "_OTHER",
-    }
+    agent.map_or("_OTHER", |agent| program(agent).provider)
 }
 
 /// Tokens. By the conventions the input has everything that was read, from a cache or not.

@@ -1,37 +1,42 @@
-//! Rules of Codex's own: commands that they allow it runs unasked, so that no rule of a session could
-//! deny them.
+//! Rules of an agent's own: what they allow it runs unasked, so that no rule of a session could deny it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use agentwire_dialects::agent::Launch;
+use agentwire_dialects::guarded::OwnRules;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 
-/// Names by which a rule blocks commands of Codex's.
-const SHELL: [&str; 4] = ["Bash", "Monitor", "PowerShell", "command_execution"];
-
-/// Whether Codex has rules that pass over one of a session's.
+/// Whether an agent has rules that pass over one of a session's.
 pub(super) struct Question {
+    agent: &'static str,
+    own: &'static OwnRules,
     rule: String,
     places: Vec<PathBuf>,
 }
 
 impl Question {
-    /// For a session with a rule that blocks commands.
-    pub(super) fn of(config: &SessionConfig, launch: &Launch) -> Option<Self> {
-        let is_shell =
-            |rule: &&String| rule.split('(').next().is_some_and(|name| SHELL.contains(&name));
-        let rule = config.blocked_tools.iter().flatten().find(is_shell)?.clone();
-        Some(Self { rule, places: places(launch) })
+    /// For a session with a rule that they may pass over.
+    pub(super) fn of(
+        agent: &'static str,
+        own: &'static OwnRules,
+        config: &SessionConfig,
+        launch: &Launch,
+    ) -> Option<Self> {
+        let is_meant =
+            |rule: &&String| rule.split('(').next().is_some_and(|name| own.tools.contains(&name));
+        let rule = config.blocked_tools.iter().flatten().find(is_meant)?.clone();
+        Some(Self { agent, own, rule, places: places(own, launch) })
     }
 
     /// Looks at the files, and refuses the session where some may allow commands.
     pub(super) fn check(&self) -> Result<(), GatewayError> {
-        let found = self.places.iter().find_map(|place| allowing(&place.join("rules")));
+        let found = self.places.iter().find_map(|place| allowing(self.own, place));
         let Some(file) = found else { return Ok(()) };
         let message = format!(
-            "codex cannot take the rule {} in blockedTools: {} allows commands that it then runs \
+            "{} cannot take the rule {} in blockedTools: {} allows commands that it then runs \
              unasked; remove what it allows, or move the file away",
+            self.agent,
             self.rule,
             file.display()
         );
@@ -39,27 +44,30 @@ impl Question {
     }
 }
 
-/// Where Codex reads rules: its home, and the project's directories.
-fn places(launch: &Launch) -> Vec<PathBuf> {
+/// Where the agent reads rules: its own directory, and those of the project.
+fn places(own: &OwnRules, launch: &Launch) -> Vec<PathBuf> {
     let variable = |name: &str| {
         let own = launch.env.get(name).map(PathBuf::from);
         own.or_else(|| std::env::var_os(name).map(PathBuf::from))
     };
-    let home = variable("CODEX_HOME").or_else(|| Some(variable("HOME")?.join(".codex")));
+    let home = variable(own.home).or_else(|| Some(variable("HOME")?.join(own.directory)));
     let working = launch.working_directory.as_deref().map(Path::new);
-    let project = working.into_iter().flat_map(Path::ancestors).map(|at| at.join(".codex"));
-    home.into_iter().chain(project).collect()
+    let project = working.into_iter().flat_map(Path::ancestors).map(|at| at.join(own.directory));
+    home.into_iter().chain(project).map(|place| place.join(own.rules)).collect()
 }
 
 /// A file of rules there that allows something, or may.
-fn allowing(directory: &Path) -> Option<PathBuf> {
+fn allowing(own: &OwnRules, directory: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
-    let mut files = entries.filter(|path| path.extension().is_some_and(|end| end == "rules"));
-    files.find(|path| fs::read_to_string(path).map_or(true, |text| text.contains("allow")))
+    let mut files = entries.filter(|path| path.extension().is_some_and(|end| end == own.ending));
+    files.find(|path| fs::read_to_string(path).map_or(true, |text| text.contains(own.allows)))
 }
 
 #[cfg(test)]
 mod tests {
+    use agentwire_dialects::driver;
+    use agentwire_protocol::AgentType;
+
     use super::*;
 
     #[test]
@@ -78,7 +86,9 @@ mod tests {
             let mut launch = Launch::new("codex", &config);
             let own = home.path().to_str().unwrap().to_owned();
             launch.env.insert("CODEX_HOME".to_owned(), own);
-            Question::of(&config, &launch).map_or(Ok(()), |question| question.check())
+            let dialect = driver(AgentType::Codex, None).unwrap();
+            let own = dialect.own_rules().unwrap();
+            Question::of("codex", own, &config, &launch).map_or(Ok(()), |question| question.check())
         };
         assert_eq!(check(&["Bash"]), Ok(()));
         for place in [home.path().to_owned(), work.path().join(".codex")] {

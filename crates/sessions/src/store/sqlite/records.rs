@@ -278,8 +278,8 @@ fn beginning(connection: &Connection, number: i64) -> Result<(AgentType, String)
         Some(Event { kind: EventKind::SessionStarted(started), timestamp, .. }) => {
             (started.agent_type, timestamp.into_owned())
         }
-        Some(event) => (AgentType::Acp, event.timestamp.into_owned()),
-        None => (AgentType::Acp, SOMETIME.to_owned()),
+        Some(event) => (AgentType::ANY, event.timestamp.into_owned()),
+        None => (AgentType::ANY, SOMETIME.to_owned()),
     })
 }
 
@@ -291,8 +291,7 @@ fn event(line: &[u8]) -> Option<Event<'static>> {
 fn summary(id: SessionId) -> SessionSummary {
     SessionSummary {
         id,
-        // The one that stands for any.
-        agent_type: AgentType::Acp,
+        agent_type: AgentType::ANY,
         state: SessionState::Ended,
         reason: None,
         error: None,

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use agentwire_dialects::program;
+use agentwire_dialects::program::ClaudeFlags;
 use agentwire_protocol::session::{OnLimit, OutputFormat, SystemPrompt};
 use agentwire_protocol::{AgentType, Json, SessionConfig};
 use serde_json::Value;
@@ -9,7 +11,7 @@ use serde_json::Value;
 use super::flag::{Fate, Flag, Takes};
 use super::table::FLAGS;
 use super::words::invalid;
-use super::{Kept, Refused, sources, speaks_claude};
+use super::{Kept, Refused, sources};
 
 const SOURCES: [&str; 3] = ["user", "project", "local"];
 
@@ -80,9 +82,9 @@ fn word(flag: &Flag, value: Option<&str>) -> String {
 fn prompt_tool(words: &Kept, agent: AgentType) -> Result<Option<String>, Refused> {
     match words.given("--permission-prompt-tool") {
         None | Some((_, "" | "stdio")) => Ok(None),
-        Some((flag, tool)) => match agent {
-            AgentType::Claude => Ok(Some(word(flag, Some(tool)))),
-            AgentType::Demo | AgentType::Codex | AgentType::Gemini | AgentType::Acp => {
+        Some((flag, tool)) => match program(agent).claude_flags {
+            ClaudeFlags::All => Ok(Some(word(flag, Some(tool)))),
+            ClaudeFlags::Some | ClaudeFlags::None => {
                 let (name, agent) = (flag.name(), agent.as_str());
                 let message = format!(
                     "error: option '{name}' other than stdio is not supported with {agent}"
@@ -154,7 +156,8 @@ fn system_prompt(
             (file, text) => file.or_else(|| text.map(str::to_owned)),
         })
     };
-    let whole = part("--system-prompt")?.filter(|text| speaks_claude(agent) || !text.is_empty());
+    let whole =
+        part("--system-prompt")?.filter(|text| program(agent).speaks_claude() || !text.is_empty());
     Ok(SystemPrompt::joined(whole, part("--append-system-prompt")?))
 }
 

@@ -1,5 +1,7 @@
 //! What is known of a flag of the `claude` program.
 
+use agentwire_dialects::program;
+use agentwire_dialects::program::ClaudeFlags;
 use agentwire_protocol::AgentType;
 
 /// A flag of the `claude` program, and what becomes of it with each agent.
@@ -55,14 +57,12 @@ pub(crate) enum Fate {
     Refused,
 }
 
-/// The fate of a flag with each agent.
+/// The fate of a flag, by how an agent takes the flags of `claude`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fates {
-    pub(crate) claude: Fate,
-    pub(crate) demo: Fate,
-    pub(crate) codex: Fate,
-    pub(crate) gemini: Fate,
-    pub(crate) acp: Fate,
+    all: Fate,
+    some: Fate,
+    none: Fate,
 }
 
 impl Fates {
@@ -71,7 +71,7 @@ impl Fates {
     pub(super) const CLAUDE: Self = Self::of(Fate::Honoured, Fate::Honoured, Fate::Refused);
     /// Only those that speak as Claude does have it.
     pub(crate) const NATIVE: Self = Self::of(Fate::Forwarded, Fate::Forwarded, Fate::Refused);
-    /// Even the demo agent would have to do something it cannot.
+    /// Only the real program can do it.
     pub(super) const REAL: Self = Self::of(Fate::Forwarded, Fate::Refused, Fate::Refused);
     /// Claude takes it; elsewhere there is nothing that it could change.
     pub(super) const TRIFLE: Self = Self::of(Fate::Forwarded, Fate::Forwarded, Fate::Dropped);
@@ -79,29 +79,26 @@ impl Fates {
     pub(super) const SHARED: Self = Self::of(Fate::Forwarded, Fate::Forwarded, Fate::Honoured);
     pub(super) const NOWHERE: Self = Self::of(Fate::Refused, Fate::Refused, Fate::Refused);
 
-    const fn of(claude: Fate, demo: Fate, others: Fate) -> Self {
-        Self { claude, demo, codex: others, gemini: others, acp: others }
+    const fn of(all: Fate, some: Fate, none: Fate) -> Self {
+        Self { all, some, none }
     }
 
-    pub(super) const fn others(self, fate: Fate) -> Self {
-        Self { codex: fate, gemini: fate, acp: fate, ..self }
+    /// Another fate with agents that have flags of their own.
+    pub(super) const fn others(self, none: Fate) -> Self {
+        Self { none, ..self }
     }
 
     pub(crate) fn with(&self, agent: AgentType) -> Fate {
-        match agent {
-            AgentType::Claude => self.claude,
-            AgentType::Demo => self.demo,
-            AgentType::Codex => self.codex,
-            AgentType::Gemini => self.gemini,
-            AgentType::Acp => self.acp,
+        match program(agent).claude_flags {
+            ClaudeFlags::All => self.all,
+            ClaudeFlags::Some => self.some,
+            ClaudeFlags::None => self.none,
         }
     }
 
     /// Whether no agent has it under agentwire.
     pub(super) fn nowhere(&self) -> bool {
-        [self.claude, self.demo, self.codex, self.gemini, self.acp]
-            .iter()
-            .all(|fate| *fate == Fate::Refused)
+        [self.all, self.some, self.none].iter().all(|fate| *fate == Fate::Refused)
     }
 }
 

@@ -5,11 +5,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use agentwire_dialects::program;
 use agentwire_protocol::AgentType;
 use agentwire_protocol::session::{AgentDefinition, McpServer};
 use serde_json::{Map, Value, json};
 
-use super::{Kept, Refused, speaks_claude};
+use super::{Kept, Refused};
 
 type Servers = BTreeMap<String, McpServer>;
 type Agents = BTreeMap<String, AgentDefinition>;
@@ -51,7 +52,7 @@ pub(super) fn mcp_servers(
                 Ok(known) => {
                     servers.insert(name, known);
                 }
-                Err(_) if speaks_claude(agent) => {
+                Err(_) if program(agent).speaks_claude() => {
                     rest.insert(name, server);
                 }
                 Err(what) => {

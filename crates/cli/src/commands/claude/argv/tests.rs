@@ -453,7 +453,7 @@ fn spellings_are_unique() {
 fn the_order_of_flags_says_nothing() {
     let flags = FLAGS.iter().filter(|flag| {
         !matches!(flag.name(), "--version" | "--help" | "--session-id")
-            && flag.fates.claude != Fate::Refused
+            && flag.fates.with(AgentType::Claude) != Fate::Refused
     });
     let mut args: Vec<_> = flags
         .map(|flag| match sample(flag) {
