@@ -189,7 +189,8 @@ impl Plan {
         let directory = working_directory(launch);
         let (program, looked) = (launch.program.clone(), directory.clone());
         let (dialect, config, env) = (self.dialect, config.clone(), launch.env.clone());
-        let found = look(&directory, move || {
+        let found = look(&directory, move |here| {
+            drop(here);
             machine::check(dialect, &config, &env)?;
             rules.map_or(Ok(()), |rules| rules.check())?;
             let path = std::env::var_os("PATH");

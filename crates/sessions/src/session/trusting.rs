@@ -215,7 +215,8 @@ impl Actor {
         let further = self.config.additional_directories.iter().flatten();
         let further: Vec<PathBuf> = further.map(|further| directory.join(further)).collect();
         let looked = directory.clone();
-        let found = look(&directory, move || {
+        let found = look(&directory, move |here| {
+            drop(here);
             survey(&files, &looked, &further, std::env::home_dir().as_deref())
         });
         found.await.ok()
