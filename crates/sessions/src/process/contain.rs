@@ -96,8 +96,8 @@ impl Containment {
 
 impl Contain {
     /// Finds out what works here, by trying it. The executable is one that hands `keeper` to
-    /// [`keeper::run`](super::keeper::run): for `agentwire` itself `/proc/self/exe`, which stays the
-    /// same program when its file is replaced. Fails if what is asked for does not work.
+    /// [`keeper::run`](super::keeper::run): for `agentwire` itself [`own_program`](super::own_program),
+    /// which stays the same when its file is replaced. Fails if what is asked for does not work.
     pub async fn probe(
         executable: Option<PathBuf>,
         choice: ContainmentChoice,
