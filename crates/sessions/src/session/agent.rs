@@ -26,7 +26,7 @@ use super::stderr::Stderr;
 use crate::budget::Budget;
 use crate::figures::Counted;
 use crate::look::{look, unanswered};
-use crate::machine;
+use crate::machine::{self, Found};
 use crate::own;
 use crate::process::{
     Contain, Containment, Control, LaunchFiles, Output, Spawn, SpawnError, StdinPlan, prepare,
@@ -173,6 +173,16 @@ impl Plan {
             config.allowed_tools = None;
         }
         config
+    }
+
+    /// Files of the machine by which the agent runs calls unasked.
+    pub(super) async fn unasked(&self, launch: &Launch) -> Result<Vec<Found>, GatewayError> {
+        let (dialect, env) = (self.dialect, launch.env.clone());
+        look(&working_directory(launch), move |here| {
+            drop(here);
+            machine::look(dialect, &env)
+        })
+        .await
     }
 
     /// The program's path, or why the session cannot have it: what to install, which variable names

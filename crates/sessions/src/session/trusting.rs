@@ -330,7 +330,7 @@ impl Actor {
         self.plan.dialect.servers_need_trust() && servers.is_some_and(|servers| !servers.is_empty())
     }
 
-    fn warn(&mut self, message: String) {
+    pub(super) fn warn(&mut self, message: String) {
         self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
     }
 
