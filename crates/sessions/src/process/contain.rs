@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agentwire_dialects::agent::Exit;
 use agentwire_protocol::{ErrorCode, GatewayError};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, geteuid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, pipe};
@@ -34,6 +34,10 @@ const WAKE: Duration = Duration::from_millis(200);
 
 /// How long a keeper may take to show that it works.
 const PROBE: Duration = Duration::from_secs(10);
+
+/// What root can do in a namespace.
+const AS_ROOT: &str = "agentwire runs as root, and its agents with it: an agent that runs as root can leave its \
+                       namespace and see the files that are hidden; run agentwire as another user";
 
 /// Starts processes, in the way that is in force here.
 #[derive(Clone, Debug)]
@@ -82,6 +86,14 @@ impl Containment {
             Self::Namespace { .. } => "namespace",
             Self::Keeper { .. } => "keeper",
             Self::ProcessGroup { .. } => "processGroup",
+        }
+    }
+
+    /// What an agent could undo all the same, where agentwire runs as root.
+    pub fn caveat(&self) -> Option<&'static str> {
+        match self {
+            Self::Namespace { .. } if geteuid().is_root() => Some(AS_ROOT),
+            Self::Namespace { .. } | Self::Keeper { .. } | Self::ProcessGroup { .. } => None,
         }
     }
 
