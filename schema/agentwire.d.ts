@@ -841,6 +841,8 @@ export interface components {
         };
         /** @description What holds the processes of an agent together. */
         ContainmentStatus: {
+            /** @description What an agent could undo all the same. */
+            caveat?: string;
             /**
              * @description `namespace`: a pid namespace, in which agentwire's own files are hidden; `keeper`: a process that
              *     watches over them; `processGroup`: neither.

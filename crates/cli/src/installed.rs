@@ -12,7 +12,9 @@ use agentwire_dialects::program::{
 };
 use agentwire_protocol::AgentType;
 use agentwire_sessions::Settings;
-use agentwire_sessions::process::{Contain, Spawn, StdinPlan, Veil, environment, resolve};
+use agentwire_sessions::process::{
+    Contain, Spawn, StdinPlan, Veil, environment, own_path, resolve,
+};
 use agentwire_sessions::settings::AgentCommand;
 use agentwire_sessions::{machine, own};
 use serde::{Serialize, Serializer};
@@ -174,8 +176,10 @@ fn find(
         (Some(program), _) => program.clone(),
         (None, DefaultCommand::None) => return Err("no command is set".to_owned()),
         (None, DefaultCommand::BuiltIn { .. }) => {
-            let own = settings.keeper.as_ref().map(|path| path.to_string_lossy().into_owned());
-            own.ok_or_else(|| "failed to find agentwire itself".to_owned())?
+            let own = settings.keeper.as_ref();
+            let own = own.ok_or_else(|| "failed to find agentwire itself".to_owned())?;
+            // Where it is shown, its name is that of its file.
+            return Ok(own_path(own).unwrap_or_else(|_| own.clone()));
         }
         (None, DefaultCommand::Named(name)) => name.to_owned(),
     };

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use agentwire_sessions::bridge::relay;
-use agentwire_sessions::process::keeper;
+use agentwire_sessions::process::{self, keeper};
 use clap::Parser;
 
 use crate::args::{Args, Global, Verb};
@@ -39,6 +39,7 @@ pub fn main() -> ExitCode {
     if is(relay::VERB) {
         return small(relay::run(words.next().as_deref()).map_err(|error| error.to_string()));
     }
+    process::keep_name();
     // Flags of the `claude` program may look like ours.
     if let Some(flags) = claude_flags() {
         let global = Args::parse_from(["agentwire", "claude"]).global;

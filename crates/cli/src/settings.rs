@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use agentwire_dialects::programs;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Price};
 use agentwire_sessions::Settings;
+use agentwire_sessions::process;
 use agentwire_sessions::settings::{AgentCommand, SessionDefaults, Timing};
 
 use self::file::File;
@@ -130,7 +131,7 @@ fn resolve(
         data_dir,
         config_dir: config_dir(environment),
         store: store.map(|StoreName(kind)| kind).unwrap_or_default(),
-        keeper: std::env::current_exe().ok(),
+        keeper: process::own_program(),
         containment: containment.map(|ContainmentName(choice)| choice).unwrap_or_default(),
         agents: commands(file.agents, environment)?,
         timing,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use agentwire_sessions::Settings;
 use agentwire_sessions::bridge::relay;
-use agentwire_sessions::process::keeper;
+use agentwire_sessions::process::{self, keeper};
 use agentwire_sessions::settings::StoreKind;
 use tempfile::TempDir;
 
@@ -50,7 +50,7 @@ impl Trial {
         Settings {
             data_dir: self.data_dir(),
             store: StoreKind::Memory,
-            keeper: Some(self.program.clone()),
+            keeper: process::own_program(),
             ..Settings::default()
         }
     }

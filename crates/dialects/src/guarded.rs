@@ -3,17 +3,20 @@
 
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 
-/// A longer word is a letter and its value.
-const CLUSTER: usize = 4;
-
 /// How a program reads its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parser {
     /// `--name value` and `--name=value`; no abbreviations. Commander.
     Exact,
-    /// The same, and several one-letter flags in a word, the last with its value. Clap.
-    Clusters,
-    /// The same; `--no-name`, `--someName` for `--some-name`, and one dash is as good as two. Yargs.
+    /// The same, and several one-letter flags in a word. The first that takes a value takes the rest of the
+    /// word, and a letter that is none of the flags is an error. Clap.
+    Clusters {
+        /// Letters that are known to take a value.
+        with_value: &'static str,
+    },
+    /// Several one-letter flags in a word, all of them up to one that is no letter, digit or underscore,
+    /// whether or not they take a value; `--no-name`, `--someName` for `--some-name`, `--n` for `-n`, and one
+    /// dash is as good as two. Yargs.
     Loose,
 }
 
@@ -90,8 +93,8 @@ impl Guarded {
             }
             let next = args.get(at + 1).map(String::as_str);
             let found = self.arguments.iter().find_map(|unguards| {
-                let name = unguards.names.iter().find(|name| self.is(name, arg))?;
-                unguards.is_set(value(arg, next)).then_some((*name, unguards.instead))
+                let unguards_by = |name: &&&str| self.unguards(unguards, name, arg, next);
+                unguards.names.iter().find(unguards_by).map(|name| (*name, unguards.instead))
             });
             if let Some((name, instead)) = found {
                 return Err(self.refusal(name, whose, instead));
@@ -137,31 +140,66 @@ impl Guarded {
         GatewayError::new(ErrorCode::Unsupported, message)
     }
 
-    /// Whether a word is that flag, in any spelling that the program takes.
-    fn is(&self, name: &str, arg: &str) -> bool {
-        let word = arg.split('=').next().unwrap_or_default();
-        let Some(long) = name.strip_prefix("--") else {
-            let letter = name.trim_start_matches('-');
-            let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-            return match self.parser {
-                Parser::Exact => word == name,
-                // Its value may be glued to it, and other letters may stand before it.
-                Parser::Clusters | Parser::Loose => letters.is_some_and(|all| {
-                    let is_cluster = all.len() <= CLUSTER && all.chars().all(char::is_alphabetic);
-                    all.starts_with(letter) || (is_cluster && all.contains(letter))
-                }),
-            };
+    /// Whether a word is that flag, in any spelling that the program takes, with a value that is refused.
+    fn unguards(&self, flag: &Unguards, name: &str, arg: &str, next: Option<&str>) -> bool {
+        let (word, value) = match arg.split_once('=') {
+            Some((word, value)) => (word, Some(value)),
+            None => (arg, None),
         };
+        if self.is(name, word) {
+            return flag.is_set(value.or(next));
+        }
+        let letter = name.strip_prefix('-').filter(|name| !name.starts_with('-'));
+        let rest = letter.and_then(|letter| self.after_letter(letter, arg));
+        rest.is_some_and(|rest| {
+            let value = rest.strip_prefix('=').unwrap_or(rest);
+            flag.is_set(if rest.is_empty() { next } else { Some(value) })
+        })
+    }
+
+    /// Whether a word without its value is that flag and nothing else.
+    fn is(&self, name: &str, word: &str) -> bool {
         match self.parser {
-            Parser::Exact | Parser::Clusters => word == name,
+            Parser::Exact => word == name,
+            Parser::Clusters { .. } => name.starts_with("--") && word == name,
             Parser::Loose => {
+                // One dash and letters are a cluster.
+                let dashes = if name.starts_with("--") { "-" } else { "--" };
                 let given = word.trim_start_matches('-');
                 let given = given.strip_prefix("no-").unwrap_or(given);
                 // Of `--a.b` the part before the dot is the flag.
                 let given = given.split('.').next().unwrap_or_default();
-                word.starts_with('-') && plain(given) == plain(long)
+                word.starts_with(dashes) && plain(given) == plain(name)
             }
         }
+    }
+
+    /// What stands behind a flag of one letter in a word, if the program reads that letter there as a flag.
+    fn after_letter<'a>(&self, letter: &str, arg: &'a str) -> Option<&'a str> {
+        let mut rest = arg.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
+        let mut is_first = true;
+        while let Some(next) = rest.chars().next() {
+            if self.parser == Parser::Loose
+                && !is_first
+                && !(next.is_ascii_alphanumeric() || next == '_')
+            {
+                return None;
+            }
+            if let Some(after) = rest.strip_prefix(letter) {
+                return match self.parser {
+                    Parser::Exact => None,
+                    Parser::Clusters { .. } | Parser::Loose => Some(after),
+                };
+            }
+            if let Parser::Clusters { with_value } = self.parser
+                && with_value.contains(next)
+            {
+                return None;
+            }
+            rest = rest.get(next.len_utf8()..)?;
+            is_first = false;
+        }
+        None
     }
 }
 
@@ -171,16 +209,6 @@ impl Unguards {
         let Some(value) = value else { return true };
         // A key may be quoted, or stand at the end of a path.
         self.settings.is_empty() || self.settings.iter().any(|setting| value.contains(setting))
-    }
-}
-
-/// The value of a flag: behind `=`, glued to a letter, or the next word.
-fn value<'v>(arg: &'v str, next: Option<&'v str>) -> Option<&'v str> {
-    let is_letter = arg.len() > 2 && !arg.starts_with("--");
-    match arg.split_once('=') {
-        _ if is_letter => arg.get(2..),
-        Some((_, value)) if arg.starts_with("--") => Some(value),
-        Some(_) | None => next,
     }
 }
 
@@ -208,10 +236,26 @@ mod tests {
     #[test]
     fn every_spelling_that_a_parser_takes_is_refused() {
         use Parser::{Clusters, Exact, Loose};
+        let clap = Clusters { with_value: "cm" };
         for (args, exact, clusters, loose) in [
             (&["--yes"][..], true, true, true),
             (&["-y"], true, true, true),
             (&["-xy"], false, true, true),
+            (&["-abdefghy"], false, true, true),
+            (&["-abdefghyz=1"], false, true, true),
+            (&["-1_y"], false, true, true),
+            (&["-y.x=1"], false, true, true),
+            // Yargs takes whatever stands first for a flag.
+            (&["-=y"], false, true, true),
+            // Clap takes this for a value of `m`, Yargs for flags.
+            (&["-mmy-model"], false, false, true),
+            (&["-vmy-model"], false, false, true),
+            (&["-m", "my-model"], false, false, false),
+            (&["-m=my-model"], false, false, false),
+            (&["-m/my/model"], false, false, false),
+            (&["--y"], false, false, true),
+            (&["--y=true"], false, false, true),
+            (&["--no-y"], false, false, true),
             (&["--some-mode", "a"], true, true, true),
             (&["--some-mode=a"], true, true, true),
             (&["--someMode=a"], false, false, true),
@@ -222,13 +266,17 @@ mod tests {
             (&["--config=a.policy=1"], true, true, true),
             (&["-cpolicy=1"], false, true, true),
             (&["-c", "policy=1"], true, true, true),
+            (&["-xc", "policy=1"], false, true, true),
+            (&["-xcpolicy=1"], false, true, true),
+            (&["-xc", "model=1"], false, false, false),
+            (&["-c=model", "policy"], false, false, false),
             (&["-c", "model=1"], false, false, false),
             (&["--config"], true, true, true),
             (&["--"], true, true, true),
             (&["--yesterday", "--model=x", "yes", "--verbose"], false, false, false),
         ] {
             assert_eq!(refuses(Exact, args), exact, "{args:?}");
-            assert_eq!(refuses(Clusters, args), clusters, "{args:?}");
+            assert_eq!(refuses(clap, args), clusters, "{args:?}");
             assert_eq!(refuses(Loose, args), loose, "{args:?}");
         }
     }

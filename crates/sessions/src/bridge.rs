@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use self::listen::Door;
 use self::place::Place;
+use crate::process::own_path;
 
 /// The longest message.
 const LINE_LIMIT: usize = 64 << 20;
@@ -78,7 +79,7 @@ impl Bridge {
         let place = place.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
         let listener = place.listen().and_then(UnixListener::from_std);
         let listener = listener.map_err(|error| failed(&error))?;
-        let executable = executable.canonicalize().map_err(|error| failed(&error))?;
+        let executable = own_path(executable).map_err(|error| failed(&error))?;
         let (Some(program), Some(socket)) = (executable.to_str(), place.socket().to_str()) else {
             return Err(failed(&"a path is not UTF-8"));
         };

@@ -231,8 +231,7 @@ impl Hub {
         agent: AgentType,
         directory: &Path,
     ) -> Result<Option<SessionId>, GatewayError> {
-        let looked = directory.to_owned();
-        let directory = look(directory, move || looked.canonicalize().unwrap_or(looked)).await?;
+        let directory = look(directory, |here| here.path).await?;
         let fits = |session: &SessionSummary| {
             session.agent_type == agent
                 && session.native_session_id.is_some()

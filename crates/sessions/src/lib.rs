@@ -16,6 +16,7 @@ pub mod own;
 pub mod owner;
 pub mod private;
 pub mod process;
+mod reach;
 pub mod session;
 pub mod settings;
 pub mod store;

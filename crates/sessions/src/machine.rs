@@ -48,6 +48,14 @@ pub(crate) fn check(
     Err(GatewayError::new(ErrorCode::Unsupported, message))
 }
 
+impl Found {
+    /// What is told where a session starts that asks about some calls.
+    pub(crate) fn warning(&self) -> String {
+        let Unguarded { what, remedy } = self.does;
+        format!("{what} ({}); {remedy}", self.file.display())
+    }
+}
+
 fn places(known: &MachineFile, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let named = known.variable.and_then(|name| {
         let own = env.get(name).map(PathBuf::from);

@@ -13,6 +13,7 @@
 //! - Without a namespace, a descendant that became another user (`sudo`) cannot be killed. Its session
 //!   ends all the same; only [`Control::gone`] waits for it.
 
+mod again;
 mod contain;
 mod descriptors;
 mod error;
@@ -38,6 +39,7 @@ use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::process::Child;
 use tokio::sync::watch;
 
+pub use again::{keep_name, own_path, own_program};
 pub use contain::{Contain, Containment, ContainmentChoice};
 pub(crate) use descriptors::check_descriptors;
 pub use descriptors::raise_descriptors;

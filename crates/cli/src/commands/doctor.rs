@@ -134,11 +134,14 @@ fn policy(loaded: &Loaded) -> Check {
 
 fn containment(contain: &Contain) -> Check {
     match contain.containment() {
-        Containment::Namespace { .. } => Check::ok(
-            "containment",
-            "a pid namespace for each agent: nothing it starts outlives its session or agentwire, and \
-             it cannot see agentwire's own files",
-        ),
+        in_force @ Containment::Namespace { .. } => {
+            let held = "a pid namespace for each agent: nothing it starts outlives its session or \
+                        agentwire, and it cannot see agentwire's own files";
+            match in_force.caveat() {
+                None => Check::ok("containment", held),
+                Some(caveat) => Check::ok("containment", format!("{held}; but {caveat}")),
+            }
+        }
         Containment::Keeper { reason, .. } => Check::ok(
             "containment",
             format!(

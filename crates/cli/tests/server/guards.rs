@@ -1,5 +1,8 @@
 //! What the gateway judges by cannot be taken away: not by arguments, variables or files of the machine.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use crate::place::{Answer, Server};
@@ -28,6 +31,15 @@ fn arguments_and_variables_that_unguard_claude_are_refused_by_name() {
         &["--output-format=text"],
         &["--input-format", "text"],
         &["--bare"],
+        &["--reply-on-resume"],
+        &["--inherit-permission-mode=bypassPermissions"],
+        &["--sdk-url=wss://localhost/x"],
+        &["--sdk-url", "wss://localhost/x"],
+        &["--remote"],
+        &["--remote-control=name"],
+        &["--teleport"],
+        &["--channels", "server:x"],
+        &["--project-config-root=/x"],
         &["--"],
     ] {
         let name = args[0].split('=').next().expect("a name");
@@ -43,7 +55,11 @@ fn arguments_and_variables_that_unguard_claude_are_refused_by_name() {
         config["nativeArgs"] = json!(tool);
         refused(&start(&server, "claude", &config), &["--permission-prompt-tool"]);
     }
-    for name in ["CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"] {
+    for name in [
+        "CLAUDE_CODE_SIMPLE",
+        "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS",
+        "CLAUDE_CODE_REMOTE_SDK_URL",
+    ] {
         refused(&start(&server, "claude", &json!({ "env": { name: "1" } })), &[name, "env"]);
     }
     // Others are Claude's to judge: here it starts, and fails.
@@ -64,9 +80,16 @@ fn arguments_in_the_settings_are_refused_like_those_of_a_session() {
         ("codex", "['-sdanger-full-access']"),
         ("codex", "['--profile=lax']"),
         ("codex", "['-a', 'never']"),
+        ("codex", "['--approve-for-me']"),
+        ("codex", "['--dangerously-bypass-hook-trust']"),
+        ("codex", "['-C/elsewhere']"),
+        ("codex", "['-hVsdanger-full-access']"),
         ("gemini", "['--yolo']"),
         ("gemini", "['-y']"),
         ("gemini", "['-yolo']"),
+        ("gemini", "['--y']"),
+        ("gemini", "['-dslwxzy']"),
+        ("gemini", "['--skip-trust']"),
         ("gemini", "['--approvalMode', 'yolo']"),
         ("gemini", "['--approval-mode=auto_edit']"),
         ("gemini", "['--allowed-tools', 'run_shell_command']"),
@@ -80,7 +103,8 @@ fn arguments_in_the_settings_are_refused_like_those_of_a_session() {
     }
     // What starts the program has arguments of its own.
     let settings = "[agents.gemini]\ncommand = ['/no/such/npx', '-y', 'package']\n\
-                    [agents.codex]\nargs = ['-c', 'model_verbosity=low']\ncommand = '/no/such'\n";
+                    [agents.codex]\nargs = ['-c', 'model_verbosity=low', '-mspecial-pass']\n\
+                    command = '/no/such'\n";
     let server = Server::with_settings(settings);
     for agent in ["gemini", "codex"] {
         assert_eq!(start(&server, agent, &json!({})).code(), "agentUnavailable", "{agent}");
@@ -100,4 +124,37 @@ fn files_of_the_machine_that_unguard_are_found() {
     refused(&start(&server, "gemini", &blocked), &["system.json", "the rule Bash"]);
     // Without a rule it may run: what it runs unasked is said to be so.
     assert_eq!(start(&server, "gemini", &json!({})).code(), "agentUnavailable");
+}
+
+/// A policy that allows tools runs them unasked; whoever starts a session sees that in its events.
+#[test]
+fn a_session_begins_with_a_warning_of_a_policy_that_allows() {
+    for (text, is_warned) in [(r#"{"adminPolicyPaths":["/p"]}"#, true), ("{}", false)] {
+        let settings = "[agents.gemini]\ncommand = \"WORK/../home/gemini\"\n";
+        let server = Server::set_up(&[], settings, |command, place| {
+            let program = place.join("home/gemini");
+            // It ends before it has said a word: the warning is there all the same.
+            fs::write(&program, "#!/bin/sh\nexit 0\n").expect("a file");
+            let mode = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(&program, mode).expect("a program");
+            let file = place.join("home/system.json");
+            fs::write(&file, text).expect("a file");
+            command.env("GEMINI_CLI_SYSTEM_SETTINGS_PATH", file);
+        });
+        for mode in ["ask", "askDangerous", "autoEdit", "autoAll"] {
+            let config = json!({ "approvalMode": mode });
+            let body = json!({ "agentType": "gemini", "prompt": "hi", "config": config });
+            let created = server.post("/v1/sessions", &body);
+            let session = created["id"].as_str().expect("an id");
+            let events = server.until(session, "sessionEnded");
+            let warns = |event: &&Value| {
+                event["status"] == "warning"
+                    && event["message"].as_str().is_some_and(|it| it.contains("system.json"))
+            };
+            let count = events.iter().filter(warns).count();
+            assert_eq!(count == 1, is_warned && mode != "autoAll", "{mode}: {events:?}");
+            assert!(count < 2, "{mode}: {events:?}");
+        }
+        assert_eq!(server.stop(), Some(0));
+    }
 }

@@ -1,10 +1,11 @@
 //! A working directory that does not answer: a FUSE file system whose server never says a word.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::place::{PATIENCE, Server};
 
@@ -17,24 +18,68 @@ fn in_directory(directory: &Path) -> Value {
     json!({ "agentType": "demo", "prompt": "/say hi", "config": config })
 }
 
-#[test]
-fn a_directory_that_does_not_answer_holds_up_nobody_else() {
+/// A server that sees such a file system, and where that is.
+fn server() -> Option<(Server, TempDir)> {
     let can_mount = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
     if !can_mount {
         use std::io::Write as _;
         let _ = writeln!(std::io::stderr(), "skipped: no FUSE file system can be mounted here");
-        return;
+        return None;
     }
     let dead = tempfile::tempdir().expect("a directory");
     let at = dead.path().to_str().expect("UTF-8");
     let launcher = ["unshare", "--mount", "--propagation", "private", "sh", "-c", MOUNT, at];
-    let server = Server::launched(&launcher, &[]);
+    Some((Server::launched(&launcher, &[]), dead))
+}
+
+/// However many directories there are that do not answer, and whatever links lead there, sessions are
+/// created and work elsewhere.
+#[test]
+fn no_number_of_dead_directories_takes_the_place_of_others() {
+    let Some((server, dead)) = server() else { return };
+    // More than may be looked at together.
+    let count = 200;
+    let paths = (0..count).map(|number| {
+        let below = dead.path().join(format!("project-{number}"));
+        if number % 2 == 0 {
+            return below;
+        }
+        let link = server.work().join(format!("link-{number}"));
+        std::os::unix::fs::symlink(below, &link).expect("a link");
+        link
+    });
+    let paths: Vec<PathBuf> = paths.collect();
+    std::thread::scope(|scope| {
+        for paths in paths.chunks(count / 20) {
+            let server = &server;
+            scope.spawn(move || {
+                for path in paths {
+                    let answer = server.ask("POST", "/v1/sessions", Some(&in_directory(path)));
+                    assert_eq!(answer.code(), "timeout", "{answer:?}");
+                }
+            });
+        }
+    });
+    let session = server.session("/say fine");
+    server.until(&session, "turnCompleted");
+    // Permissions are judged too: this one without a question.
+    let config = json!({ "approvalMode": "autoEdit" });
+    let body = json!({ "agentType": "demo", "prompt": "/write fine.txt y", "config": config });
+    let session = server.post("/v1/sessions", &body)["id"].as_str().expect("an id").to_owned();
+    server.until(&session, "turnCompleted");
+    assert!(server.work().join("fine.txt").exists());
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn a_directory_that_does_not_answer_holds_up_nobody_else() {
+    let Some((server, dead)) = server() else { return };
     let below = dead.path().join("project");
     let further = json!({ "additionalDirectories": [below.join("further")] });
     let further = json!({ "agentType": "demo", "prompt": "/say hi", "config": further });
     let (over, is_over) = mpsc::sync_channel::<()>(1);
     std::thread::scope(|scope| {
-        // More of them than there are threads that serve.
+        // More of them than there are threads that serve; all wait, as they are fewer than may wait there.
         let bodies = [in_directory(&below), further].into_iter().cycle().take(12);
         let waiting: Vec<_> = bodies
             .map(|body| {

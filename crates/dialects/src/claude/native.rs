@@ -1,6 +1,11 @@
 //! Which arguments and variables of `claude` the gateway cannot allow. Commander reads the arguments: it takes
 //! no abbreviations.
 //!
+//! Of the flags that its help does not show (2.1.325), those are here by which somebody else speaks in the
+//! session, answers its questions or sets its mode, and those by which it works or reads settings elsewhere.
+//! `--continue`, `--resume`, `--print` and their kind take nothing away. `--safe-mode` leaves the gateway's hook in
+//! place: it does to hooks what `allowManagedHooksOnly` does.
+//!
 //! Settings that switch hooks off (`disableAllHooks`, `allowManagedHooksOnly`), of whatever origin, do not
 //! reach the gateway's hook, which is registered over the wire (2.1.325, scenario "arguments that unguard").
 
@@ -30,13 +35,14 @@ pub(super) fn check_prompt_tool(agent: &str, config: &SessionConfig) -> Result<(
 
 const HOOKS: &str = "Claude would run calls without showing them to agentwire first";
 const WIRE: &str = "agentwire speaks with the program itself";
+const PLACE: &str = "give the option workingDirectory";
 
 pub(super) const GUARDED: Guarded = Guarded {
     agent: "claude",
     parser: Parser::Exact,
     arguments: &[
         Unguards {
-            names: &["--permission-mode"],
+            names: &["--permission-mode", "--inherit-permission-mode"],
             settings: &[],
             instead: "give the option permissionMode",
         },
@@ -50,16 +56,57 @@ pub(super) const GUARDED: Guarded = Guarded {
             settings: &[],
             instead: "give the option allowedTools",
         },
-        Unguards { names: &["--input-format", "--output-format"], settings: &[], instead: WIRE },
-        Unguards { names: &["--bare"], settings: &[], instead: HOOKS },
+        Unguards {
+            names: &[
+                "--input-format",
+                "--output-format",
+                // Sends the session to an address.
+                "--sdk-url",
+                // Sessions elsewhere, or driven from elsewhere.
+                "--cloud",
+                "--remote",
+                "--environment",
+                "--pool",
+                "--teleport",
+                "--remote-control",
+                "--rc",
+                "--attach-serve",
+                "--await-claim",
+                "--bg",
+                "--background",
+                "--desktop",
+                "--tmux",
+                // Messages and answers of MCP servers.
+                "--channels",
+                "--dangerously-load-development-channels",
+                // Messages and modes of another session.
+                "--team-name",
+                "--agent-id",
+                "--lead-verify-key",
+            ],
+            settings: &[],
+            instead: WIRE,
+        },
+        // The second begins a turn before it knows the hook.
+        Unguards { names: &["--bare", "--reply-on-resume"], settings: &[], instead: HOOKS },
+        // Nobody has looked at what these name.
+        Unguards {
+            names: &["--project-config-root", "--deep-link-cwd-b64"],
+            settings: &[],
+            instead: PLACE,
+        },
     ],
-    variables: &[Unguards {
-        names: &[
-            // What `--bare` sets.
-            "CLAUDE_CODE_SIMPLE",
-            "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS",
-        ],
-        settings: &[],
-        instead: HOOKS,
-    }],
+    variables: &[
+        Unguards {
+            names: &[
+                // What `--bare` sets.
+                "CLAUDE_CODE_SIMPLE",
+                "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS",
+            ],
+            settings: &[],
+            instead: HOOKS,
+        },
+        // What `--sdk-url` sets.
+        Unguards { names: &["CLAUDE_CODE_REMOTE_SDK_URL"], settings: &[], instead: WIRE },
+    ],
 };

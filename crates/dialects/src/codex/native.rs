@@ -7,13 +7,16 @@ const WIRE: &str = "agentwire speaks with the program itself";
 
 pub(super) const GUARDED: Guarded = Guarded {
     agent: "codex",
-    parser: Parser::Clusters,
+    parser: Parser::Clusters { with_value: "acimopsC" },
     arguments: &[
         Unguards {
             names: &[
                 "--dangerously-bypass-approvals-and-sandbox",
                 "--yolo",
                 "--full-auto",
+                // A model answers in the gateway's place.
+                "--approve-for-me",
+                "--not-so-yolo",
                 "--ask-for-approval",
                 "-a",
                 "--sandbox",
@@ -42,7 +45,17 @@ pub(super) const GUARDED: Guarded = Guarded {
             instead: "a profile can hold other approval policies; put what it holds into config.toml",
         },
         Unguards {
-            names: &["--listen", "--json", "--experimental-json"],
+            names: &["--dangerously-bypass-hook-trust"],
+            settings: &[],
+            instead: "give the option trust",
+        },
+        Unguards {
+            names: &["--cd", "-C"],
+            settings: &[],
+            instead: "give the option workingDirectory",
+        },
+        Unguards {
+            names: &["--listen", "--remote", "--json", "--experimental-json"],
             settings: &[],
             instead: WIRE,
         },

@@ -5,6 +5,7 @@ use crate::guarded::{Guarded, MachineFile, Parser, Unguarded, Unguards};
 
 const MODE: &str = "give the options approvalMode, allowedTools and blockedTools";
 const WIRE: &str = "agentwire speaks with the program itself";
+const TRUST: &str = "give the option trust";
 const MACHINE_WIDE: &str = "settings of the machine win over the policy that makes Gemini ask";
 
 pub(crate) const GUARDED: Guarded = Guarded {
@@ -39,6 +40,7 @@ pub(crate) const GUARDED: Guarded = Guarded {
             settings: &[],
             instead: WIRE,
         },
+        Unguards { names: &["--skip-trust"], settings: &[], instead: TRUST },
     ],
     variables: &[
         Unguards {
@@ -49,7 +51,7 @@ pub(crate) const GUARDED: Guarded = Guarded {
         Unguards {
             names: &["GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH"],
             settings: &[],
-            instead: "give the option trust",
+            instead: TRUST,
         },
     ],
 };

@@ -347,6 +347,9 @@ struct ContainmentStatus {
     /// Why it is no better one.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// What an agent could undo all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caveat: Option<&'static str>,
 }
 
 /// `GET /healthz`
@@ -371,6 +374,7 @@ pub(super) async fn status(State(app): State<App>, Extension(caller): Extension<
             containment: ContainmentStatus {
                 kind: containment.name(),
                 reason: containment.reason().map(str::to_owned),
+                caveat: containment.caveat(),
             },
         },
     ))

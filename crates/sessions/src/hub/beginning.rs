@@ -181,7 +181,7 @@ impl Hub {
         let given = PathBuf::from(config.working_directory.as_deref().unwrap_or("."));
         let settings = Arc::clone(&self.shared.settings);
         let looked = given.clone();
-        let working = look(&given, move || {
+        let working = look(&given, move |_here| {
             let working = directory(&looked)?;
             own::check(Path::new(&working), &own::places(&settings))?;
             Ok::<_, GatewayError>(working)
@@ -196,7 +196,7 @@ impl Hub {
                 (Some(_) | None, _) => Path::new(&working).join(further),
             };
             let (settings, looked) = (Arc::clone(&self.shared.settings), further.clone());
-            look(&further, move || own::check(&looked, &own::places(&settings))).await??;
+            look(&further, move |_here| own::check(&looked, &own::places(&settings))).await??;
         }
         config.working_directory = Some(working);
         Ok(())

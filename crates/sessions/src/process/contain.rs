@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agentwire_dialects::agent::Exit;
 use agentwire_protocol::{ErrorCode, GatewayError};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, geteuid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, pipe};
@@ -34,6 +34,10 @@ const WAKE: Duration = Duration::from_millis(200);
 
 /// How long a keeper may take to show that it works.
 const PROBE: Duration = Duration::from_secs(10);
+
+/// What root can do in a namespace.
+const AS_ROOT: &str = "agentwire runs as root, and its agents with it: an agent that runs as root can leave its \
+                       namespace and see the files that are hidden; run agentwire as another user";
 
 /// Starts processes, in the way that is in force here.
 #[derive(Clone, Debug)]
@@ -85,6 +89,14 @@ impl Containment {
         }
     }
 
+    /// What an agent could undo all the same, where agentwire runs as root.
+    pub fn caveat(&self) -> Option<&'static str> {
+        match self {
+            Self::Namespace { .. } if geteuid().is_root() => Some(AS_ROOT),
+            Self::Namespace { .. } | Self::Keeper { .. } | Self::ProcessGroup { .. } => None,
+        }
+    }
+
     /// Why it is no better one.
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -96,8 +108,8 @@ impl Containment {
 
 impl Contain {
     /// Finds out what works here, by trying it. The executable is one that hands `keeper` to
-    /// [`keeper::run`](super::keeper::run): for `agentwire` itself `/proc/self/exe`, which stays the
-    /// same program when its file is replaced. Fails if what is asked for does not work.
+    /// [`keeper::run`](super::keeper::run): for `agentwire` itself [`own_program`](super::own_program),
+    /// which stays the same when its file is replaced. Fails if what is asked for does not work.
     pub async fn probe(
         executable: Option<PathBuf>,
         choice: ContainmentChoice,

@@ -98,6 +98,8 @@ pub(crate) struct Actor {
     pub(super) keys: Vec<(String, String)>,
     /// Whether the project is trusted, and what waits for that.
     pub(super) trusting: Trusting,
+    /// Warnings for as soon as the mode is one that asks.
+    pub(super) warnings: Vec<String>,
     /// Message ids of prompts that were taken.
     pub(super) taken: Taken,
     /// The one that the store was asked for last, if it has it.
@@ -166,6 +168,7 @@ impl Actor {
             in_flight: None,
             keys: parts.keys,
             trusting: Trusting::new(parts.wish, parts.rest),
+            warnings: Vec::new(),
             taken: Taken::default(),
             recalled: None,
             prompts: VecDeque::new(),

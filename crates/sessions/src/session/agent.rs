@@ -28,7 +28,7 @@ use super::stderr::Stderr;
 use crate::budget::Budget;
 use crate::figures::Counted;
 use crate::look::{look, unanswered};
-use crate::machine;
+use crate::machine::{self, Found};
 use crate::own;
 use crate::process::{
     Contain, Containment, Control, LaunchFiles, Output, Spawn, SpawnError, StdinPlan, prepare,
@@ -166,6 +166,16 @@ impl Plan {
         config
     }
 
+    /// Files of the machine by which the agent runs calls unasked.
+    pub(super) async fn unasked(&self, launch: &Launch) -> Result<Vec<Found>, GatewayError> {
+        let (dialect, env) = (self.dialect, launch.env.clone());
+        look(&working_directory(launch), move |here| {
+            drop(here);
+            machine::look(dialect, &env)
+        })
+        .await
+    }
+
     /// The program's path, or why the session cannot have it: what to install, which variable names
     /// another, or which rule it would pass over. The disk may not answer.
     pub(crate) async fn program(
@@ -180,7 +190,8 @@ impl Plan {
         let directory = working_directory(launch);
         let (wanted, looked) = (launch.program.clone(), directory.clone());
         let (dialect, config, env) = (self.dialect, config.clone(), launch.env.clone());
-        let found = look(&directory, move || {
+        let found = look(&directory, move |here| {
+            drop(here);
             machine::check(dialect, &config, &env)?;
             rules.map_or(Ok(()), |rules| rules.check())?;
             let path = std::env::var_os("PATH");

@@ -361,6 +361,7 @@ impl Actor {
         }
         if change.permission_mode.is_some() || change.approval_mode.is_some() {
             self.config.permission_mode.clone_from(&change.permission_mode);
+            self.warn_of_machine();
         }
         if let Some(model) = &change.model {
             self.config.model = model.clone().or_else(|| self.first.model.clone());

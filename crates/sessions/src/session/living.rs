@@ -17,6 +17,7 @@ use crate::process::TreeSignal;
 impl Actor {
     /// Starts the agent. A process that serves one turn waits for its prompt.
     pub(super) async fn open(&mut self) -> Result<(), GatewayError> {
+        self.look_at_machine().await?;
         if self.plan.dialect.capabilities().process_per_turn {
             let launch = self.plan.launch(&self.config, &self.origin, None, None)?;
             self.plan.program(&self.config, &launch).await?;

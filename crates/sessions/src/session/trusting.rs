@@ -215,7 +215,8 @@ impl Actor {
         let further = self.config.additional_directories.iter().flatten();
         let further: Vec<PathBuf> = further.map(|further| directory.join(further)).collect();
         let looked = directory.clone();
-        let found = look(&directory, move || {
+        let found = look(&directory, move |here| {
+            drop(here);
             survey(&files, &looked, &further, std::env::home_dir().as_deref())
         });
         found.await.ok()
@@ -329,7 +330,7 @@ impl Actor {
         self.plan.dialect.servers_need_trust() && servers.is_some_and(|servers| !servers.is_empty())
     }
 
-    fn warn(&mut self, message: String) {
+    pub(super) fn warn(&mut self, message: String) {
         self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
     }
 

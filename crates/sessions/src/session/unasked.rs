@@ -2,11 +2,13 @@
 //! an answer, so the turn is cancelled and fails.
 
 use agentwire_dialects::tape::Unasked;
-use agentwire_protocol::Text;
 use agentwire_protocol::event::{SessionEndReason, TurnCompleted, TurnFailed, TurnFailure};
+use agentwire_protocol::session::ApprovalMode;
+use agentwire_protocol::{GatewayError, Text};
 
 use super::actor::Actor;
 use super::policy::Asked;
+use crate::machine::Found;
 use crate::process::TreeSignal;
 
 /// What an agent did that it must not.
@@ -57,6 +59,24 @@ pub(super) fn failed<'a>(completed: &mut TurnCompleted<'a>, message: &str) -> Tu
 }
 
 impl Actor {
+    /// Looks for files of the machine that let the agent run calls which the session's mode would ask about.
+    pub(super) async fn look_at_machine(&mut self) -> Result<(), GatewayError> {
+        if !self.plan.dialect.machine_files().is_empty() {
+            let launch = self.plan.launch(&self.config, &self.origin, None, None)?;
+            let found = self.plan.unasked(&launch).await?;
+            self.warnings = found.iter().map(Found::warning).collect();
+            self.warn_of_machine();
+        }
+        Ok(())
+    }
+
+    /// Reports them, once, unless the mode allows everything.
+    pub(super) fn warn_of_machine(&mut self) {
+        if self.policy.mode() != ApprovalMode::AutoAll {
+            std::mem::take(&mut self.warnings).into_iter().for_each(|warning| self.warn(warning));
+        }
+    }
+
     /// Gives the rules that deny to whoever sees what runs.
     pub(super) fn guard(&mut self) {
         self.core.guard = self.policy.denies_anything().then(|| self.policy.clone());

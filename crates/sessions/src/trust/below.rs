@@ -8,6 +8,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::survey::PATIENCE;
+use crate::reach::{is_mount, reach};
+
 /// The directory that is looked for.
 const NAME: &str = ".claude";
 
@@ -38,7 +41,14 @@ pub(super) fn walk<'t>(
     let mut links = VecDeque::new();
     let mut seen = HashSet::new();
     let mut count = 0;
-    while let Some(at) = directories.pop_front().or_else(|| links.pop_front()) {
+    loop {
+        let directory = directories.pop_front();
+        let is_link = directory.is_none();
+        let at = directory.or_else(|| links.pop_front())?;
+        // These alone lead onto another file system.
+        if (is_link || is_mount(&at)) && reach(&at, PATIENCE).is_none() {
+            return Some("not all of it was looked at: a directory does not answer");
+        }
         let Ok(metadata) = fs::metadata(&at) else { continue };
         if !metadata.is_dir() || !seen.insert((metadata.dev(), metadata.ino())) {
             continue;
@@ -72,7 +82,6 @@ pub(super) fn walk<'t>(
             queue.push_back(entry.path());
         }
     }
-    None
 }
 
 fn can_lead_on(kind: FileType) -> bool {

@@ -2,10 +2,11 @@
 //! reading is bounded, and never waits for a pipe or a device.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use agentwire_dialects::project::{Above, Form, ProjectFile, Reading};
 use rustix::fs::OFlags;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::{Snapshot, below, covers};
+use crate::reach::reach;
 
 /// How much of a file is read to show what it says.
 const SHOWN_LIMIT: u64 = 1 << 20;
@@ -37,6 +39,9 @@ const WORDS: usize = 4096;
 
 /// How deep directories are searched.
 const DEPTH: usize = 32;
+
+/// How long another thread may have been waiting for a file system that a link leads to.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -195,6 +200,10 @@ impl<'s> Search<'s> {
     }
 
     fn tree(&mut self, at: &Path, path: &Path, file: &ProjectFile, endings: &[&str], depth: usize) {
+        if reach(path, PATIENCE).is_none() {
+            self.left_out = Some("a directory does not answer");
+            return;
+        }
         let Ok(entries) = fs::read_dir(path) else { return };
         let Some(depth) = depth.checked_sub(1) else {
             self.left_out = Some("directories are too deep");
@@ -207,7 +216,7 @@ impl<'s> Search<'s> {
                 return;
             }
             let path = entry.path();
-            if fs::metadata(&path).is_ok_and(|found| found.is_dir()) {
+            if is_directory(&entry) {
                 self.tree(at, &path, file, endings, depth);
             } else if endings.iter().any(|ending| has_ending(&path, ending)) {
                 self.take(at, &path, file);
@@ -257,6 +266,10 @@ impl<'s> Search<'s> {
     fn open(&mut self, path: &Path) -> Option<(Found, Option<String>)> {
         let mut found =
             Found { path: self.near(path), digest: None, runs: Vec::new(), link: None, note: None };
+        if reach(path, PATIENCE).is_none() {
+            found.note = Some("cannot be read: its file system does not answer".to_owned());
+            return Some((found, None));
+        }
         // A link that leads nowhere is no file to the agent either.
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
@@ -396,6 +409,19 @@ fn has_ending(path: &Path, ending: &str) -> bool {
     let start = path.len().checked_sub(ending.len());
     let end = start.and_then(|start| path.get(start..));
     end.is_some_and(|end| end.eq_ignore_ascii_case(ending.as_bytes()))
+}
+
+/// Whether it is a directory or leads to one, as far as can be said.
+fn is_directory(entry: &DirEntry) -> bool {
+    match entry.file_type() {
+        Ok(kind) if kind.is_symlink() => {
+            let path = entry.path();
+            let answers = reach(&path, PATIENCE).is_some();
+            // One that does not answer is reported as a directory.
+            !answers || fs::metadata(&path).is_ok_and(|found| found.is_dir())
+        }
+        kind => kind.is_ok_and(|kind| kind.is_dir()),
+    }
 }
 
 fn is_missing(error: &io::Error) -> bool {

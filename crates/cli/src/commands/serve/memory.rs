@@ -7,7 +7,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use agentwire_sessions::process::{ALLOCATOR, ALLOCATOR_SET};
+use agentwire_sessions::process::{ALLOCATOR, ALLOCATOR_SET, own_program};
 
 /// Starts this program again with an allocator that gives memory back, unless that was done already or
 /// the user has settings of their own. Where it fails, the server runs as it is.
@@ -18,7 +18,7 @@ pub(super) fn give_back() {
     if !is_glibc || is_set(&ALLOCATOR_SET) || names.clone().any(|name| is_set(&name)) {
         return;
     }
-    let Ok(program) = std::env::current_exe() else { return };
+    let Some(program) = own_program() else { return };
     let mut args = std::env::args_os();
     let mut command = Command::new(program);
     if let Some(name) = args.next() {

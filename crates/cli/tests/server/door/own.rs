@@ -130,7 +130,10 @@ fn an_agent_does_not_see_agentwires_own_files() {
         std::fs::write(config.join("config.toml"), "# private").expect("a file");
     });
     let status = server.get("/v1/status");
-    if status["containment"]["kind"] != "namespace" {
+    let is_hidden = status["containment"]["kind"] == "namespace";
+    let is_root = rustix::process::geteuid().is_root();
+    assert_eq!(status["containment"]["caveat"].is_string(), is_hidden && is_root, "{status}");
+    if !is_hidden {
         assert!(status["containment"]["reason"].is_string(), "{status}");
         return;
     }

@@ -9,11 +9,6 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::paths::normal;
-
-/// How many dangling links are followed.
-const LINK_LIMIT: usize = 40;
-
 /// How many different paths one decision looks up. A call that names more asks.
 const LOOKUP_LIMIT: usize = 4096;
 
@@ -64,48 +59,16 @@ pub struct OnDisk;
 
 impl Disk for OnDisk {
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        let path = path.to_path_buf();
-        threads::in_time(move || resolve(&path))
+        // A link to nothing yet is followed too: what writes through it makes the file that it names.
+        threads::in_time(path, |_, end| end)
     }
 
     fn kind(&self, path: &Path) -> Option<Kind> {
-        let path = path.to_path_buf();
-        threads::in_time(move || kind(&path))
+        threads::in_time(path, |path, _| kind(path))
     }
 
     fn read(&self, path: &Path, limit: usize) -> Option<Vec<u8>> {
-        let path = path.to_path_buf();
-        threads::in_time(move || read(&path, limit))?
-    }
-}
-
-/// A link to nothing yet is followed too, since what writes through it makes the file that it names.
-fn resolve(path: &Path) -> PathBuf {
-    let mut start = path.to_path_buf();
-    let mut rest: Vec<PathBuf> = Vec::new();
-    let mut links = 0;
-    loop {
-        if let Ok(mut real) = std::fs::canonicalize(&start) {
-            real.extend(rest.iter().rev());
-            return normal(&real);
-        }
-        if let Ok(target) = std::fs::read_link(&start) {
-            links += 1;
-            if links > LINK_LIMIT {
-                return PathBuf::from("/");
-            }
-            start.pop();
-            start.push(target);
-            continue;
-        }
-        let Some(last) = start.components().next_back() else { return path.to_path_buf() };
-        let last = PathBuf::from(last.as_os_str());
-        // Not `pop`: it takes nothing from what ends in `..`.
-        let Some(parent) = start.parent().map(Path::to_path_buf) else {
-            return path.to_path_buf();
-        };
-        rest.push(last);
-        start = parent;
+        threads::in_time(path, move |path, _| read(path, limit))?
     }
 }
 

@@ -8,38 +8,45 @@ use super::Pool;
 /// Long enough for any call that does not hang.
 const LONG: Duration = Duration::from_secs(60);
 
+/// A call that hangs until it is released, and says when it is over.
+fn hang(pool: &'static Pool) -> (mpsc::SyncSender<()>, mpsc::Receiver<()>) {
+    let (release, hangs) = mpsc::sync_channel::<()>(1);
+    let (over, ended) = mpsc::sync_channel(1);
+    let call = move || {
+        let _ = hangs.recv();
+        over.send(()).unwrap();
+    };
+    assert_eq!(pool.answer(call, Duration::ZERO), None);
+    (release, ended)
+}
+
 #[test]
-fn a_call_that_hangs_gets_no_answer_and_holds_up_no_other() {
-    static POOL: Pool = Pool::new(3);
+fn calls_that_hang_get_no_answer_and_hold_up_no_other() {
+    static POOL: Pool = Pool::new(2, 3);
     let mut held = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..4 {
+        held.push(hang(&POOL));
         assert_eq!(POOL.answer(|| 1, LONG), Some(1));
-        let (release, hangs) = mpsc::sync_channel::<()>(1);
-        let (over, ended) = mpsc::sync_channel(1);
-        let call = move || {
-            let _ = hangs.recv();
-            over.send(()).unwrap();
-        };
-        assert_eq!(POOL.answer(call, Duration::ZERO), None);
-        held.push((release, ended));
     }
-    // All hang: no more threads are made, and nobody waits.
+    held.push(hang(&POOL));
+    // As many hang as may: no more threads are made, and nobody waits.
     assert_eq!(POOL.answer(|| 1, LONG), None);
+    assert_eq!(POOL.threads().count, 5);
     for (release, ended) in held {
         drop(release);
         ended.recv().unwrap();
     }
-    // They are used again as soon as each has put itself back.
-    while POOL.idle.lock().unwrap().waiting.len() < 3 {
+    // Of those that come back, as many stay as are needed.
+    while POOL.threads().left > 0 || POOL.threads().idle.len() < 2 {
         std::thread::yield_now();
     }
     assert_eq!(POOL.answer(|| 1, LONG), Some(1));
-    assert_eq!(POOL.idle.lock().unwrap().threads, 3);
+    assert_eq!(POOL.threads().count, 2);
 }
 
 #[test]
 fn other_tasks_go_on_while_one_waits() {
-    static POOL: Pool = Pool::new(1);
+    static POOL: Pool = Pool::new(1, 1);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
     let (release, hangs) = mpsc::sync_channel(1);
     let waits = runtime.spawn(async move { POOL.answer(move || hangs.recv().unwrap(), LONG) });

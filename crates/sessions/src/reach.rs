@@ -1,0 +1,190 @@
+//! Follows a path step by step, and takes no step onto a file system that does not answer, such as one of an
+//! unreachable server. Which file system a step is on is known from the kernel's table of mounts, which is
+//! read without touching any of them. So a thread that hangs is known to hang there, however the path was
+//! written and whatever links led to it, and the number of threads that one file system can hold is bounded.
+
+mod mounts;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use self::mounts::{Device, Mounts};
+
+/// How many links are followed, as in Linux.
+const LINKS: usize = 40;
+
+/// How many threads may be on one file system at once. Further ones wait.
+const MOST: usize = 16;
+
+/// How long they wait if no thread there gets on. It is short: those who wait take places of others.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// Who is where.
+static VISITS: Visits = Visits::new(MOST, SLOW);
+
+struct Visits {
+    most: usize,
+    slow: Duration,
+    under_way: Mutex<UnderWay>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct UnderWay {
+    next: u64,
+    visits: Vec<Step>,
+}
+
+/// The last step of a visit.
+struct Step {
+    id: u64,
+    device: Device,
+    begun: Instant,
+}
+
+/// A thread on its way. While it is here it counts as being on the file system of its last step.
+struct Visit {
+    visits: &'static Visits,
+    id: Option<u64>,
+}
+
+/// The end of a path. Until it is dropped, its thread counts as being on that file system.
+pub(crate) struct Reached {
+    /// The path with all links followed, whether or not its end exists; the root, if there are too many.
+    pub(crate) path: PathBuf,
+    _visit: Visit,
+}
+
+/// Follows a path to its end. Nothing, if the path leads to a file system on which another thread has been
+/// waiting for so long; where it is the first, it hangs.
+pub(crate) fn reach(path: &Path, patience: Duration) -> Option<Reached> {
+    let target = |at: &Path| {
+        let is_link = fs::symlink_metadata(at).is_ok_and(|found| found.is_symlink());
+        if is_link { fs::read_link(at).ok() } else { None }
+    };
+    VISITS.reach(path, patience, mounts::now().as_deref(), target)
+}
+
+/// Whether a file system is mounted at a path that has no links in it.
+pub(crate) fn is_mount(path: &Path) -> bool {
+    mounts::now().is_some_and(|mounts| mounts.has(path))
+}
+
+impl Visits {
+    const fn new(most: usize, slow: Duration) -> Self {
+        let under_way = Mutex::new(UnderWay { next: 0, visits: Vec::new() });
+        Self { most, slow, under_way, left: Condvar::new() }
+    }
+
+    /// `target` is where a link leads, and the only thing that touches the disk.
+    fn reach(
+        &'static self,
+        path: &Path,
+        patience: Duration,
+        mounts: Option<&Mounts>,
+        target: impl Fn(&Path) -> Option<PathBuf>,
+    ) -> Option<Reached> {
+        let device = |at: &Path| mounts.and_then(|mounts| mounts.device(at));
+        let mut visit = Visit { visits: self, id: None };
+        let mut at = PathBuf::from("/");
+        let mut rest = Vec::new();
+        put(&mut rest, &std::path::absolute(path).ok()?);
+        let mut links = 0;
+        while let Some(part) = rest.pop() {
+            if part == ".." {
+                at.pop();
+                continue;
+            }
+            at.push(part);
+            visit.step(device(&at), patience)?;
+            let Some(target) = target(&at) else { continue };
+            links += 1;
+            if links > LINKS {
+                at = PathBuf::from("/");
+                break;
+            }
+            at.pop();
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            put(&mut rest, &target);
+        }
+        visit.step(device(&at), patience)?;
+        Some(Reached { path: at, _visit: visit })
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, UnderWay> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a visit off the list.
+    fn leave(&self, under_way: &mut UnderWay, id: u64) {
+        let is_waited_for = under_way.visits.len() >= self.most;
+        under_way.visits.retain(|step| step.id != id);
+        if is_waited_for {
+            self.left.notify_all();
+        }
+    }
+}
+
+impl Visit {
+    /// Goes on to that file system. Nothing, if it does not answer.
+    fn step(&mut self, device: Option<Device>, patience: Duration) -> Option<()> {
+        let mut under_way = self.visits.under_way();
+        if let Some(id) = self.id {
+            let own = under_way.visits.iter_mut().find(|step| step.id == id);
+            if let Some(own) = own.filter(|own| Some(own.device) == device) {
+                own.begun = Instant::now();
+                return Some(());
+            }
+            self.visits.leave(&mut under_way, id);
+            self.id = None;
+        }
+        // Of this one nothing is known.
+        let Some(device) = device else { return Some(()) };
+        loop {
+            let there = under_way.visits.iter().filter(|step| step.device == device);
+            let times: Vec<Duration> = there.map(|step| step.begun.elapsed()).collect();
+            let is_full = times.len() >= self.visits.most;
+            let slow = if is_full { self.visits.slow.min(patience) } else { patience };
+            let longest = times.into_iter().max();
+            if longest.is_some_and(|longest| longest >= slow) {
+                return None;
+            }
+            if !is_full {
+                let id = under_way.next;
+                under_way.next += 1;
+                under_way.visits.push(Step { id, device, begun: Instant::now() });
+                self.id = Some(id);
+                return Some(());
+            }
+            let rest = slow.saturating_sub(longest.unwrap_or_default());
+            let waited = self.visits.left.wait_timeout(under_way, rest);
+            (under_way, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            let mut under_way = self.visits.under_way();
+            self.visits.leave(&mut under_way, id);
+        }
+    }
+}
+
+/// Puts the parts of a path on top of the rest, the first of them last.
+fn put(rest: &mut Vec<OsString>, path: &Path) {
+    let parts = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    });
+    rest.extend(parts);
+}
