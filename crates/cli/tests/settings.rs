@@ -153,6 +153,7 @@ fn the_page_is_complete() {
     }
     let mut read = BTreeSet::new();
     collect_variables(&root().join("crates/cli/src"), &mut read);
+    read.extend(agentwire_dialects::programs().iter().filter_map(|known| known.variable()));
     let table = page.split("## The environment").nth(1).expect("the table");
     let told: BTreeSet<String> = variables(table);
     assert_eq!(told, read);

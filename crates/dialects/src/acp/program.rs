@@ -10,7 +10,7 @@ use crate::program::{
 /// Any agent that speaks ACP.
 pub const PROGRAM: Program = Program {
     agent: AgentType::Acp,
-    about: "The program in AGENTWIRE_ACP_BIN, which speaks the Agent Client Protocol",
+    about: "Any agent that speaks the Agent Client Protocol; name it in AGENTWIRE_ACP_BIN",
     provider: "acp",
     source: Source::Other("name an agent that speaks ACP in [agents.acp] command"),
     command: DefaultCommand::None,
