@@ -29,3 +29,4 @@ mod sockets;
 mod specified;
 mod traces;
 mod trust;
+mod unanswered;

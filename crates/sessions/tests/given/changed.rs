@@ -11,7 +11,7 @@ async fn a_changed_input_that_the_agent_cannot_take_runs_nothing() {
     for agent in [CODEX, ACP] {
         let mut session = Session::start(agent, SessionConfig::default(), "ASK").await;
         let request = session.request().await;
-        assert!(request.input_is_fixed, "{request:?}");
+        assert!(request.input_is_fixed && !request.allow_is_once, "{request:?}");
         let id = request.request_id.to_string();
         let allow = |input: &Value| Settlement {
             updated_input: Some(Json::of(input)),
