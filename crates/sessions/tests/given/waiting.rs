@@ -27,7 +27,8 @@ pub(crate) fn queued(events: &[Event<'_>]) -> BTreeMap<String, usize> {
         if status.status == Status::Queue {
             assert_eq!(status.message.as_ref().unwrap().decode(), "queued");
             let details: Value = status.details.as_ref().unwrap().read().unwrap();
-            *queued.entry(details["messageId"].as_str().unwrap().to_owned()).or_default() += 1;
+            let id = details.get("messageId").and_then(Value::as_str).unwrap();
+            *queued.entry(id.to_owned()).or_default() += 1;
         }
     }
     queued
