@@ -1174,6 +1174,11 @@ export interface components {
         OpenRequest: {
             /** @description The agent within it that asks. */
             agentId: string;
+            /**
+             * @description An allow holds for this call alone: with `remember` it is the same. Nothing of it could be kept
+             *     that allows exactly what is shown, or the agent warns of it.
+             */
+            allowIsOnce?: boolean;
             /** @description The path that made the agent ask. */
             blockedPath?: string;
             /** @description Of a hook, the client's id of what is called. */
@@ -1485,6 +1490,11 @@ export interface components {
         RequestRaisedEvent: {
             /** @description `main`, or the id of the tool call that spawned the subagent. */
             agentId: string;
+            /**
+             * @description An allow holds for this call alone: with `remember` it is the same. Nothing of it could be kept
+             *     that allows exactly what is shown, or the agent warns of it.
+             */
+            allowIsOnce?: boolean;
             /** @description The path that made the agent ask. */
             blockedPath?: string;
             /** @description Of a hook, the client's id of what is called. */

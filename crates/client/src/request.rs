@@ -154,6 +154,11 @@ impl PermissionRequest {
         self.0.settle(Settlement::allow(self.0.id())).await
     }
 
+    /// Whether [`Self::allow_always`] can keep anything of this call; where not, it is [`Self::allow`].
+    pub fn can_be_kept(&self) -> bool {
+        !self.request.allow_is_once
+    }
+
     /// It may run, and its like from now on, in this session.
     pub async fn allow_always(&self) -> Result<bool, AgentError> {
         let remember = Some(Remember::Session);

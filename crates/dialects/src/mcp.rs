@@ -72,6 +72,13 @@ pub fn awaited(message: &Json<'_>) -> Option<Json<'static>> {
     message.contains_key("method").then(|| message.remove("id"))?.filter(|id| id.get() != "null")
 }
 
+/// What its sender must be answered by: the message without what it is about.
+pub fn head(message: &Json<'_>) -> Json<'static> {
+    let mut fields = fields(message);
+    fields.retain(|name, _| matches!(name.as_str(), "jsonrpc" | "id" | "method"));
+    Json::of(&fields)
+}
+
 /// The names of the tools that a server lists in this response to that message, if it was asked for them.
 pub fn listed(message: Option<&Json<'_>>, response: &Json<'_>) -> Option<Vec<String>> {
     #[derive(Deserialize)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agentwire_sessions::budget::{self, Share};
+use agentwire_sessions::budget::{self, Pool, Share};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, mpsc};
@@ -35,14 +35,16 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A wire of lines, such as stdin and stdout.
+    /// A wire of lines, such as stdin and stdout. It has one client, which may hold one line of any length
+    /// without a share of that pool: the one that it is saying. A large one that is whole waits for its share.
     pub fn lines(
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
+        pool: Pool,
     ) -> Self {
         let (said, incoming) = mpsc::channel(1);
         let outgoing = Outgoing::default();
-        let reader = tokio::spawn(read_lines(read, said));
+        let reader = tokio::spawn(read_lines(read, said, pool));
         let writer = tokio::spawn(write_bytes(write, outgoing.clone()));
         Self { incoming, outgoing, reader, writer }
     }
@@ -65,7 +67,7 @@ impl Connection {
     }
 }
 
-async fn read_lines(mut read: impl AsyncRead + Unpin, said: mpsc::Sender<Incoming>) {
+async fn read_lines(mut read: impl AsyncRead + Unpin, said: mpsc::Sender<Incoming>, pool: Pool) {
     let mut chunk = vec![0; CHUNK];
     let mut line = Vec::new();
     let mut overlong = 0_u64;
@@ -79,14 +81,15 @@ async fn read_lines(mut read: impl AsyncRead + Unpin, said: mpsc::Sender<Incomin
             let (head, rest) = bytes.split_at(end);
             keep(head, &mut line, &mut overlong);
             bytes = rest.get(1..).unwrap_or_default();
-            if said.send(finished(&mut line, &mut overlong)).await.is_err() {
+            let finished = finished(&mut line, &mut overlong, &pool).await;
+            if said.send(finished).await.is_err() {
                 return;
             }
         }
         keep(bytes, &mut line, &mut overlong);
     }
     if !line.is_empty() || overlong > 0 {
-        let _ = said.send(finished(&mut line, &mut overlong)).await;
+        let _ = said.send(finished(&mut line, &mut overlong, &pool).await).await;
     }
 }
 
@@ -99,11 +102,16 @@ fn keep(bytes: &[u8], line: &mut Vec<u8>, overlong: &mut u64) {
     }
 }
 
-fn finished(line: &mut Vec<u8>, overlong: &mut u64) -> Incoming {
-    match std::mem::take(overlong) {
-        0 => Incoming::Line(std::mem::take(line).into(), None),
-        bytes => Incoming::Overlong(bytes),
+async fn finished(line: &mut Vec<u8>, overlong: &mut u64, pool: &Pool) -> Incoming {
+    if let bytes @ 1.. = std::mem::take(overlong) {
+        return Incoming::Overlong(bytes);
     }
+    let line = std::mem::take(line);
+    let share = match line.len() > budget::SMALL {
+        true => Some(pool.take(line.len().saturating_mul(budget::WORK)).await),
+        false => None,
+    };
+    Incoming::Line(line.into(), share)
 }
 
 /// What is to be said to a client, until it has taken it.

@@ -58,11 +58,19 @@ pub(crate) async fn taken<T>(
     taking: impl Future<Output = T>,
 ) -> Option<T> {
     let more = u32::try_from(bytes >> 20).unwrap_or(0);
-    let longest = LARGE_TIME + Duration::from_secs(1) * more;
-    tokio::pin!(taking);
+    unless_wanted(pool, LARGE_TIME + Duration::from_secs(1) * more, taking).await
+}
+
+/// Waits with a share of that pool. None if it takes longer than that, and others wait for a share.
+pub(crate) async fn unless_wanted<T>(
+    pool: &Pool,
+    longest: Duration,
+    waiting: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::pin!(waiting);
     loop {
-        match tokio::time::timeout(longest, &mut taking).await {
-            Ok(taken) => return Some(taken),
+        match tokio::time::timeout(longest, &mut waiting).await {
+            Ok(done) => return Some(done),
             Err(_) if pool.waiting() > 0 => return None,
             Err(_) => {}
         }

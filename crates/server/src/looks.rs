@@ -1,15 +1,27 @@
 //! What clients see of sessions as a whole, over HTTP and on every line alike.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use agentwire_protocol::reply::{PromptResult, RequestList, SessionDetails, SessionList};
 use agentwire_protocol::{
     Command, Configure, ErrorCode, GatewayError, Json, NewSession, SessionConfig, SessionId,
     SessionState,
 };
+use agentwire_sessions::budget::Share;
 use agentwire_sessions::hub::{Once, Turn};
 use agentwire_sessions::session::Client;
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 use sha2::{Digest as _, Sha256};
+
+use crate::held::unless_wanted;
+
+/// How long a large prompt may wait until the agent has taken a change, while others wait for its share.
+const CHANGE: Duration = Duration::from_secs(1);
+
+const BUSY: &str =
+    "the agent has not taken the change yet, and others wait to send large messages; try again";
 
 /// A session that was asked for.
 pub enum Begun {
@@ -20,11 +32,15 @@ pub enum Begun {
 }
 
 /// Begins a session, or goes on with one that waits for its next prompt. A key that was used before, for
-/// whatever it was, does nothing again.
-pub async fn begin(hub: &Hub, mut new: NewSession) -> Result<Begun, GatewayError> {
+/// whatever it was, does nothing again. A large one has its share of the budget.
+pub async fn begin(
+    hub: &Hub,
+    mut new: NewSession,
+    share: Option<Arc<Share>>,
+) -> Result<Begun, GatewayError> {
     let Some(key) = new.key.clone() else {
         return match waiting(hub, &new) {
-            Some(session) => go_on(session, new).await.map(Begun::Runs),
+            Some(session) => go_on(hub.clone(), session, new, share).await.map(Begun::Runs),
             None => hub.start(new).await.map(Begun::Runs),
         };
     };
@@ -40,7 +56,7 @@ pub async fn begin(hub: &Hub, mut new: NewSession) -> Result<Begun, GatewayError
         }
     }
     if let Some(session) = waiting(hub, &new) {
-        return within(turn, go_on(session, new)).await.map(Begun::Runs);
+        return within(turn, go_on(hub.clone(), session, new, share)).await.map(Begun::Runs);
     }
     // Starts with one key take turns themselves, and look again.
     drop(turn);
@@ -63,7 +79,12 @@ fn waiting(hub: &Hub, new: &NewSession) -> Option<SessionHandle> {
 }
 
 /// Gives a session that runs its next prompt. What it runs with stays, but for the model and the mode.
-async fn go_on(session: SessionHandle, new: NewSession) -> Result<SessionHandle, GatewayError> {
+async fn go_on(
+    hub: Hub,
+    session: SessionHandle,
+    new: NewSession,
+    share: Option<Arc<Share>>,
+) -> Result<SessionHandle, GatewayError> {
     let (id, summary) = (session.id(), session.summary());
     if summary.agent_type != new.agent {
         let agent = summary.agent_type.as_str();
@@ -91,15 +112,21 @@ async fn go_on(session: SessionHandle, new: NewSession) -> Result<SessionHandle,
             permission_mode,
             ..Configure::default()
         };
-        session.send(Command::Configure(change)).await?;
+        let changed = session.send(Command::Configure(change));
+        match &share {
+            None => changed.await?,
+            Some(_) => unless_wanted(&hub.log().budget().work, CHANGE, changed)
+                .await
+                .unwrap_or_else(|| Err(GatewayError::new(ErrorCode::Overloaded, BUSY)))?,
+        };
     }
     let last = match new.prompt {
         Some(prompt) => Command::Prompt(prompt),
         None => Command::Configure(Configure::default()),
     };
     match new.key {
-        Some(key) => session.send_once(last, &key).await?,
-        None => session.send(last).await?,
+        Some(key) => session.send_once(last, &key, share).await?,
+        None => session.send_large(last, share).await?,
     };
     Ok(session)
 }
@@ -134,10 +161,11 @@ pub async fn order(
     id: &SessionId,
     client: &Client,
     command: Command,
+    share: Option<Arc<Share>>,
 ) -> Result<Json<'static>, GatewayError> {
     let message_id =
         if let Command::Prompt(prompt) = &command { prompt.message_id.clone() } else { None };
-    let reply = send(hub, id, client, command).await;
+    let reply = send(hub, id, client, command, share).await;
     let is_unheard = reply.as_ref().is_err_and(GatewayError::is_unheard);
     match message_id.filter(|_| is_unheard) {
         Some(message_id) if hub.has_taken(id, &message_id).await? => {
@@ -153,9 +181,10 @@ async fn send(
     id: &SessionId,
     client: &Client,
     command: Command,
+    share: Option<Arc<Share>>,
 ) -> Result<Json<'static>, GatewayError> {
     let error = match hub.session(id) {
-        Ok(session) => return session.of_client(client).send(command).await,
+        Ok(session) => return session.of_client(client).send_large(command, share).await,
         Err(error) => error,
     };
     let is_over = hub.summary(id).await?.state == SessionState::Ended;

@@ -385,7 +385,8 @@ impl Pump<'_> {
                 new.key = new.key.map(|key| format!("{keys}//{key}"));
                 new.is_limited = self.terms.is_limited;
                 new.client = self.terms.client.as_deref().map(str::to_owned);
-                self.spawn(call, asks::start(hub, call, *new));
+                let share = self.share.clone();
+                self.spawn(call, asks::start(hub, call, *new, share));
             }
             Ask::Session(id) => drop(self.spawn(call, asks::session(hub, call, id))),
             Ask::Own(id) => {
@@ -412,7 +413,7 @@ impl Pump<'_> {
             self.queue.has(handle.id()) && !agentwire_sessions::session::overtakes(&command);
         let unsent = match waits {
             true => Box::new(command),
-            false => match handle.post(command) {
+            false => match handle.post(command, self.share.clone()) {
                 Ok(answer) => return self.sent(call, handle.id().clone(), answer),
                 Err(command) => command,
             },
@@ -424,12 +425,8 @@ impl Pump<'_> {
     /// There is room for what waits for that session.
     fn catch_up(&mut self, session: &SessionId) {
         while let Some(Queued { handle, call, command, share }) = self.queue.pop(session) {
-            match handle.post(*command) {
-                Ok(answer) => {
-                    self.share = share;
-                    self.sent(call, session.clone(), answer);
-                    self.share = None;
-                }
+            match handle.post(*command, share.clone()) {
+                Ok(answer) => self.sent(call, session.clone(), answer),
                 Err(command) => {
                     return self.queue.put_back(Queued { handle, call, command, share });
                 }
@@ -443,9 +440,7 @@ impl Pump<'_> {
         session: SessionId,
         answer: impl Future<Output = agentwire_sessions::session::Answered> + Send + 'static,
     ) {
-        let share = self.share.clone();
-        let answered = asks::command(call, session, answer);
-        self.commands.push(answered.inspect(move |_| drop(share)).boxed());
+        self.commands.push(asks::command(call, session, answer).boxed());
     }
 
     fn next_page(&mut self) {
@@ -461,8 +456,7 @@ impl Pump<'_> {
         call: Call,
         work: impl Future<Output = Answered> + Send + 'static,
     ) -> task::Id {
-        let share = self.share.clone();
-        let id = self.calls.spawn(work.inspect(move |_| drop(share))).id();
+        let id = self.calls.spawn(work).id();
         self.names.insert(id, call);
         id
     }

@@ -2,13 +2,13 @@
 //! in place of each, our own program ([`relay`]), which brings every message to the session.
 
 mod listen;
+mod outbox;
 mod place;
 pub mod relay;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{ErrorCode, GatewayError, Json};
@@ -18,7 +18,9 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use self::listen::Door;
+use self::outbox::Outbox;
 use self::place::Place;
+use crate::budget::{Pool, Share};
 use crate::process::own_path;
 
 /// The longest message.
@@ -26,9 +28,6 @@ const LINE_LIMIT: usize = 64 << 20;
 
 /// How much may wait for a connection that does not read; then no more is taken for it.
 const OUTGOING_LIMIT: usize = 64 << 20;
-
-/// How many messages may.
-const OUTGOING_QUEUE: usize = 2048;
 
 /// The hosted servers of one session. Dropping it ends all connections and removes the socket.
 pub(crate) struct Bridge {
@@ -53,7 +52,13 @@ pub(crate) enum Heard {
     /// The agent started one of the servers.
     Opened { connection: u64, to: Connection },
     /// It said something to it.
-    Message { connection: u64, message: Json<'static>, room: OwnedSemaphorePermit },
+    Message {
+        connection: u64,
+        message: Json<'static>,
+        room: OwnedSemaphorePermit,
+        /// What a large one takes of the budget until it is durable.
+        share: Option<Arc<Share>>,
+    },
     /// It ended it.
     Closed { connection: u64 },
 }
@@ -61,15 +66,23 @@ pub(crate) enum Heard {
 /// One running relay.
 pub(crate) struct Connection {
     server: String,
-    outbox: mpsc::Sender<String>,
-    waiting: Arc<AtomicUsize>,
+    outbox: Outbox,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.outbox.close();
+    }
 }
 
 impl Bridge {
-    /// Listens for these servers; gives what the agent is to start for each.
+    /// Listens for these servers; gives what the agent is to start for each. What is large takes a share of
+    /// that pool; what cannot be handed on yet waits in that directory.
     pub(crate) async fn open(
         servers: Vec<String>,
         executable: &Path,
+        pool: Pool,
+        directory: PathBuf,
     ) -> Result<(Self, BTreeMap<String, McpServer>), GatewayError> {
         let failed = |error: &dyn std::fmt::Display| {
             let message = format!("failed to offer the MCP servers that the client hosts: {error}");
@@ -94,7 +107,7 @@ impl Bridge {
         // One at a time: what waits, waits in the pipe.
         let (door, heard) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
-        tasks.spawn(Door::new(tokens, door).open(listener));
+        tasks.spawn(Door::new(tokens, door, pool, directory).open(listener));
         let bridge = Self {
             servers,
             connections: BTreeMap::new(),
@@ -168,11 +181,8 @@ impl Bridge {
 
     /// Refuses what an agent that does not read would only pile up.
     pub(crate) fn has_room(&self, connection: u64) -> Result<(), GatewayError> {
-        let is_full = |relay: &Connection| {
-            relay.outbox.capacity() == 0 || relay.waiting.load(Ordering::Relaxed) > OUTGOING_LIMIT
-        };
         match self.connections.get(&connection) {
-            Some(relay) if is_full(relay) => Err(GatewayError::new(
+            Some(relay) if relay.outbox.waiting() > OUTGOING_LIMIT => Err(GatewayError::new(
                 ErrorCode::Overloaded,
                 "the agent does not read what its MCP servers say; interrupt or stop it",
             )),
@@ -180,13 +190,10 @@ impl Bridge {
         }
     }
 
-    /// Sends a message. A relay that takes none is given up: its agent sees that server end.
-    pub(crate) fn send(&mut self, connection: u64, message: &Json<'_>) {
-        let Some(relay) = self.connections.get(&connection) else { return };
-        let line = format!("{}\n", message.get());
-        relay.waiting.fetch_add(line.len(), Ordering::Relaxed);
-        if relay.outbox.try_send(line).is_err() {
-            self.connections.remove(&connection);
+    /// Sends a message.
+    pub(crate) fn send(&self, connection: u64, message: &Json<'_>) {
+        if let Some(relay) = self.connections.get(&connection) {
+            relay.outbox.push(message.get());
         }
     }
 }

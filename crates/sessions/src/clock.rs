@@ -1,5 +1,7 @@
 //! The time that events carry.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 
 /// Now, as RFC 3339 in UTC with milliseconds.
@@ -8,7 +10,7 @@ pub fn now() -> String {
 }
 
 /// That long ago, in the same form; as early as can be said if that is too long ago.
-pub fn ago(past: std::time::Duration) -> String {
+pub fn ago(past: Duration) -> String {
     let past = SignedDuration::try_from(past).unwrap_or(SignedDuration::MAX);
     format(Timestamp::now().checked_sub(past).unwrap_or(Timestamp::MIN))
 }
@@ -18,12 +20,13 @@ pub fn nanoseconds(time: &str) -> Option<u64> {
     u64::try_from(time.parse::<Timestamp>().ok()?.as_nanosecond()).ok()
 }
 
-/// How many seconds are left of the minute of the clock in which that time is, and some more may be; none
-/// if it is over, or that is no time.
-pub fn left_of_minute(time: &str, more: i64) -> Option<i64> {
-    let time = time.parse::<Timestamp>().ok()?.as_second() + more;
-    let left = (time.div_euclid(60) + 1) * 60 - Timestamp::now().as_second();
-    (left > 0).then_some(left)
+/// How long it is from now until the minute of the clock is over in which that time is; none if it is
+/// over, or one of the two is no time. A clock that was set back makes it no longer than a minute.
+pub fn left_of_minute(time: &str, now: &str) -> Option<Duration> {
+    let time = time.parse::<Timestamp>().ok()?.as_second();
+    let over = Timestamp::from_second((time.div_euclid(60) + 1) * 60).ok()?;
+    let left = Duration::try_from(over.duration_since(now.parse().ok()?)).ok()?;
+    (!left.is_zero()).then_some(left.min(Duration::from_secs(60)))
 }
 
 fn format(time: Timestamp) -> String {
@@ -35,15 +38,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_minute_of_the_clock_is_over_or_has_seconds_left() {
-        assert_eq!(left_of_minute("2020-01-01T00:00:59Z", 0), None);
-        assert_eq!(left_of_minute("no time", 0), None);
-        let left = left_of_minute(&now(), 0).expect("this minute runs");
-        assert!((1..=60).contains(&left), "{left}");
-        // What may begin a minute later keeps the next minute too.
-        assert!(
-            left_of_minute(&now(), 60).expect("so does the next")
-                > left_of_minute(&now(), 0).unwrap_or(0)
-        );
+    fn a_minute_of_the_clock_is_over_at_its_end() {
+        let left = |time: &str, now: &str| left_of_minute(time, now).map(|left| left.as_millis());
+        let at = "2026-01-02T03:04:30.250Z";
+        assert_eq!(left(at, "2026-01-02T03:04:30.250Z"), Some(29_750));
+        assert_eq!(left(at, "2026-01-02T03:04:59.999Z"), Some(1));
+        assert_eq!(left(at, "2026-01-02T03:05:00.000Z"), None);
+        assert_eq!(left(at, "2026-01-02T04:04:31Z"), None);
+        assert_eq!(left("2026-01-02T03:04:00Z", "2026-01-02T03:04:00Z"), Some(60_000));
+        // The clock was set back.
+        assert_eq!(left(at, "2026-01-02T03:00:00Z"), Some(60_000));
+        assert_eq!(left("no time", at), None);
+        assert_eq!(left(at, "no time"), None);
     }
 }

@@ -4,6 +4,7 @@
 //! them; commands go the other way.
 
 pub mod apart;
+mod backlog;
 pub mod bridge;
 pub mod budget;
 pub mod clock;

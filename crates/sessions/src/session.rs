@@ -8,6 +8,7 @@ mod commands;
 mod commit;
 mod core;
 mod deadlines;
+mod entry;
 mod granted;
 mod hooks;
 mod hosted;
@@ -32,6 +33,7 @@ use agentwire_protocol::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::budget::Share;
 use crate::hub::create_key;
 
 pub(crate) use actor::{Actor, Parts, Refusal};
@@ -42,6 +44,7 @@ pub(crate) use commit::storage;
 pub(crate) use core::{Advisor, Core};
 pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;
+pub(crate) use long::LongLine;
 pub(crate) use structured::Structured;
 
 /// How many commands may wait for a session. It takes them at once, so that few ever do.
@@ -106,6 +109,9 @@ pub(crate) struct Message {
     pub(crate) client: Client,
     /// The key under which it counts once, and the answer that is kept for it.
     pub(crate) key: Option<(String, String)>,
+    /// What the message that it came with takes of the budget, until what it did is durable and said to
+    /// the agent. Nobody waits for an agent's answer with it.
+    pub(crate) share: Option<Arc<Share>>,
     pub(crate) reply: oneshot::Sender<Answered>,
 }
 
@@ -151,7 +157,17 @@ impl SessionHandle {
 
     /// Sends a command. The reply comes once what it did is durable.
     pub async fn send(&self, command: Command) -> Result<Json<'static>, GatewayError> {
-        self.send_under(command, None).await
+        self.send_under(command, None, None).await
+    }
+
+    /// The same for a large command: the session holds its share of the budget until what it did is durable
+    /// and said to the agent.
+    pub async fn send_large(
+        &self,
+        command: Command,
+        share: Option<Arc<Share>>,
+    ) -> Result<Json<'static>, GatewayError> {
+        self.send_under(command, None, share).await
     }
 
     /// Sends a command under a key that was not used before ([`Hub::once`](crate::Hub::once)). If the
@@ -160,31 +176,36 @@ impl SessionHandle {
         &self,
         command: Command,
         key: &str,
+        share: Option<Arc<Share>>,
     ) -> Result<Json<'static>, GatewayError> {
-        self.send_under(command, Some((create_key(key), self.id.as_str().to_owned()))).await
+        let key = Some((create_key(key), self.id.as_str().to_owned()));
+        self.send_under(command, key, share).await
     }
 
     async fn send_under(
         &self,
         command: Command,
         key: Option<(String, String)>,
+        share: Option<Arc<Share>>,
     ) -> Result<Json<'static>, GatewayError> {
         let (reply, result) = oneshot::channel();
         let over = |_| self.over();
-        let client = self.client.clone();
-        self.lane(&command).send(Message { command, client, key, reply }).await.map_err(over)?;
+        let message = Message { client: self.client.clone(), key, share, reply, command };
+        self.lane(&message.command).send(message).await.map_err(over)?;
         result.await.map_err(|_| self.over())?.reply
     }
 
     /// Sends a command at once, in the order of the calls; the reply is waited for apart. Gives the
-    /// command back if there is no room for it: [`Self::room`] waits for that.
+    /// command back if there is no room for it: [`Self::room`] waits for that. A large one has its share of
+    /// the budget.
     pub fn post(
         &self,
         command: Command,
+        share: Option<Arc<Share>>,
     ) -> Result<impl Future<Output = Answered> + use<>, Box<Command>> {
         let (reply, result) = oneshot::channel();
-        let client = self.client.clone();
-        let sent = self.lane(&command).try_send(Message { command, client, key: None, reply });
+        let message = Message { client: self.client.clone(), key: None, share, reply, command };
+        let sent = self.lane(&message.command).try_send(message);
         if let Err(mpsc::error::TrySendError::Full(message)) = sent {
             return Err(Box::new(message.command));
         }

@@ -127,6 +127,10 @@ pub struct Record {
     /// What the operator started it with that is not kept, by the names of the fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unkept: Vec<String>,
+    /// When the agent told the id of its own session: it made that session before. None where the agent
+    /// had it from elsewhere, or has told none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_since: Option<String>,
 }
 
 /// What is open in a session: its turn, tool calls, subagents and requests.

@@ -85,6 +85,7 @@ fn record(session: &SessionId, state: SessionState) -> Record {
         client: None,
         unfit: None,
         unkept: Vec::new(),
+        native_since: None,
     }
 }
 

@@ -140,19 +140,20 @@ async fn speak(
     };
     let mut front = ClaudeFront::new(options);
     let mut signals = Signals::new()?;
+    let pool = hub.log().budget().work.clone();
     // A turn is finished though nobody says any more, however long it takes.
     let code = match (asked.input, asked.output) {
         (InputFormat::StreamJson, _) => {
-            let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout());
+            let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout(), pool);
             serve(hub, connection, &mut front, Terms::of_parent(None), signals.end()).await
         }
         (InputFormat::Text, OutputFormat::StreamJson) => {
-            let connection = Connection::lines(tokio::io::empty(), tokio::io::stdout());
+            let connection = Connection::lines(tokio::io::empty(), tokio::io::stdout(), pool);
             serve(hub, connection, &mut front, Terms::of_parent(None), signals.end()).await
         }
         (InputFormat::Text, OutputFormat::Text | OutputFormat::Json) => {
             let (write, read) = tokio::io::duplex(PIPE);
-            let connection = Connection::lines(tokio::io::empty(), write);
+            let connection = Connection::lines(tokio::io::empty(), write, pool);
             let (code, told) = tokio::join!(
                 serve(hub, connection, &mut front, Terms::of_parent(None), signals.end()),
                 tell(BufReader::new(read), &asked),

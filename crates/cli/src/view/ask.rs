@@ -248,6 +248,7 @@ impl Ask {
 
     fn may_remember(&self) -> bool {
         self.request.tool_name.is_some()
+            && !self.request.allow_is_once
             && !self.is_trust()
             && self.offers(RequestOptionKind::AllowAlways)
     }

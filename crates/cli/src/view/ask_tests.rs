@@ -50,6 +50,16 @@ fn keys_allow_and_deny_what_was_shown() {
 }
 
 #[test]
+fn always_is_offered_only_where_it_can_be_kept() {
+    assert!(shown(&permission("{}")).contains("[a] always"));
+    let once = r#"{"requestId":"r","kind":"permission","inputDigest":"d","toolName":"Bash","allowIsOnce":true}"#;
+    let mut ask = Ask::new(request(once), None).expect("it can be asked");
+    assert!(!shown(&ask).contains("always"));
+    assert_eq!(ask.key('a'), Step::Same);
+    assert_eq!(answer(ask.key('y')).remember, None);
+}
+
+#[test]
 fn no_other_key_does_anything() {
     let mut ask = permission("{}");
     for key in ('\0'..'\u{100}').filter(|key| !"yandiYANDI".contains(*key)) {

@@ -15,7 +15,7 @@ use agentwire_sessions::settings::AgentCommand;
 use agentwire_sessions::{NewSession, SessionHandle};
 use serde_json::{Value, json};
 
-use crate::gateway::{AGENTWIRE, Gateway, Reader, prompt, stop};
+use crate::gateway::{AGENTWIRE, Gateway, PATIENCE, Reader, prompt, stop};
 
 /// A gateway whose ACP agent is [`agent`].
 async fn gateway() -> Gateway {
@@ -276,10 +276,17 @@ async fn a_message_without_an_answer_in_time_is_denied() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_message_passes_both_ways() {
     let gateway = gateway().await;
+    let pool = gateway.hub.log().budget().work.clone();
     let session = gateway.hub.start(session(&gateway, "long")).await.expect("a session");
     let mut reader = gateway.reader(&session).await;
+    let all = pool.take(pool.total()).await;
     greet(&session, &mut reader).await;
+    // It is large: it waits for its share.
+    until(|| pool.waiting() == 1).await;
+    drop(all);
     let (call, said) = message(&mut reader).await;
+    // The answer may take long: nothing is held until it is there.
+    until(|| pool.used() == 0).await;
     let text = said["params"]["arguments"]["text"].as_str().expect("text");
     assert_eq!(text.len(), LONG);
     session.send(answer(&call, &json!({ "result": { "text": text } }))).await.expect("taken");
@@ -288,6 +295,14 @@ async fn a_long_message_passes_both_ways() {
 }
 
 const LONG: usize = 5 << 20;
+
+async fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "it never is");
+        tokio::task::yield_now().await;
+    }
+}
 
 /// The MCP server that the agent was given, as its peer.
 struct Server {

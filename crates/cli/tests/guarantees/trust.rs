@@ -313,7 +313,7 @@ async fn commands_wait_in_their_order() {
     let (session, mut reader) = project.start(AgentType::Claude, "", |_| {}).await;
     let request = raised(&mut reader).await;
     let change = Configure { model: Some(Some("special".to_owned())), ..Configure::default() };
-    let changed = session.post(Command::Configure(change)).expect("room");
+    let changed = session.post(Command::Configure(change), None).expect("room");
     prompt(&session, "/say with {model}").await;
     answer(&session, &request, false).await;
     changed.await.reply.expect("a change");

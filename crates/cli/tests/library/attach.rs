@@ -93,6 +93,7 @@ fn write_long(place: &Place, id: &str, events: u64, padding: usize) {
         client: None,
         unfit: None,
         unkept: Vec::new(),
+        native_since: None,
     };
     for first in (1..=events).step_by(1000) {
         let mut lines = String::new();

@@ -13,7 +13,7 @@ use crate::place::{PATIENCE, Server};
 const BOUND: usize = 512 << 20;
 
 /// Makes a session of Claude, which is a script here.
-fn claude(server: &Server) -> String {
+pub(crate) fn claude(server: &Server) -> String {
     let created = server.post("/v1/sessions", &json!({ "agentType": "claude", "prompt": "x" }));
     created["id"].as_str().expect("an id").to_owned()
 }
@@ -137,7 +137,7 @@ fn long_pages_at_once_take_bounded_memory() {
 }
 
 /// A server with the least budget, whose agent `claude` is that script.
-fn narrow(script: &str) -> Server {
+pub(crate) fn narrow(script: &str) -> Server {
     use std::os::unix::fs::PermissionsExt as _;
     let server = Server::with_settings(
         "[limits]\nin_flight = 48\n\n[agents.claude]\ncommand = \"WORK/../home/claude\"\n",

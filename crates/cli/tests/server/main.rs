@@ -29,4 +29,5 @@ mod sockets;
 mod specified;
 mod traces;
 mod trust;
+mod unanswered;
 mod upgrade;

@@ -68,7 +68,7 @@ impl InProcessTransport {
             Call::Start { request, key } => {
                 request.check()?;
                 let new = NewSession { key: Some(key), ..NewSession::from(*request) };
-                match looks::begin(hub, new).await? {
+                match looks::begin(hub, new, None).await? {
                     Begun::Runs(session) => Json::of(&session.summary()),
                     Begun::Before(id) => Json::of(&hub.summary(&id).await?),
                 }
@@ -79,7 +79,7 @@ impl InProcessTransport {
             Call::Show(id) => Json::of(&looks::session(hub, &id).await?),
             Call::Requests(of) => Json::of(&looks::requests(hub, of.as_ref()).await?),
             Call::Command(id, command) => {
-                looks::order(hub, &id, &Client::default(), command).await?
+                looks::order(hub, &id, &Client::default(), command, None).await?
             }
         })
     }

@@ -67,6 +67,10 @@ pub struct RequestRaised<'a> {
     /// refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub input_is_fixed: bool,
+    /// An allow holds for this call alone: with `remember` it is the same. Nothing of it could be kept
+    /// that allows exactly what is shown, or the agent warns of it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub allow_is_once: bool,
 }
 
 impl<'a> RequestRaised<'a> {
@@ -94,6 +98,7 @@ impl<'a> RequestRaised<'a> {
             blocked_path: None,
             warning: None,
             input_is_fixed: false,
+            allow_is_once: false,
         }
     }
 }
@@ -121,6 +126,7 @@ impl RequestRaised<'_> {
             blocked_path: text(self.blocked_path),
             warning: text(self.warning),
             input_is_fixed: self.input_is_fixed,
+            allow_is_once: self.allow_is_once,
         }
     }
 }

@@ -6,6 +6,7 @@ mod pages;
 mod watch;
 
 use std::path::Path as FilePath;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::board::State as BoardState;
@@ -96,7 +97,7 @@ pub(super) async fn create(
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
     let key = key(&headers)?.map(|key| format!("board/{}/{key}", caller.id()));
-    let Taken { value, share: _share } = object(&app, body, LARGE).await?;
+    let Taken { value, share } = object(&app, body, LARGE).await?;
     let Create { agent_id, project_id, prompt } = value;
     let agent: AgentType = Json::of(&agent_id).read().map_err(|_| {
         Problem::invalid(format!(
@@ -120,7 +121,7 @@ pub(super) async fn create(
         is_limited: caller.is_limited(),
         ..NewSession::of(agent)
     };
-    match looks::begin(app.hub(), new).await? {
+    match looks::begin(app.hub(), new, share.map(Arc::new)).await? {
         Begun::Runs(session) if app.desk.take_on(session.id()) => {
             let id = session.id().clone();
             drop(tokio::spawn(see_to_the_end(app, session)));

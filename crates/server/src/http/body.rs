@@ -31,7 +31,7 @@ pub(crate) const SMALL: usize = 1 << 20;
 /// How long a large body waits for its share of the budget.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a body said. A large one holds a share of the budget, until what was asked for with it is done.
+/// What a body said. A large one has a share of the budget, for as long as what it said is in memory.
 pub(crate) struct Taken<T> {
     pub(crate) value: T,
     pub(crate) share: Option<Share>,

@@ -54,10 +54,10 @@ pub(super) async fn settle(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Approve)?;
-    let Taken { value: text, share: _share } = text(&app, body, LARGE).await?;
+    let Taken { value: text, share } = text(&app, body, LARGE).await?;
     let settlement = apart_if_long(text.len(), || settlement(&text, &request))?;
     drop(text);
-    let reply = order(&app, &caller, &session_id(&id)?, Command::Settle(settlement)).await?;
+    let reply = order(&app, &caller, &session_id(&id)?, Command::Settle(settlement), share).await?;
     Ok(json(StatusCode::OK, &reply))
 }
 

@@ -1,6 +1,7 @@
 //! Sessions over REST: begin, list, tell, change, and what is wanted of them.
 
 use std::str::FromStr as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentwire_protocol::command::{InterruptFields, QueryFields, RewindFields};
@@ -10,6 +11,7 @@ use agentwire_protocol::{
     SessionRequest, SessionState, SessionSummary,
 };
 use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::budget::Share;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::Response;
@@ -57,7 +59,7 @@ pub(super) async fn create(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let Taken { value: text, share: _share } = text(&app, body, LARGE).await?;
+    let Taken { value: text, share } = text(&app, body, LARGE).await?;
     let request = apart_if_long(text.len(), || SessionRequest::from_json(&text))?;
     drop(text);
     let mut new = NewSession::from(request);
@@ -68,7 +70,7 @@ pub(super) async fn create(
         let directory = app.setup.directory.to_string_lossy();
         new.config.working_directory.get_or_insert_with(|| directory.into_owned());
     }
-    let summary = match looks::begin(app.hub(), new).await? {
+    let summary = match looks::begin(app.hub(), new, share.map(Arc::new)).await? {
         Begun::Runs(session) => session.summary(),
         Begun::Before(id) => app.hub().summary(&id).await?,
     };
@@ -153,10 +155,10 @@ pub(super) async fn configure(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let change: Configure = object(&app, body, SMALL).await?.value;
+    let Taken { value: change, share } = object::<Configure>(&app, body, SMALL).await?;
     power::configure(&caller, &change)?;
     let id = session_id(&id)?;
-    order(&app, &caller, &id, Command::Configure(change)).await?;
+    order(&app, &caller, &id, Command::Configure(change), share).await?;
     Ok(json(StatusCode::OK, &app.hub().summary(&id).await?))
 }
 
@@ -169,12 +171,12 @@ pub(super) async fn prompt(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let Taken { value: mut prompt, share: _share } = object::<Prompt>(&app, body, LARGE).await?;
+    let Taken { value: mut prompt, share } = object::<Prompt>(&app, body, LARGE).await?;
     if let (None, Some(key)) = (&prompt.message_id, key(&headers)?) {
         // Keys are each client's own.
         prompt.message_id = Some(looks::message_id(&format!("{}/{key}", caller.id())));
     }
-    let reply = order(&app, &caller, &session_id(&id)?, Command::Prompt(prompt)).await?;
+    let reply = order(&app, &caller, &session_id(&id)?, Command::Prompt(prompt), share).await?;
     Ok(json(StatusCode::ACCEPTED, &reply))
 }
 
@@ -190,7 +192,7 @@ pub(super) async fn interrupt(
     let text = text(&app, body, FREE).await.map(|taken| taken.value).unwrap_or_default();
     let InterruptFields { cancel_queued } = read(&text).unwrap_or_default();
     let command = Command::Interrupt { cancel_queued };
-    let reply = order(&app, &caller, &session_id(&id)?, command).await?;
+    let reply = order(&app, &caller, &session_id(&id)?, command, None).await?;
     Ok(json(StatusCode::OK, &reply))
 }
 
@@ -236,7 +238,7 @@ pub(super) async fn finish(
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
     unread(&app, body).await;
-    let reply = order(&app, &caller, &session_id(&id)?, Command::Finish).await?;
+    let reply = order(&app, &caller, &session_id(&id)?, Command::Finish, None).await?;
     Ok(json(StatusCode::OK, &reply))
 }
 
@@ -248,9 +250,10 @@ pub(super) async fn rewind(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let RewindFields { message_id, dry_run } = object(&app, body, SMALL).await?.value;
+    let Taken { value, share } = object(&app, body, SMALL).await?;
+    let RewindFields { message_id, dry_run } = value;
     let command = Command::Rewind { message_id, dry_run };
-    let reply = order(&app, &caller, &session_id(&id)?, command).await?;
+    let reply = order(&app, &caller, &session_id(&id)?, command, share).await?;
     Ok(json(StatusCode::OK, &reply))
 }
 
@@ -270,20 +273,25 @@ pub(super) async fn ask(
     body: Body,
 ) -> Answer {
     power::need(&caller, Scope::Drive)?;
-    let QueryFields { method, args } = object(&app, body, SMALL).await?.value;
+    let Taken { value, share } = object(&app, body, SMALL).await?;
+    let QueryFields { method, args } = value;
     power::query(&caller, &method, &args)?;
-    let result = order(&app, &caller, &session_id(&id)?, Command::Query { method, args }).await?;
+    let command = Command::Query { method, args };
+    let result = order(&app, &caller, &session_id(&id)?, command, share).await?;
     Ok(json(StatusCode::OK, &Queried { result }))
 }
 
-/// Wants something of a session that runs here.
+/// Wants something of a session that runs here. It holds the share of the body, not the request that waits
+/// for the answer.
 pub(super) async fn order(
     app: &App,
     caller: &Caller,
     id: &SessionId,
     command: Command,
+    share: Option<Share>,
 ) -> Result<Json<'static>, Problem> {
-    Ok(looks::order(app.hub(), id, &caller.client(), command).await?)
+    let share = share.map(Arc::new);
+    Ok(looks::order(app.hub(), id, &caller.client(), command, share).await?)
 }
 
 /// A ticket, sent as the WebSocket subprotocol `ticket.T` beside `agentwire`.

@@ -28,7 +28,7 @@ use super::problem::Problem;
 use super::rest::{Answer, session_id};
 use super::{App, door, power};
 use crate::connection::{Connection, Incoming, LINE_LIMIT, Outgoing};
-use crate::held::taken;
+use crate::held::{taken, unless_wanted};
 use crate::serve::{Closing, Terms, serve};
 use crate::tokens::{Caller, Scope};
 
@@ -254,14 +254,7 @@ async fn heard_in_time(
 ) -> Option<bool> {
     // There is room for the next once it is heard.
     let heard = async { said.send(message).await.is_ok() && said.reserve().await.is_ok() };
-    tokio::pin!(heard);
-    loop {
-        match tokio::time::timeout(meter::STOPS.0, &mut heard).await {
-            Ok(is_heard) => return Some(is_heard),
-            Err(_) if pool.waiting() > 0 => return None,
-            Err(_) => {}
-        }
-    }
+    unless_wanted(pool, meter::STOPS.0, heard).await
 }
 
 /// Gives these lines to a socket. What is large is held until the client has it: others may wait for that.

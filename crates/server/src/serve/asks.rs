@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agentwire_dialects::front::{Look, Reply};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, Resume, SessionId};
 use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::budget::Share;
 use agentwire_sessions::store::{Filter, StoreError};
 use agentwire_sessions::{Hub, SessionHandle};
 
@@ -43,20 +44,29 @@ pub(super) async fn command(
 }
 
 /// Starts a session.
-pub(super) async fn start(hub: Hub, call: Call, new: NewSession) -> Answered {
-    let (reply, started) = match begin(&hub, new).await {
+pub(super) async fn start(
+    hub: Hub,
+    call: Call,
+    new: NewSession,
+    share: Option<Arc<Share>>,
+) -> Answered {
+    let (reply, started) = match begin(&hub, new, share).await {
         Ok((reply, handle)) => (Ok(reply), handle),
         Err(error) => (Err(error), None),
     };
     Answered { started, ..answered(call, reply) }
 }
 
-async fn begin(hub: &Hub, new: NewSession) -> Result<(Reply, Option<SessionHandle>), GatewayError> {
+async fn begin(
+    hub: &Hub,
+    new: NewSession,
+    share: Option<Arc<Share>>,
+) -> Result<(Reply, Option<SessionHandle>), GatewayError> {
     let after = match (&new.resume, new.fork) {
         (Some(id), false) => hub.summary(id).await?.last_seq,
         (Some(_), true) | (None, _) => 0,
     };
-    match looks::begin(hub, new).await? {
+    match looks::begin(hub, new, share).await? {
         Begun::Runs(handle) => {
             let session = Box::new(handle.summary());
             Ok((Reply::Started { session, after }, Some(handle)))

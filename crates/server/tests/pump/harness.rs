@@ -69,7 +69,7 @@ impl Gateway {
         let hub = self.hub.clone();
         let served = tokio::spawn(async move {
             let (read, write) = tokio::io::split(theirs);
-            let connection = Connection::lines(read, write);
+            let connection = Connection::lines(read, write, hub.log().budget().work.clone());
             let stop = async {
                 if stopped.await.is_err() {
                     std::future::pending::<()>().await;

@@ -1,11 +1,13 @@
 //! What clients say that they should not.
 
+use std::time::Instant;
+
 use agentwire_dialects::front::{Ask, Front, Outbox, Reply};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, SessionId};
 use agentwire_server::connection::LINE_LIMIT;
 use serde_json::{Value, json};
 
-use crate::harness::Gateway;
+use crate::harness::{Gateway, PATIENCE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_is_too_long_is_refused_and_the_next_one_taken() {
@@ -22,6 +24,33 @@ async fn a_line_that_is_too_long_is_refused_and_the_next_one_taken() {
     client.hang_up().await;
     assert_eq!(client.rest().await, (vec![], 0));
     gateway.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_line_waits_for_its_share_of_the_budget_and_gives_it_back() {
+    let gateway = Gateway::new().await;
+    let pool = gateway.hub.log().budget().work.clone();
+    let all = pool.take(pool.total()).await;
+    let mut client = gateway.client();
+    // What is small waits for nobody.
+    client.say(json!({ "id": 1, "command": "fly" })).await;
+    assert_eq!(client.frame().await["id"], 1);
+    client.say(json!({ "id": 2, "command": "fly", "pad": "x".repeat(2 << 20) })).await;
+    until(|| pool.waiting() == 1).await;
+    drop(all);
+    assert_eq!(client.frame().await["id"], 2);
+    until(|| pool.used() == 0).await;
+    client.hang_up().await;
+    assert_eq!(client.rest().await, (vec![], 0));
+    gateway.end().await;
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "it never is");
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

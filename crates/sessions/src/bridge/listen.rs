@@ -2,22 +2,25 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agentwire_dialects::json::{Fault, Scanner, repair};
 use agentwire_dialects::mcp::failure;
 use agentwire_protocol::Json;
 use agentwire_protocol::json::on_one_line;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{Connection, Heard, LINE_LIMIT, OUTGOING_QUEUE};
+use super::outbox::Outbox;
+use super::{Connection, Heard, LINE_LIMIT, OUTGOING_LIMIT};
+use crate::apart::{apart, apart_if_long};
+use crate::budget::{Pool, SMALL, Share, WORK};
+use crate::session::LongLine;
 
 /// How many relays may run at once; an agent may start each server once for each of its threads.
 const CONNECTIONS: usize = 256;
@@ -25,9 +28,6 @@ const CONNECTIONS: usize = 256;
 /// What waits for the client is counted in pieces of this size, and of those there are as many as
 /// the longest message has.
 const PIECE: usize = 64 << 10;
-
-/// Of messages that are longer, one is read at a time.
-const LARGE: usize = 1 << 20;
 
 /// How long a relay may take to say its token.
 const GREETING: Duration = Duration::from_secs(10);
@@ -41,13 +41,27 @@ pub(super) struct Door {
     tokens: Vec<(String, String)>,
     heard: mpsc::Sender<Heard>,
     room: Arc<Semaphore>,
-    large: Semaphore,
+    /// What is large takes a share of it.
+    pool: Pool,
+    /// Where it waits until it is whole, or until the relay reads it.
+    directory: PathBuf,
+}
+
+/// A line of a relay.
+enum Line {
+    Short(Vec<u8>),
+    Long(LongLine),
 }
 
 impl Door {
-    pub(super) fn new(tokens: Vec<(String, String)>, heard: mpsc::Sender<Heard>) -> Self {
+    pub(super) fn new(
+        tokens: Vec<(String, String)>,
+        heard: mpsc::Sender<Heard>,
+        pool: Pool,
+        directory: PathBuf,
+    ) -> Self {
         let room = Arc::new(Semaphore::new(LINE_LIMIT / PIECE + 1));
-        Self { tokens, heard, room, large: Semaphore::new(1) }
+        Self { tokens, heard, room, pool, directory }
     }
 
     /// Takes connections until nobody listens.
@@ -76,22 +90,23 @@ impl Door {
         let (read, write) = stream.into_split();
         let mut read = BufReader::with_capacity(PIECE, read);
         let greeting = timeout(GREETING, self.line(&mut read, PIECE)).await;
-        let said = greeting.ok().and_then(Result::ok).flatten().map(|(line, _)| line);
-        let Some(server) = said.and_then(|said| self.server(&said)) else {
+        let Ok(Ok(Some(Line::Short(said)))) = greeting else {
+            tracing::warn!("an MCP relay did not say the session's token: refused");
+            return;
+        };
+        let Some(server) = self.server(&said) else {
             tracing::warn!("an MCP relay came without the session's token: refused");
             return;
         };
-        let (outbox, inbox) = mpsc::channel(OUTGOING_QUEUE);
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let refusals = Refusals { outbox: outbox.downgrade(), waiting: Arc::clone(&waiting) };
-        let to = Connection { server, outbox, waiting: Arc::clone(&waiting) };
+        let outbox = Outbox::new(self.directory.clone());
+        let to = Connection { server, outbox: outbox.clone() };
         if self.heard.send(Heard::Opened { connection, to }).await.is_err() {
             return;
         }
         // Either end is the end of both.
         let ended = tokio::select! {
-            ended = self.listen(connection, read, &refusals) => ended,
-            ended = speak(write, inbox, &waiting) => ended,
+            ended = self.listen(connection, read, &outbox) => ended,
+            ended = outbox.write_to(write) => ended,
         };
         if let Err(error) = ended {
             tracing::warn!(%error, "an MCP relay is given up");
@@ -109,32 +124,33 @@ impl Door {
         Some(server.clone())
     }
 
-    /// Hands on what the agent says. Each message holds its room until the client has answered it.
+    /// Hands on what the agent says. Each message holds its room until the client has answered it, and a
+    /// large one its share until it is durable: only who has room waits for a share.
     async fn listen(
         &self,
         connection: u64,
         mut read: impl AsyncBufRead + Unpin,
-        refusals: &Refusals,
+        outbox: &Outbox,
     ) -> io::Result<()> {
         let mut scanner = Scanner::new();
-        while let Some((line, _large)) = self.line(&mut read, LINE_LIMIT).await? {
+        while let Some(line) = self.line(&mut read, LINE_LIMIT).await? {
+            let pieces = u32::try_from(line.length() / PIECE + 1).unwrap_or(u32::MAX);
+            let room = Arc::clone(&self.room).acquire_many_owned(pieces).await;
+            let Ok(room) = room else { break };
+            let (line, share) = self.whole(line).await?;
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let message = match message(&mut scanner, &line) {
-                Ok(message) => message,
-                Err((code, why)) => {
-                    refusals.send(code, why).await;
-                    continue;
-                }
-            };
-            let pieces = u32::try_from(line.len() / PIECE + 1).unwrap_or(u32::MAX);
+            let read = apart_if_long(line.len(), || message(&mut scanner, &line));
             drop(line);
-            let room = Arc::clone(&self.room).acquire_many_owned(pieces).await;
-            let Ok(room) = room else { break };
-            let heard = Heard::Message { connection, message, room };
-            if self.heard.send(heard).await.is_err() {
-                break;
+            match read {
+                Ok(message) => {
+                    let heard = Heard::Message { connection, message, room, share };
+                    if self.heard.send(heard).await.is_err() {
+                        break;
+                    }
+                }
+                Err((code, why)) => refuse(outbox, code, why)?,
             }
         }
         Ok(())
@@ -145,56 +161,67 @@ impl Door {
         &self,
         read: &mut (impl AsyncBufRead + Unpin),
         limit: usize,
-    ) -> io::Result<Option<(Vec<u8>, Option<SemaphorePermit<'_>>)>> {
-        let (mut line, mut large) = (Vec::new(), None);
+    ) -> io::Result<Option<Line>> {
+        let mut line = Line::Short(Vec::new());
         loop {
             let bytes = read.fill_buf().await?;
             if bytes.is_empty() {
                 return Ok(None);
             }
             let end = memchr::memchr(b'\n', bytes);
-            line.extend_from_slice(end.and_then(|end| bytes.get(..end)).unwrap_or(bytes));
-            let taken = end.map_or(bytes.len(), |end| end + 1);
-            read.consume(taken);
-            if line.len() > limit {
+            let text = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or(bytes);
+            if line.length() + text.len() > limit {
                 let message = format!("a message is longer than {limit} bytes");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
+            match &mut line {
+                Line::Short(line) => line.extend_from_slice(text),
+                Line::Long(long) => {
+                    // It is within the limit of such lines.
+                    let _ = long.push(text);
+                    apart(|| long.write(&self.directory))?;
+                }
+            }
+            let taken = text.len() + usize::from(end.is_some());
+            read.consume(taken);
             if end.is_some() {
-                return Ok(Some((line, large)));
+                return Ok(Some(line));
             }
-            if line.len() > LARGE && large.is_none() {
-                large = self.large.acquire().await.ok();
+            if let Line::Short(short) = &mut line
+                && short.len() > SMALL
+            {
+                line = Line::Long(LongLine::new(std::mem::take(short)));
+            }
+        }
+    }
+
+    /// All of a line, in memory; of a long one once it has its share.
+    async fn whole(&self, line: Line) -> io::Result<(Vec<u8>, Option<Arc<Share>>)> {
+        match line {
+            Line::Short(line) => Ok((line, None)),
+            Line::Long(long) => {
+                let share = self.pool.take(long.length().saturating_mul(WORK)).await;
+                Ok((apart(|| long.take())?, Some(Arc::new(share))))
             }
         }
     }
 }
 
-/// Answers what is no message, without the session. The connection is the session's to close.
-struct Refusals {
-    outbox: mpsc::WeakSender<String>,
-    waiting: Arc<AtomicUsize>,
-}
-
-impl Refusals {
-    async fn send(&self, code: i32, why: &str) {
-        let line = format!("{}\n", failure(Json::checked("null"), code, why).get());
-        if let Some(outbox) = self.outbox.upgrade() {
-            self.waiting.fetch_add(line.len(), Ordering::Relaxed);
-            let _ = outbox.send(line).await;
+impl Line {
+    fn length(&self) -> usize {
+        match self {
+            Self::Short(line) => line.len(),
+            Self::Long(long) => long.length(),
         }
     }
 }
 
-async fn speak(
-    mut write: OwnedWriteHalf,
-    mut inbox: mpsc::Receiver<String>,
-    waiting: &AtomicUsize,
-) -> io::Result<()> {
-    while let Some(line) = inbox.recv().await {
-        write.write_all(line.as_bytes()).await?;
-        waiting.fetch_sub(line.len(), Ordering::Relaxed);
+/// Answers what is no message, without the session. Who says much of that and reads nothing is given up.
+fn refuse(outbox: &Outbox, code: i32, why: &str) -> io::Result<()> {
+    if outbox.waiting() > OUTGOING_LIMIT {
+        return Err(io::Error::other("it does not read why its messages are refused"));
     }
+    outbox.push(failure(Json::checked("null"), code, why).get());
     Ok(())
 }
 

@@ -25,9 +25,6 @@ use crate::session::Origin;
 use crate::session::policy::mode_of;
 use crate::store::{Open, Record};
 
-/// How many seconds after a session its agent's own may have begun.
-const AGENT_START: i64 = 10;
-
 /// Refuses what contradicts itself.
 pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
     let message = match &new.id {
@@ -44,12 +41,11 @@ pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
     Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 
-/// How long a session that goes on must wait for the end of the minute in which its agent began it: the
-/// agent would lose it otherwise.
-pub(super) fn rest(created_at: &str) -> Option<Duration> {
-    let seconds = clock::left_of_minute(created_at, AGENT_START)?;
-    // A clock that was set back must not make it longer.
-    u64::try_from(seconds.min(60 + AGENT_START)).ok().map(Duration::from_secs)
+/// How long a session that goes on must wait for the end of the minute in which its agent made its own: the
+/// agent would lose that otherwise. The session itself may have begun long before, as it waits for trust.
+pub(super) fn rest(record: &Record, now: &str) -> Option<Duration> {
+    let made = record.native_since.as_deref().unwrap_or(&record.summary.created_at);
+    clock::left_of_minute(made, now)
 }
 
 /// A session that is to start.
@@ -126,7 +122,9 @@ impl Hub {
             let what = "MCP servers of type sdk: there is no program to reach them by";
             return Err(GatewayError::unsupported(dialect.agent_type().as_str(), what));
         };
-        let (bridge, offers) = Bridge::open(hosted, executable).await?;
+        let pool = self.shared.log.budget().work.clone();
+        let directory = self.shared.settings.data_dir.clone();
+        let (bridge, offers) = Bridge::open(hosted, executable, pool, directory).await?;
         Ok((Some(bridge), offers))
     }
 
@@ -172,6 +170,7 @@ impl Hub {
             client: new.client.clone(),
             unfit: None,
             unkept: unkept(new, &config),
+            native_since: None,
         };
         Ok((record, config))
     }

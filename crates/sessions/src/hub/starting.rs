@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 use super::beginning::{self, Beginning, taken};
 use super::{Hub, Started, create_key, lost};
+use crate::clock;
 use crate::figures::Tally;
 use crate::own;
 use crate::process::check_descriptors;
@@ -95,7 +96,7 @@ impl Hub {
             check_prompt(prompt, agent, dialect)?;
         }
         let must_rest = new.goes_on() && dialect.capabilities().resumes_next_minute;
-        let rest = must_rest.then(|| beginning::rest(&record.summary.created_at)).flatten();
+        let rest = must_rest.then(|| beginning::rest(&record, &clock::now())).flatten();
         let (bridge, offers) = self.bridge(dialect, &config).await?;
         let plan = Plan {
             offers,
@@ -132,7 +133,7 @@ impl Hub {
                 )),
                 Some(Advisor(dialect)),
             )
-            .suggesting(program(agent).speaks_claude().then(|| policy.clone()))
+            .keeping(policy.clone(), program(agent).speaks_claude())
             .forming(structured),
             plan,
             config,

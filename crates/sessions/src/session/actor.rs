@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::tape::{Judged, Tape};
@@ -18,6 +19,7 @@ use super::book::Raised;
 use super::calls::{Waiting, over};
 use super::commit::{InFlight, committed};
 use super::core::Core;
+use super::entry::Entry;
 use super::limits::{Limits, Reached};
 use super::policy::Policy;
 use super::requests::Over;
@@ -107,7 +109,7 @@ pub(crate) struct Actor {
     /// Prompts that wait for their process, where one process serves one turn.
     pub(super) prompts: VecDeque<Prompt>,
     /// Prompts that wait until somebody allows to go past a limit.
-    pub(super) held: VecDeque<Prompt>,
+    pub(super) held: VecDeque<Entry>,
     pub(super) reached: Option<Reached>,
     /// Calls that wait there: shown to the gateway's own hook, or asked for.
     pub(super) held_calls: Vec<Judged>,
@@ -137,7 +139,9 @@ pub(crate) struct Actor {
     was_relayed: bool,
     /// The share of a long line whose events are not handed to the log yet.
     pub(super) share: Option<Share>,
-    /// Waits for the share of the next.
+    /// Those of commands, until what they did is handed to the log and said to the agent.
+    pub(super) shares: Vec<Arc<Share>>,
+    /// Waits for the share of the next long line.
     pub(super) sharing: Option<Sharing>,
     /// How many bytes the session has taken that it has not dealt with yet.
     pub(super) load: usize,
@@ -191,6 +195,7 @@ impl Actor {
             wants_process: false,
             was_relayed: false,
             share: None,
+            shares: Vec::new(),
             sharing: None,
             load: 0,
         }
@@ -279,7 +284,8 @@ impl Actor {
         }
         let may_read = may_gather && !is_whole && !is_stuck;
         let deadline = self.deadline();
-        let relays = self.bridge.as_mut().filter(|_| may_read && !self.is_over);
+        // A message of a relay may hold the share that a long line waits for.
+        let relays = self.bridge.as_mut().filter(|_| may_gather && !self.is_over);
         tokio::select! {
             biased;
             // First: who has a reply finds done what it is the reply to.

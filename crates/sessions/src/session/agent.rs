@@ -25,6 +25,7 @@ use self::own_rules::Question;
 use super::book::Wanted;
 use super::long::LongLine;
 use super::stderr::Stderr;
+use crate::backlog::Backlog;
 use crate::budget::Budget;
 use crate::figures::Counted;
 use crate::look::{look, unanswered};
@@ -255,10 +256,11 @@ impl Plan {
         if self.dialect.capabilities().process_per_turn {
             process.stdout.widen(PIPE_ROOM);
         }
+        let mut outgoing = Backlog::new(self.settings.data_dir.clone());
+        outgoing.push(text.unwrap_or_default().as_bytes());
         Ok(Running {
             stdin: process.stdin,
-            outgoing: text.unwrap_or_default().into_bytes(),
-            written: 0,
+            outgoing,
             closes,
             stdout: Some(process.stdout),
             stderr: Some(process.stderr),
@@ -286,8 +288,7 @@ fn working_directory(launch: &Launch) -> PathBuf {
 /// A process that runs, or has ended and is not yet read to its end.
 pub(super) struct Running {
     stdin: Option<pipe::Sender>,
-    outgoing: Vec<u8>,
-    written: usize,
+    outgoing: Backlog,
     /// stdin is closed once all is written.
     closes: bool,
     stdout: Option<Output>,
@@ -328,7 +329,7 @@ pub(super) enum Happening {
 impl Running {
     /// The next that happens. Cancelling it loses nothing.
     pub(super) async fn next(&mut self, may_read: bool) -> Happening {
-        let is_writing = self.written < self.outgoing.len();
+        let is_writing = !self.outgoing.is_empty();
         let writable = async |sender: &Option<pipe::Sender>| match sender {
             Some(sender) => drop(sender.writable().await),
             None => std::future::pending().await,
@@ -379,14 +380,14 @@ impl Running {
 
     /// How many bytes wait to be written.
     pub(super) fn waiting(&self) -> usize {
-        self.outgoing.len() - self.written
+        self.outgoing.len()
     }
 
     /// Queues a line.
     pub(super) fn send(&mut self, line: &str) {
         if self.stdin.is_some() && !self.closes {
-            self.outgoing.extend_from_slice(line.as_bytes());
-            self.outgoing.push(b'\n');
+            self.outgoing.push(line.as_bytes());
+            self.outgoing.push(b"\n");
             self.flush();
         }
     }
@@ -400,9 +401,19 @@ impl Running {
     /// Writes what the pipe takes now.
     pub(super) fn flush(&mut self) {
         let Some(stdin) = &self.stdin else { return };
-        while let Some(rest) = self.outgoing.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match stdin.try_write(rest) {
-                Ok(count) => self.written += count,
+        loop {
+            let written = match self.outgoing.next() {
+                Ok([]) => break,
+                Ok(rest) => stdin.try_write(rest),
+                Err(error) => {
+                    // A part of a line must not be left out.
+                    tracing::error!(%error, "what waits for an agent cannot be read back");
+                    self.closes = true;
+                    break;
+                }
+            };
+            match written {
+                Ok(count) => self.outgoing.advance(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // It reads no more: its exit tells the rest.
                 Err(_) => {
@@ -411,8 +422,7 @@ impl Running {
                 }
             }
         }
-        self.outgoing = Vec::new();
-        self.written = 0;
+        self.outgoing.clear();
         if self.closes {
             self.stdin = None;
         }

@@ -14,6 +14,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{EventKind, Json, SessionState, Text, TokenUsage, TurnEnd};
 
 use super::policy::stays_put;
+use crate::clock;
 use crate::store::{OpenBy, Record};
 
 /// How many things of a sort are remembered as open; an agent that opens more is told of all the
@@ -201,7 +202,12 @@ impl Book {
                     "the agent went on with its session {id} itself, which was to be copied"
                 ));
             }
-            Some(_) | None => self.record.summary.native_session_id = Some(id),
+            Some(_) | None => {
+                let known = self.record.summary.native_session_id.replace(id);
+                if known != self.record.summary.native_session_id {
+                    self.record.native_since = Some(clock::now());
+                }
+            }
         }
     }
 

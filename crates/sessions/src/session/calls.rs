@@ -44,6 +44,7 @@ impl Actor {
             let _ = message.reply.send(self.answered(Err(over())));
             return;
         }
+        self.shares.extend(message.share);
         let call = Call(self.next_call);
         self.next_call += 1;
         let deadline = Instant::now() + self.plan.settings.timing.call;
@@ -137,7 +138,7 @@ fn is_brake(command: &Command) -> bool {
 }
 
 /// About how many bytes a command has.
-fn weight(command: &Command) -> usize {
+pub(super) fn weight(command: &Command) -> usize {
     let json = |json: &Option<Json<'_>>| json.as_ref().map_or(0, |json| json.get().len());
     match command {
         Command::Prompt(prompt) => {
@@ -154,14 +155,20 @@ fn weight(command: &Command) -> usize {
                 + answers
                 + texts.map(String::len).sum::<usize>()
         }
-        Command::Query { .. }
-        | Command::Configure(_)
-        | Command::Start(_)
+        Command::Query { method, args } => {
+            method.len() + args.iter().map(|arg| arg.get().len()).sum::<usize>()
+        }
+        Command::Rewind { message_id, .. } => message_id.len(),
+        Command::Configure(change) => {
+            let names =
+                [change.model.as_ref().and_then(Option::as_ref), change.permission_mode.as_ref()];
+            names.into_iter().flatten().map(String::len).sum()
+        }
+        Command::Start(_)
         | Command::Attach { .. }
         | Command::Interrupt { .. }
         | Command::Stop
-        | Command::Finish
-        | Command::Rewind { .. } => 0,
+        | Command::Finish => 0,
     }
 }
 

@@ -18,6 +18,7 @@ use super::actor::{Actor, NOBODY};
 use super::book::Raised;
 use super::commit::storage;
 use super::core::{Change, Effect, Reply, approval};
+use super::entry::Entry;
 use super::hooks::add;
 use super::hosted::MCP_MESSAGE;
 use super::structured::Structured;
@@ -29,8 +30,8 @@ const OUTGOING_LIMIT: usize = 64 << 20;
 /// How many prompts may wait for their process.
 const PROMPT_QUEUE: usize = 1024;
 
-/// How many bytes these may have.
-const PROMPT_BYTES: usize = 256 << 20;
+/// How many bytes of prompts may wait, for their process or for anything else.
+pub(super) const PROMPT_BYTES: usize = 256 << 20;
 
 impl Actor {
     /// Does what is wanted. An error is the reply; else the reply comes by an effect.
@@ -101,7 +102,7 @@ impl Actor {
         if self.trusting.is_waiting() {
             self.wait_for_trust(call, Command::Prompt(prompt))?;
         } else {
-            self.take_on(call, prompt)?;
+            self.take_on(call, Entry::from(prompt))?;
         }
         // Only here: its key must be new.
         self.keys.push((self.prompt_key(&id), String::new()));
@@ -111,31 +112,28 @@ impl Actor {
     }
 
     /// Gives a prompt to the agent, unless a limit is reached.
-    pub(super) fn take_on(&mut self, call: Call, prompt: Prompt) -> Result<(), GatewayError> {
+    pub(super) fn take_on(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
         let reached = self
             .limits
             .reached(&self.core.book)
             .filter(|_| self.core.book.record.open.turn.is_none() && !self.core.book.is_busy());
         match reached {
-            Some(reached) => self.hold(call, prompt, reached),
-            None => self.offer(call, prompt),
+            Some(reached) => self.hold(call, entry, reached),
+            None => self.offer(call, entry),
         }
     }
 
     /// Gives a prompt to the agent, once no answer is waited for that may be refused.
-    pub(super) fn deliver(&mut self, call: Call, prompt: Prompt) -> Result<(), GatewayError> {
+    pub(super) fn deliver(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
         match self.answers_first() {
-            true => self.wait_for_turn(call, prompt),
-            false => self.deliver_now(call, prompt),
+            true => self.wait_for_turn(call, entry),
+            false => self.deliver_now(call, entry),
         }
     }
 
     /// Gives a prompt to the agent, with what the gateway adds to it.
-    pub(super) fn deliver_now(
-        &mut self,
-        call: Call,
-        mut prompt: Prompt,
-    ) -> Result<(), GatewayError> {
+    pub(super) fn deliver_now(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
+        let Entry { mut prompt, is_queued, .. } = entry;
         let text = prompt.text.clone();
         if let Some(structured) = &self.core.structured {
             add(&mut prompt, None, Some(structured.request()));
@@ -174,7 +172,7 @@ impl Actor {
         done?;
         self.touch();
         self.answer_with(before, call, &taken(&id));
-        if waits {
+        if waits && !is_queued {
             self.queued(&id);
         }
         if let Some(prompt) = kept {

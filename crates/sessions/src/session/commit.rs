@@ -1,6 +1,7 @@
 //! From what a session says to the log, and from there to what follows.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::tape::Signal;
@@ -24,6 +25,8 @@ pub(super) struct InFlight {
     size: (u64, u64),
     /// What a long line among them takes of the budget.
     _share: Option<Share>,
+    /// What the commands take that they are from.
+    _shares: Vec<Arc<Share>>,
 }
 
 impl Actor {
@@ -35,6 +38,7 @@ impl Actor {
         if !self.core.has_news() && self.keys.is_empty() {
             let effects = std::mem::take(&mut self.core.effects);
             effects.into_iter().for_each(|effect| self.act(effect));
+            self.shares.clear();
             return;
         }
         let batch = self.core.journal.take();
@@ -66,6 +70,7 @@ impl Actor {
             keys,
             size,
             _share: self.share.take(),
+            _shares: std::mem::take(&mut self.shares),
         });
     }
 
@@ -157,7 +162,7 @@ impl Actor {
             (Effect::Signal(Signal::Interrupt), Some(_)) => self.signal(TreeSignal::Interrupt),
             (Effect::Signal(Signal::Terminate), Some(_)) => self.signal(TreeSignal::Terminate),
             (Effect::Relay(connection, message), _) => {
-                if let Some(bridge) = &mut self.bridge {
+                if let Some(bridge) = &self.bridge {
                     bridge.send(connection, &message);
                 }
             }

@@ -14,7 +14,7 @@ use agentwire_protocol::{
 use super::book::{Book, Raised};
 use super::hooks::Hooks;
 use super::journal::Journal;
-use super::policy::{OnDisk, Policy, Verdict};
+use super::policy::{Always, OnDisk, Policy, Verdict};
 use super::requests::asked;
 use super::structured::Structured;
 use super::unasked::{Breach, asked_of, failed};
@@ -62,8 +62,10 @@ pub(crate) struct Core {
     pub(super) raised: Vec<Raised>,
     /// Calls that the agent has shown to the gateway's own hook since.
     pub(super) judged: Vec<Judged>,
-    /// Knows what "always" would keep, where clients are shown that in Claude's words.
-    suggester: Option<Policy>,
+    /// Knows what "always" would keep.
+    keeper: Option<Policy>,
+    /// Clients are shown that in Claude's words.
+    suggests: bool,
     /// Answers to the agent's permission requests cannot change their input.
     pub(super) fixes_input: bool,
     /// Why the gateway cut the turn off, if it did: the agent only knows that it was interrupted.
@@ -193,7 +195,8 @@ impl Core {
             effects: Vec::new(),
             raised: Vec::new(),
             judged: Vec::new(),
-            suggester: None,
+            keeper: None,
+            suggests: false,
             fixes_input: advisor
                 .as_ref()
                 .is_some_and(|known| !known.0.capabilities().changed_input),
@@ -208,9 +211,11 @@ impl Core {
         }
     }
 
-    /// The same, of an agent whose requests show what "always" would keep by this policy.
-    pub(crate) fn suggesting(mut self, policy: Option<Policy>) -> Self {
-        self.suggester = policy;
+    /// The same, of a session whose requests say whether "always" can be kept by this policy; and what
+    /// that would be, if `suggests`.
+    pub(crate) fn keeping(mut self, policy: Policy, suggests: bool) -> Self {
+        self.keeper = Some(policy);
+        self.suggests = suggests;
         self
     }
 
@@ -288,17 +293,21 @@ impl Core {
             request.input_is_fixed |= self.fixes_input && request.kind == RequestKind::Permission;
         }
         let mut raised = self.book.note(&mut draft, self.journal.last() + 1);
-        if let (Some(raised), Some(policy)) = (&mut raised, &self.suggester)
+        if let (Some(raised), Some(policy)) = (&mut raised, &self.keeper)
             && let EventKind::RequestRaised(request) = &mut draft.kind
             && request.kind == RequestKind::Permission
+            && !request.allow_is_once
         {
-            let suggested = policy.suggestion(&asked(raised), &OnDisk);
-            // An answer is compared with what was shown.
-            raised.suggestions.clone_from(&suggested);
-            if let Some(kept) = self.book.requests.get_mut(&raised.id) {
-                kept.suggestions.clone_from(&suggested);
+            let Always { is_kept, suggestion: suggested } = policy.always(&asked(raised), &OnDisk);
+            request.allow_is_once = !is_kept;
+            if self.suggests {
+                // An answer is compared with what was shown.
+                raised.suggestions.clone_from(&suggested);
+                if let Some(kept) = self.book.requests.get_mut(&raised.id) {
+                    kept.suggestions.clone_from(&suggested);
+                }
+                request.suggestions = suggested;
             }
-            request.suggestions = suggested;
         }
         self.journal.write(draft);
         self.raised.extend(raised);

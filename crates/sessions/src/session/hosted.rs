@@ -12,7 +12,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
 use super::core::Effect;
+use crate::apart::apart_if_long;
 use crate::bridge::Heard;
+use crate::budget::SMALL;
 
 /// The query by which a client's server speaks first.
 pub(super) const MCP_MESSAGE: &str = "mcpMessage";
@@ -29,9 +31,14 @@ impl Actor {
                     self.no_longer_asked(&request, "the agent ended the MCP server");
                 }
             }
-            Heard::Message { connection, message, room } => {
-                self.cancel(connection, &message);
-                self.raise(connection, message, room);
+            Heard::Message { connection, message, room, share } => {
+                self.shares.extend(share);
+                let size = message.get().len();
+                self.load = self.load.max(size);
+                apart_if_long(size, || {
+                    self.cancel(connection, &message);
+                    self.raise(connection, message, room);
+                });
             }
         }
     }
@@ -48,6 +55,10 @@ impl Actor {
         });
         if let Some(raised) = self.core.book.requests.get_mut(&id) {
             raised.asker = Asker::Relay;
+            // The log has all of it: what waits for an answer takes no memory.
+            if raised.input.as_ref().is_some_and(|input| input.get().len() > SMALL) {
+                raised.input = raised.input.as_ref().map(mcp::head);
+            }
         }
         if self.ending.is_some() {
             self.deny_messages("the session was stopped");

@@ -14,6 +14,7 @@ use agentwire_protocol::{
 use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Book, Raised};
 use super::commands::taken;
+use super::entry::{Entry, has_room};
 use crate::process::TreeSignal;
 
 /// How many prompts may wait at a limit.
@@ -126,15 +127,17 @@ impl Actor {
     pub(super) fn hold(
         &mut self,
         call: Call,
-        prompt: Prompt,
+        mut entry: Entry,
         reached: Reached,
     ) -> Result<(), GatewayError> {
-        if self.held.len() >= HELD_LIMIT {
+        if self.held.len() >= HELD_LIMIT || !has_room(self.held.iter(), &entry) {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
-        let id = prompt.message_id.clone().unwrap_or_default();
-        self.queued(&id);
-        self.held.push_back(prompt);
+        let id = entry.id();
+        if !std::mem::replace(&mut entry.is_queued, true) {
+            self.queued(&id);
+        }
+        self.held.push_back(entry);
         self.core.answer(call, Ok(taken(&id)));
         if !self.limits.asks() {
             self.fail_held(reached.failure, &reached.message);
@@ -152,6 +155,7 @@ impl Actor {
             message: Some(Text::from(reached.message.as_str())),
             name: Some(Text::fixed(reached.name)),
             input_is_fixed: true,
+            allow_is_once: true,
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(input))
         };
         self.core.emit(request);
@@ -181,9 +185,9 @@ impl Actor {
         self.signal(TreeSignal::Continue);
         if allow {
             self.limits.extend(reached.name);
-            for prompt in std::mem::take(&mut self.held) {
-                if let Err(error) = self.offer(NOBODY, prompt.clone()) {
-                    self.fail_prompt(prompt, TurnFailure::Error, &error.message);
+            for entry in std::mem::take(&mut self.held) {
+                if let Err(error) = self.offer(NOBODY, entry.clone()) {
+                    self.fail_prompt(entry.prompt, TurnFailure::Error, &error.message);
                 }
             }
         } else if self.core.book.record.open.turn.is_some() {
@@ -224,8 +228,8 @@ impl Actor {
 
     /// Prompts that a limit keeps from the agent are turns that failed.
     fn fail_held(&mut self, reason: TurnFailure, error: &str) {
-        for prompt in std::mem::take(&mut self.held) {
-            self.fail_prompt(prompt, reason, error);
+        for entry in std::mem::take(&mut self.held) {
+            self.fail_prompt(entry.prompt, reason, error);
         }
     }
 

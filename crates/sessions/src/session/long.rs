@@ -1,8 +1,9 @@
 //! A line that is too long to be held in memory until it ends.
 //!
-//! An agent may begin a long line and never end it, and many may do so at once. What has come of such a
-//! line waits in a file without a name: it costs no memory and keeps nobody from working. Once it is
-//! whole, the session takes a share of the budget for it, reads it back and translates it.
+//! An agent may begin a long line and never end it, on its stdout or on the way to an MCP server, and many
+//! may do so at once. What has come of such a line waits in a file without a name: it costs no memory and
+//! keeps nobody from working. Once it is whole, whoever reads it takes a share of the budget for it, and
+//! reads it back.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -12,7 +13,7 @@ use agentwire_dialects::tape::LINE_LIMIT;
 
 /// A line whose beginning is in a file.
 #[derive(Debug)]
-pub(super) struct LongLine {
+pub(crate) struct LongLine {
     file: Option<File>,
     /// How long it is so far.
     length: usize,
@@ -28,7 +29,7 @@ pub(super) struct LongLine {
 
 impl LongLine {
     /// A line that begins so.
-    pub(super) fn new(beginning: Vec<u8>) -> Self {
+    pub(crate) fn new(beginning: Vec<u8>) -> Self {
         Self {
             file: None,
             length: beginning.len(),
@@ -41,7 +42,7 @@ impl LongLine {
 
     /// Takes what comes next. Gives it back if the line grows too long to be kept: how long it is so far,
     /// and what belongs to it and comes after it.
-    pub(super) fn push<'b>(&mut self, bytes: &'b [u8]) -> Option<(u64, &'b [u8])> {
+    pub(crate) fn push<'b>(&mut self, bytes: &'b [u8]) -> Option<(u64, &'b [u8])> {
         let end = memchr::memchr(b'\n', bytes);
         let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
         if !self.is_lost {
@@ -57,7 +58,7 @@ impl LongLine {
     }
 
     /// Writes what is not in the file yet. It may wait for the disk.
-    pub(super) fn write(&mut self, directory: &Path) -> io::Result<()> {
+    pub(crate) fn write(&mut self, directory: &Path) -> io::Result<()> {
         if self.is_lost {
             return Ok(());
         }
@@ -75,38 +76,38 @@ impl LongLine {
     }
 
     /// Whether something is not in the file: nothing more may be read before it is.
-    pub(super) fn is_stuck(&self) -> bool {
+    pub(crate) fn is_stuck(&self) -> bool {
         !self.unwritten.is_empty()
     }
 
     /// Gives up what has come of it, and what comes: from here on it is only counted.
-    pub(super) fn lose(&mut self) {
+    pub(crate) fn lose(&mut self) {
         self.is_lost = true;
         self.file = None;
         self.unwritten = Vec::new();
     }
 
     /// Whether its end has come.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    pub(super) fn length(&self) -> usize {
+    pub(crate) fn length(&self) -> usize {
         self.length
     }
 
     /// How many bytes of it there are to take.
-    pub(super) fn kept(&self) -> usize {
+    pub(crate) fn kept(&self) -> usize {
         if self.is_lost { 0 } else { self.length }
     }
 
     /// Takes what came after it.
-    pub(super) fn take_rest(&mut self) -> Vec<u8> {
+    pub(crate) fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.rest)
     }
 
     /// The line. It may wait for the disk.
-    pub(super) fn take(mut self) -> io::Result<Vec<u8>> {
+    pub(crate) fn take(mut self) -> io::Result<Vec<u8>> {
         if self.is_lost {
             let why = "there was no room for it on the disk";
             return Err(io::Error::new(io::ErrorKind::StorageFull, why));

@@ -35,7 +35,7 @@ use rules::{Denial, Measure, Rule};
 use table::Class;
 
 pub use disk::{Disk, Kind, OnDisk};
-pub use kept::REMEMBERED_LIMIT;
+pub use kept::{Always, REMEMBERED_LIMIT};
 
 /// What an agent may do, in one session.
 #[derive(Clone, Debug)]

@@ -9,8 +9,10 @@ use std::collections::VecDeque;
 
 use agentwire_dialects::agent::Capabilities;
 use agentwire_protocol::usage::{ModelUsage, plus_cost};
-use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, SessionConfig, TokenUsage};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, SessionConfig, TokenUsage};
 use jsonschema::{PatternOptions, Validator};
+
+use super::entry::Entry;
 
 /// The name of the failure, as clients of Claude know it.
 pub(super) const FAILED: &str = "error_max_structured_output_retries";
@@ -43,7 +45,7 @@ pub(crate) struct Structured {
     /// How many turns of the agent's were parts of another one.
     merged: u64,
     /// Prompts that wait until the turn is over: the agent must not begin the next one before.
-    waiting: VecDeque<Prompt>,
+    waiting: VecDeque<Entry>,
 }
 
 /// How far the turn is.
@@ -130,7 +132,7 @@ impl Structured {
 
     /// The ids of the prompts that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &String> {
-        self.waiting.iter().filter_map(|prompt| prompt.message_id.as_ref())
+        self.waiting.iter().filter_map(|entry| entry.prompt.message_id.as_ref())
     }
 }
 

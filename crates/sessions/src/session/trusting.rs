@@ -19,15 +19,17 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, NOBODY};
 use super::book::Asker;
-use super::commands::{bytes, taken};
+use super::calls::weight;
+use super::commands::taken;
 use super::core::Effect;
+use super::entry::Entry;
 use crate::look::look;
 use crate::trust::{Found, Ledger, Snapshot, Survey, Wish, survey};
 
 /// How many commands may wait.
 const WAITING: usize = 1024;
 
-/// How many bytes of prompts may wait.
+/// How many bytes these may have.
 const WAITING_BYTES: usize = 256 << 20;
 
 /// How long what is remembered of them may take.
@@ -110,7 +112,8 @@ impl Actor {
     pub(super) async fn enter(&mut self) -> Result<(), GatewayError> {
         if let Rest::Due(rest) = self.trusting.rest {
             self.trusting.rest = Rest::Until(Instant::now() + rest);
-            let (agent, seconds) = (self.plan.agent.as_str(), rest.as_secs());
+            let agent = self.plan.agent.as_str();
+            let seconds = rest.as_secs() + u64::from(rest.subsec_nanos() > 0);
             let message = format!(
                 "{agent} cannot go on with a session in the minute in which it began: it starts in \
                  {seconds} s"
@@ -269,6 +272,7 @@ impl Actor {
             title: Some(Text::from(format!("Trust the files in {directory}?"))),
             message: Some(Text::from(message)),
             input_is_fixed: true,
+            allow_is_once: true,
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(Json::of(&input)))
         };
         self.core.emit(request);
@@ -361,18 +365,7 @@ impl Actor {
         call: Call,
         command: Command,
     ) -> Result<(), GatewayError> {
-        let size = match &command {
-            Command::Prompt(prompt) => bytes(prompt),
-            Command::Start(_)
-            | Command::Attach { .. }
-            | Command::Interrupt { .. }
-            | Command::Stop
-            | Command::Finish
-            | Command::Settle(_)
-            | Command::Configure(_)
-            | Command::Query { .. }
-            | Command::Rewind { .. } => 0,
-        };
+        let size = weight(&command);
         let trusting = &mut self.trusting;
         if trusting.waiting.len() >= WAITING || trusting.bytes + size > WAITING_BYTES {
             let message = match trusting.asked {
@@ -408,7 +401,7 @@ impl Actor {
     }
 
     fn release_prompt(&mut self, prompt: Prompt) {
-        if let Err(error) = self.take_on(NOBODY, prompt.clone()) {
+        if let Err(error) = self.take_on(NOBODY, Entry::queued(prompt.clone())) {
             self.fail_prompt(prompt, TurnFailure::Error, &error.message);
         }
     }
@@ -418,8 +411,8 @@ impl Actor {
         let is_prompt = |(_, command): &(Call, Command)| matches!(command, Command::Prompt(_));
         let (prompts, others): (VecDeque<_>, VecDeque<_>) =
             std::mem::take(&mut self.trusting.waiting).into_iter().partition(is_prompt);
+        self.trusting.bytes = others.iter().map(|(_, command)| weight(command)).sum();
         self.trusting.waiting = others;
-        self.trusting.bytes = 0;
         for (_, command) in prompts {
             if let Command::Prompt(prompt) = command {
                 self.fail_prompt(prompt, failure, reason);

@@ -277,7 +277,7 @@ impl Actor {
         };
         let entries: Vec<Json<'static>> = hooks::rules(list)?.read().map_err(unread)?;
         // What was shown, and what would be shown now: a link may have changed since.
-        let now = self.policy.suggestion(&asked(raised), &OnDisk);
+        let now = self.policy.always(&asked(raised), &OnDisk).suggestion;
         let shown = [raised.suggestions.as_ref(), now.as_ref()];
         let suggested: Vec<Rule> =
             shown.into_iter().flatten().flat_map(granted::suggested).collect();

@@ -23,7 +23,7 @@ while IFS= read -r line; do
         say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{}}" ;;
     *'"method":"session/cancel"'*)
         # Some end as if nobody had cancelled them.
-        case "$plan" in spent | spoilt | late) end && continue ;; esac
+        case "$plan" in spent | spoilt | late | waits) end && continue ;; esac
         say "{\"jsonrpc\":\"2.0\",\"id\":$prompt,\"result\":{\"stopReason\":\"cancelled\"}}" ;;
     *'"method":"session/prompt"'*)
         prompt=$id
@@ -35,6 +35,7 @@ while IFS= read -r line; do
         esac
         case "$plan-$part" in
         good-first | mended-again) text '{\"answer\":' && text '42}' ;;
+        waits-first) text '{\"answer\":42}' && continue ;;
         spent-first) text '{\"answer\":42}' && spend && continue ;;
         spoilt-first | late-again) text 'about forty-two' && spend && continue ;;
         fenced-first) text '```json\n{\n  \"answer\": 42\n}\n```' ;;

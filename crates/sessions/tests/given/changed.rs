@@ -1,5 +1,6 @@
-//! An allow that changes a call of an agent that cannot take it.
+//! What a request says beforehand of its answers: whether an allow can change the call, or be kept.
 
+use agentwire_protocol::command::Remember;
 use agentwire_protocol::event::{EventKind, RequestOutcome};
 use agentwire_protocol::{AgentType, ErrorCode, Json, SessionConfig, Settlement};
 use serde_json::{Value, json};
@@ -46,4 +47,27 @@ async fn an_agent_that_takes_another_input_is_not_said_to_refuse_it() {
         .await;
     assert!(!is_fixed);
     session.end().await;
+}
+
+#[tokio::test]
+async fn a_request_says_whether_an_allow_can_be_kept() {
+    // Codex gives a reason where it wants more than to run the command.
+    let more = CODEX.1.to_owned();
+    let plain = more.replace("\\\"reason\\\":\\\"why\\\",", "");
+    let several = plain.replace("touch made", "touch made && ls");
+    assert!(more != plain && plain != several);
+    for (script, is_kept) in [(more, false), (plain, true), (several, false)] {
+        let agent = (AgentType::Codex, script.as_str());
+        let mut session = Session::start(agent, SessionConfig::default(), "ASK").await;
+        let request = session.request().await;
+        let id = request.request_id.to_string();
+        let allow = Settlement::allow(id.as_str());
+        let always = Settlement { remember: Some(Remember::Session), ..allow };
+        session.settle(always).await.unwrap();
+        let reason = session.settled(&id).await.reason.unwrap().to_string();
+        assert_eq!(reason.starts_with("allowed for this session: "), is_kept, "{reason}");
+        assert_eq!(!request.allow_is_once, is_kept, "{reason}");
+        session.completed().await;
+        session.end().await;
+    }
 }

@@ -8,3 +8,4 @@ mod harness;
 mod limits;
 mod rest;
 mod structured;
+mod waiting;

@@ -77,7 +77,9 @@ fn suggestions_are_what_is_kept() {
         (call("WebFetch", json!({ "url": "https://a.org/x" })), Some(json!("domain:a.org"))),
         (call("mcp__s__a", json!({ "n": 1 })), None),
     ] {
-        let shown = policy.suggestion(&asked.asked(), &no_links).expect("a suggestion");
+        let always = policy.always(&asked.asked(), &no_links);
+        assert!(always.is_kept);
+        let shown = always.suggestion.expect("a suggestion");
         let shown: Value = shown.read().expect("JSON");
         let rule = &shown[0]["rules"][0];
         assert_eq!(rule.get("ruleContent"), content.as_ref(), "{shown}");
@@ -88,7 +90,32 @@ fn suggestions_are_what_is_kept() {
         );
     }
     for asked in [bash("touch a && ls"), call("Skill", json!({ "n": 1 }))] {
-        assert!(policy.suggestion(&asked.asked(), &no_links).is_none());
+        assert!(policy.always(&asked.asked(), &no_links).suggestion.is_none());
+    }
+}
+
+/// What a request says beforehand is what becomes of the answer.
+#[test]
+fn always_is_offered_where_it_is_kept() {
+    for agent in [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp] {
+        for (question, warns, is_kept) in [
+            (bash("npm test"), false, true),
+            (bash("npm test"), true, false),
+            (bash("touch a && ls"), false, false),
+            (bash("echo $(id)"), false, false),
+            (call("mcp__s__a", json!({ "n": 1 })), true, true),
+            (call("Write", json!({ "file_path": "/srv/project/a" })), false, true),
+            (call("WebFetch", json!({ "url": "https://a.org/x" })), false, true),
+        ] {
+            let mut policy = policy(agent, ApprovalMode::Ask, &[], &[]);
+            let asked = Asked { warns, ..question.asked() };
+            let always = policy.always(&asked, &no_links);
+            let words = policy.remember(&asked, true, &no_links);
+            assert_eq!(always.is_kept, words.starts_with("allowed"), "{words}");
+            if agent == AgentType::Claude {
+                assert_eq!(always.is_kept, is_kept, "{words}");
+            }
+        }
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn record(id: &str, state: SessionState, owner: Option<&str>, last: u
         client: None,
         unfit: None,
         unkept: Vec::new(),
+        native_since: None,
     }
 }
 

@@ -276,6 +276,7 @@ fn tool(
 ) -> (Form, Payload) {
     let rules = match is_native {
         true => request.suggestions,
+        false if request.allow_is_once => None,
         false => Some(permission::suggestions(&name, &input)),
     };
     let payload = Payload::CanUseTool {

@@ -169,7 +169,7 @@ fn control_request<'r>(
             fields.insert("display_name", Json::of(&tool));
             fields.insert("tool_name", Json::of(&tool));
             fields.insert("input", tool_input.clone());
-            fields.insert("permission_suggestions", rules(tool, tool_input, request.kind));
+            fields.insert("permission_suggestions", rules(tool, tool_input, request));
             fields.extend(reasons(request));
             if request.input_is_fixed {
                 fields.insert("input_is_fixed", Json::of(&true));
@@ -214,12 +214,14 @@ fn reasons(request: &RequestRaised<'_>) -> Vec<(&'static str, Json<'static>)> {
     words.into_iter().filter_map(|(name, words)| Some((name, Json::of(words?)))).collect()
 }
 
-fn rules(tool: &str, input: &Json<'_>, kind: RequestKind) -> Json<'static> {
-    match kind {
-        RequestKind::Permission => permission::suggestions(tool, input),
-        RequestKind::Question | RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
-            Json::checked("[]")
-        }
+fn rules(tool: &str, input: &Json<'_>, request: &RequestRaised<'_>) -> Json<'static> {
+    match request.kind {
+        RequestKind::Permission if !request.allow_is_once => permission::suggestions(tool, input),
+        RequestKind::Permission
+        | RequestKind::Question
+        | RequestKind::Hook
+        | RequestKind::Mcp
+        | RequestKind::Other => Json::checked("[]"),
     }
 }
 
@@ -240,7 +242,7 @@ fn callback<'r>(
         payload.insert("tool_input", tool_input.clone());
         let suggestions = match &request.suggestions {
             Some(own) if is_native => own.clone(),
-            Some(_) | None => rules(tool, tool_input, request.kind),
+            Some(_) | None => rules(tool, tool_input, request),
         };
         payload.insert("suggestions", suggestions);
         payload.extend(reasons(request));

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::super::actor::{Actor, NOBODY};
 use super::super::book::Raised;
+use super::super::entry::Entry;
 use super::super::policy::{OnDisk, Verdict};
 use super::super::requests::asked;
 use super::output::{Decision, Output, Vain};
@@ -347,7 +348,10 @@ impl Actor {
         self.core.hooks.continued += 1;
         let message_id = Some(Uuid::new_v4().to_string());
         let text = output.blocked().unwrap_or_default();
-        if let Err(error) = self.deliver(NOBODY, Prompt { message_id, ..Prompt::text(text) }) {
+        let prompt = Prompt { message_id, ..Prompt::text(text) };
+        // It is the hooks' own.
+        let entry = Entry { has_passed: true, ..Entry::from(prompt) };
+        if let Err(error) = self.deliver(NOBODY, entry) {
             self.core.error(error.code.as_str(), error.message);
         }
     }

@@ -5,6 +5,7 @@ use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt};
 
 use super::super::actor::{Actor, NOBODY};
 use super::super::commands::taken;
+use super::super::entry::{Entry, has_room};
 use super::output::Output;
 use super::{HookEvent, Hooks};
 
@@ -14,7 +15,7 @@ const PROMPT_LIMIT: usize = 1024;
 /// A prompt that waits.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    prompt: Prompt,
+    entry: Entry,
     stage: Stage,
 }
 
@@ -49,22 +50,19 @@ impl Hooks {
 
 impl Actor {
     /// Gives a prompt to the agent, once its hooks let it pass.
-    pub(in super::super) fn offer(
-        &mut self,
-        call: Call,
-        prompt: Prompt,
-    ) -> Result<(), GatewayError> {
-        if !self.core.hooks.gate_prompts() {
+    pub(in super::super) fn offer(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
+        if entry.has_passed || !self.core.hooks.gate_prompts() {
             self.core.hooks.continued = 0;
-            return self.deliver(call, prompt);
+            return self.deliver(call, entry);
         }
-        if self.core.hooks.prompts.len() >= PROMPT_LIMIT {
+        let waiting = &self.core.hooks.prompts;
+        let fits = has_room(waiting.iter().map(|waiting| &waiting.entry), &entry);
+        if waiting.len() >= PROMPT_LIMIT || !fits {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
-        let id = prompt.message_id.clone().unwrap_or_default();
-        self.core.book.entitle(&prompt.text);
-        self.core.answer(call, Ok(taken(&id)));
-        self.core.hooks.prompts.push_back(Waiting { prompt, stage: Stage::Taken });
+        self.core.book.entitle(&entry.prompt.text);
+        self.core.answer(call, Ok(taken(&entry.id())));
+        self.core.hooks.prompts.push_back(Waiting { entry, stage: Stage::Taken });
         Ok(())
     }
 
@@ -78,18 +76,18 @@ impl Actor {
                 Stage::Taken => {
                     first.stage = match self.core.hooks.barred.take() {
                         Some(reason) => Stage::Blocked(TurnFailure::Error, reason),
-                        None if self.core.raise_prompt(&first.prompt.text) => Stage::Asked,
+                        None if self.core.raise_prompt(&first.entry.prompt.text) => Stage::Asked,
                         None => Stage::Free(None),
                     };
                     self.core.hooks.prompts.push_front(first);
                 }
                 Stage::Asked => return self.core.hooks.prompts.push_front(first),
-                Stage::Free(context) => self.give(first.prompt, context),
+                Stage::Free(context) => self.give(first.entry, context),
                 Stage::Blocked(_, _) if self.core.book.record.open.turn.is_some() => {
                     return self.core.hooks.prompts.push_front(first);
                 }
                 Stage::Blocked(failure, reason) => {
-                    self.fail_prompt(first.prompt, failure, &reason);
+                    self.fail_prompt(first.entry.prompt, failure, &reason);
                 }
             }
         }
@@ -119,17 +117,18 @@ impl Actor {
         }
     }
 
-    fn give(&mut self, mut prompt: Prompt, context: Option<String>) {
+    fn give(&mut self, mut entry: Entry, context: Option<String>) {
         let before = self.core.hooks.preface.take();
-        let text = prompt.text.clone();
-        add(&mut prompt, before, context);
+        let text = entry.prompt.text.clone();
+        add(&mut entry.prompt, before, context);
+        entry.has_passed = true;
         self.core.hooks.continued = 0;
-        let message_id = prompt.message_id.clone();
-        if let Err(error) = self.deliver(NOBODY, prompt) {
+        let message_id = entry.prompt.message_id.clone();
+        if let Err(error) = self.deliver(NOBODY, entry) {
             // Whoever sent it has its reply: what became of it is told by its turn.
-            let prompt = Prompt { message_id, ..Prompt::text(text) };
+            let entry = Entry::from(Prompt { message_id, ..Prompt::text(text) });
             let stage = Stage::Blocked(TurnFailure::Error, error.message);
-            self.core.hooks.prompts.push_front(Waiting { prompt, stage });
+            self.core.hooks.prompts.push_front(Waiting { entry, stage });
         }
     }
 }

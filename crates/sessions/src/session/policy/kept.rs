@@ -17,6 +17,15 @@ use super::{Asked, Policy, shell, told};
 /// How many answers a session remembers, of each sort.
 pub const REMEMBERED_LIMIT: usize = 256;
 
+/// What "always" would keep of a call.
+#[derive(Debug)]
+pub struct Always {
+    /// Whether anything.
+    pub is_kept: bool,
+    /// In the words of Claude's `updatedPermissions`, if they have a word for it.
+    pub suggestion: Option<Json<'static>>,
+}
+
 impl Policy {
     /// Answers the same question in the same way for the rest of the session. Gives the rule in
     /// words, or why there is none.
@@ -36,12 +45,17 @@ impl Policy {
         Ok(self.keep(rule, allow))
     }
 
-    /// What "always" would keep of this call, in the words of Claude's `updatedPermissions`; nothing, if
-    /// they have no word for it.
-    pub fn suggestion(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Option<Json<'static>> {
+    /// What "always" would keep of this call.
+    pub fn always(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Always {
         let call = Call::of(self.agent, asked);
+        let rule = self.kept_rule(&call, asked, true, disk).ok();
+        let suggestion = rule.as_ref().and_then(|rule| self.suggested(&call, rule));
+        Always { is_kept: rule.is_some(), suggestion }
+    }
+
+    /// A rule in the words of Claude's `updatedPermissions`; nothing, if they have no word for it.
+    fn suggested(&self, call: &Call<'_>, rule: &Rule) -> Option<Json<'static>> {
         let name = call.name?;
-        let rule = self.kept_rule(&call, asked, true, disk).ok()?;
         let contents: Vec<Option<String>> = match (&rule.detail, &call.touches) {
             (Detail::Any, _) => vec![None],
             (Detail::Command { words, .. }, _) => vec![Some(shell::quoted(words))],

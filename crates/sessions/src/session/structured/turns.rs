@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::super::actor::{Actor, NOBODY};
 use super::super::commands::{bytes, taken};
 use super::super::core::{Core, Effect};
+use super::super::entry::Entry;
 use super::super::unasked::Breach;
 use super::{FAILED, Spent, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
 
@@ -231,15 +232,16 @@ impl Actor {
     pub(in super::super) fn wait_for_turn(
         &mut self,
         call: Call,
-        mut prompt: Prompt,
+        mut entry: Entry,
     ) -> Result<(), GatewayError> {
         let Some(structured) = &self.core.structured else { return Ok(()) };
-        let size: usize = structured.waiting.iter().map(bytes).sum();
-        if structured.waiting.len() >= WAITING_LIMIT || size + bytes(&prompt) > WAITING_BYTES {
+        let size: usize = structured.waiting.iter().map(|entry| bytes(&entry.prompt)).sum();
+        let is_full = size + bytes(&entry.prompt) > WAITING_BYTES;
+        if structured.waiting.len() >= WAITING_LIMIT || is_full {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
-        let id = prompt.message_id.clone().unwrap_or_default();
-        let is_next = match prompt.delivery.take() {
+        let id = entry.id();
+        let is_next = match entry.prompt.delivery.take() {
             Some(Delivery::Steer) => {
                 let agent = self.plan.agent.as_str();
                 return Err(GatewayError::unsupported(agent, "delivery steer with outputFormat"));
@@ -256,11 +258,14 @@ impl Actor {
         };
         // Only here: a prompt that is refused must not wait.
         let Some(structured) = &mut self.core.structured else { return Ok(()) };
+        let was_queued = std::mem::replace(&mut entry.is_queued, true);
         match is_next {
-            true => structured.waiting.push_front(prompt),
-            false => structured.waiting.push_back(prompt),
+            true => structured.waiting.push_front(entry),
+            false => structured.waiting.push_back(entry),
         }
-        self.queued(&id);
+        if !was_queued {
+            self.queued(&id);
+        }
         self.core.answer(call, Ok(taken(&id)));
         Ok(())
     }
@@ -275,17 +280,17 @@ impl Actor {
             return;
         }
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        let Some(prompt) = waiting.and_then(VecDeque::pop_front) else { return };
+        let Some(entry) = waiting.and_then(VecDeque::pop_front) else { return };
         // When it was taken, the turn before had not ended yet.
         let given = match self.limits.reached(&self.core.book) {
-            Some(reached) if self.limits.asks() => self.hold(NOBODY, prompt.clone(), reached),
+            Some(reached) if self.limits.asks() => self.hold(NOBODY, entry.clone(), reached),
             Some(reached) => {
-                return self.fail_prompt(prompt, reached.failure, &reached.message);
+                return self.fail_prompt(entry.prompt, reached.failure, &reached.message);
             }
-            None => self.deliver_now(NOBODY, prompt.clone()),
+            None => self.deliver_now(NOBODY, entry.clone()),
         };
         if let Err(error) = given {
-            self.fail_prompt(prompt, TurnFailure::Error, &error.message);
+            self.fail_prompt(entry.prompt, TurnFailure::Error, &error.message);
         }
     }
 
@@ -362,8 +367,8 @@ impl Actor {
     /// The prompts that wait are given up.
     pub(in super::super) fn cancel_waiting(&mut self) {
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        for prompt in waiting.map(std::mem::take).unwrap_or_default() {
-            let id = prompt.message_id.unwrap_or_default();
+        for entry in waiting.map(std::mem::take).unwrap_or_default() {
+            let id = entry.id();
             let status = StatusChanged::new(Status::Queue).message(Text::fixed("cancelled"));
             self.core.emit(status.details(taken(&id)));
         }
@@ -373,8 +378,8 @@ impl Actor {
     pub(in super::super) fn end_answers(&mut self, reason: &str) {
         self.core.give_up_answer(TurnFailure::Died, reason);
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        for prompt in waiting.map(std::mem::take).unwrap_or_default() {
-            self.fail_prompt(prompt, TurnFailure::Died, reason);
+        for entry in waiting.map(std::mem::take).unwrap_or_default() {
+            self.fail_prompt(entry.prompt, TurnFailure::Died, reason);
         }
     }
 }

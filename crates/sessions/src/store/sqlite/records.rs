@@ -219,6 +219,7 @@ fn newer(text: &str) -> Option<Record> {
         open: Open::default(),
         client: None,
         unkept: Vec::new(),
+        native_since: None,
         unfit: Some(why),
     })
 }
@@ -266,6 +267,7 @@ fn shown(
         open: Open::default(),
         client: None,
         unkept: Vec::new(),
+        native_since: None,
         unfit: Some(DAMAGED.to_owned()),
     })
 }

@@ -48,6 +48,7 @@ fn append(first: u64, size: usize) -> Append {
             client: None,
             unfit: None,
             unkept: Vec::new(),
+            native_since: None,
         },
         keys: Vec::new(),
     }
