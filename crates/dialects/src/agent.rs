@@ -9,6 +9,7 @@ use agentwire_protocol::{
     SessionConfig, Text,
 };
 
+use crate::describe::AgentTools;
 use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
@@ -24,6 +25,9 @@ pub trait AgentDialect: Sync {
 
     /// What an agent on this wire can do.
     fn capabilities(&self) -> Capabilities;
+
+    /// What the agent's tools are, by which the session judges its calls.
+    fn tools(&self) -> &'static AgentTools;
 
     /// Whether this JSON object looks like a line of this wire.
     fn recognises(&self, message: Value<'_>) -> bool;

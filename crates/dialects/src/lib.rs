@@ -8,6 +8,7 @@ pub mod backend;
 pub mod board;
 pub mod claude;
 pub mod codex;
+pub mod describe;
 mod diff;
 mod digest;
 pub mod front;

@@ -9,6 +9,7 @@
 //! `content_block_stop`; totals run over the process; one bad line on stdin kills it.
 
 mod agent;
+mod describe;
 mod front;
 mod guard;
 mod launch;
@@ -21,6 +22,7 @@ pub mod render;
 pub mod tools;
 mod wire;
 
+pub(crate) use describe::TOOLS;
 pub(crate) use front::user_content;
 pub use front::{ClaudeFront, Options as FrontOptions};
 pub use program::{DEMO_PROGRAM, PROGRAM};
@@ -29,22 +31,28 @@ use agentwire_protocol::event::TurnFailed;
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, OwnHooks, Setup, Start};
+use crate::describe::AgentTools;
 use crate::guarded::Guarded;
 use crate::hooks::callbacks;
 use crate::json::Value;
 use crate::project::ProjectFile;
 
 /// Claude Code. It takes hooks of a session's start and end, and never calls them (2.1.325).
-pub const CLAUDE: Claude =
-    Claude { agent: AgentType::Claude, hooks: OwnHooks::AllBut(&["SessionStart", "SessionEnd"]) };
+pub const CLAUDE: Claude = Claude {
+    agent: AgentType::Claude,
+    hooks: OwnHooks::AllBut(&["SessionStart", "SessionEnd"]),
+    tools: &describe::TOOLS,
+};
 
 /// The demo agent, which speaks the same wire.
-pub const DEMO: Claude = Claude { agent: AgentType::Demo, hooks: OwnHooks::AllBut(&[]) };
+pub const DEMO: Claude =
+    Claude { agent: AgentType::Demo, hooks: OwnHooks::AllBut(&[]), tools: &describe::DEMO_TOOLS };
 
 /// The dialect, for one agent that speaks it.
 pub struct Claude {
     agent: AgentType,
     hooks: OwnHooks,
+    tools: &'static AgentTools,
 }
 
 impl AgentDialect for Claude {
@@ -76,6 +84,10 @@ impl AgentDialect for Claude {
             changed_input: true,
             resumes_next_minute: false,
         }
+    }
+
+    fn tools(&self) -> &'static AgentTools {
+        self.tools
     }
 
     fn recognises(&self, message: Value<'_>) -> bool {

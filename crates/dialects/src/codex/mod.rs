@@ -11,6 +11,7 @@
 
 mod agent;
 mod app_wire;
+mod describe;
 mod exec_wire;
 mod launch;
 mod mcp;
@@ -28,6 +29,7 @@ use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 use crate::agent::{
     AgentDialect, AgentTranslator, Capabilities, Launch, PromptLimit, Setup, Start, TextUnit,
 };
+use crate::describe::AgentTools;
 use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
@@ -83,6 +85,10 @@ impl AgentDialect for Codex {
         }
     }
 
+    fn tools(&self) -> &'static AgentTools {
+        &describe::TOOLS
+    }
+
     fn recognises(&self, message: Value<'_>) -> bool {
         is_exec(message) || is_app_server(message)
     }
@@ -135,6 +141,10 @@ impl AgentDialect for CodexExec {
             structured_output: true,
             ..Capabilities::default()
         }
+    }
+
+    fn tools(&self) -> &'static AgentTools {
+        &describe::TOOLS
     }
 
     /// Its lines are [`Codex`]'s too, which claims them.

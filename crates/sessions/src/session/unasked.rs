@@ -1,12 +1,12 @@
 //! What an agent runs without asking: rules that deny hold there too. Such a call cannot be stopped by
 //! an answer, so the turn is cancelled and fails.
 
+use agentwire_dialects::describe::{AgentTools, CallFacts, Description};
 use agentwire_dialects::tape::Unasked;
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{SessionEndReason, TurnCompleted, TurnFailed, TurnFailure};
 
 use super::actor::Actor;
-use super::policy::Asked;
 use crate::process::TreeSignal;
 
 /// What an agent did that it must not.
@@ -31,9 +31,9 @@ impl Breach {
     }
 }
 
-/// What the rules need of a call.
-pub(super) fn asked_of(call: &Unasked) -> Asked<'_> {
-    Asked {
+/// What runs, as the agent's dialect describes it.
+pub(super) fn described<'c>(tools: &AgentTools, call: &'c Unasked) -> Description<'c> {
+    tools.describe(&CallFacts {
         tool_name: call.tool_name.as_deref().or(call.title.as_deref()),
         is_title: call.tool_name.is_none(),
         kind: Some(call.kind),
@@ -41,8 +41,8 @@ pub(super) fn asked_of(call: &Unasked) -> Asked<'_> {
         title: call.title.as_deref(),
         server: call.server.as_deref(),
         call_id: Some(&call.tool_id),
-        ..Asked::default()
-    }
+        ..CallFacts::default()
+    })
 }
 
 /// The failed turn that a completed one is, after a breach.

@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
+use agentwire_dialects::describe::{Class, Shows};
 use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{AgentType, ApprovalMode};
+use agentwire_sessions::session::policy::PROTECTED;
 use agentwire_sessions::session::policy::escapes::{ESCAPES, WRAPPERS};
 use agentwire_sessions::session::policy::readonly::READERS;
-use agentwire_sessions::session::policy::table::{Class, PROTECTED, Shows, tools};
 use serde_json::json;
 
-use super::{MODES, Question, policy, word};
+use super::{MODES, Question, policy, tools, word};
 
 const DOCUMENT: &str = include_str!("../../../../docs/policy.md");
 
@@ -47,7 +48,7 @@ fn field(shows: Shows) -> String {
 
 fn tool_table(agent: AgentType) -> String {
     let mut table = "| tool | class | touches |\n|---|---|---|\n".to_owned();
-    for tool in tools(agent) {
+    for tool in tools(agent).known {
         let (class, field) = (tool.class.as_str(), field(tool.shows));
         writeln!(table, "| `{}` | {class} | {field} |", tool.name).expect("text");
     }

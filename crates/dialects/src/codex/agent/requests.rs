@@ -9,6 +9,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{Json, Text};
 
 use super::super::app_wire::{ApprovalMeta, Ask, Choice, Notice, Question as Asking};
+use super::super::describe::STARTED_AS;
 use super::tools::McpCall;
 use super::{Translator, pick};
 use crate::agent::deny_overload;
@@ -27,9 +28,6 @@ const BESIDE: &[&str] = &[
     "startedAtMs",
     "availableDecisions",
 ];
-
-/// The field of an input that says what the call started as, where something else is asked for.
-const STARTED_AS: &str = "startedAs";
 
 /// What is remembered of an open request.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! What is to come, and what is waited for.
 
+use agentwire_dialects::agent::AgentDialect;
 use agentwire_protocol::event::{TurnFailed, TurnFailure, TurnStarted};
 use serde_json::json;
 
@@ -14,7 +15,8 @@ fn book(folds_prompts: bool) -> Book {
         },
         "owner": null, "config": {}, "open": {},
     });
-    Book::new(serde_json::from_value(record).unwrap(), folds_prompts)
+    let record: Record = serde_json::from_value(record).unwrap();
+    Book::new(record, agentwire_dialects::claude::CLAUDE.tools(), folds_prompts)
 }
 
 fn note<'k>(book: &mut Book, kind: impl Into<EventKind<'k>>) {
