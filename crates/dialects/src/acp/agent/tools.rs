@@ -2,8 +2,7 @@
 //! part, and put together by their id.
 
 use agentwire_protocol::event::{
-    Other, RequestOutcome, SettledBy, ToolCompleted, ToolFailed, ToolFailure, ToolKind,
-    ToolProgress, ToolStarted,
+    Other, SettledBy, ToolCompleted, ToolFailed, ToolFailure, ToolKind, ToolProgress, ToolStarted,
 };
 use agentwire_protocol::{Json, Text};
 
@@ -16,7 +15,7 @@ use crate::gemini;
 use crate::json::Value;
 use crate::ledger::OpenTool;
 use crate::said::Said;
-use crate::tape::Out;
+use crate::tape::{Ending, Out};
 
 /// How many calls may wait for their arguments.
 const HELD_LIMIT: usize = 64;
@@ -269,11 +268,11 @@ impl Translator {
     fn finish_tool(&mut self, id: &str, call: &ToolCall<'_>, is_well: bool, out: &mut Out<'_>) {
         self.close_block(out);
         // In a recording the answer was not seen; the result shows it.
-        let outcome = match is_well && out.is_recording() {
-            true => (RequestOutcome::Allowed, SettledBy::Client),
-            false => (RequestOutcome::Resolved, SettledBy::Agent),
+        let ending = match out.recording().filter(|_| is_well) {
+            Some(recording) => recording.allowed(SettledBy::Client),
+            None => Ending::RESOLVED,
         };
-        self.settle_requests_of(id, outcome, out);
+        self.settle_requests_of(id, ending, out);
         self.spawn(id, out);
         let agent = &self.owner(Some(id));
         let Some(OpenTool { memo: tool, .. }) = self.ledger.close_tool(id) else { return };
