@@ -24,6 +24,8 @@ mod taken;
 mod trusting;
 mod unasked;
 mod widening;
+#[cfg(test)]
+mod wires;
 
 use std::sync::Arc;
 
