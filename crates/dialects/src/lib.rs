@@ -38,7 +38,7 @@ use crate::program::Program;
 
 /// Every agent wire that agentwire speaks. To add an agent, add its folder and its line here.
 pub fn agents() -> &'static [&'static dyn AgentDialect] {
-    &[&claude::CLAUDE, &codex::Codex, &codex::CodexExec, &gemini::Gemini, &acp::ACP]
+    &[&claude::CLAUDE, &codex::CODEX, &codex::CODEX_EXEC, &gemini::Gemini, &acp::ACP]
 }
 
 /// The agent wire of that name.

@@ -7,6 +7,7 @@ use agentwire_protocol::ApprovalMode;
 use serde_json::Value;
 
 use super::modes::gateway_mode;
+use super::wire;
 use crate::describe::{
     AgentTools, CallFacts, Class, Description, Fields, Form, Seen, ShellCommand, Shows, Tool,
     Touches, fields, file_address, shell_command, shown, shows_by_class,
@@ -289,18 +290,7 @@ impl<'f> Told<'f> {
 
 /// The class of ACP's word for a kind.
 fn class_of(kind: &str) -> Option<Class> {
-    Some(match kind {
-        "read" => Class::Read,
-        "search" => Class::Search,
-        "edit" => Class::Edit,
-        "delete" => Class::Delete,
-        "move" => Class::Move,
-        "execute" => Class::Shell,
-        "fetch" => Class::Network,
-        "switch_mode" => Class::Mode,
-        "think" => Class::Think,
-        _ => return None,
-    })
+    wire::kind(kind).map(Class::of_kind)
 }
 
 /// A path as it is written, or that of a file's address.

@@ -1,12 +1,12 @@
 //! What is known of Codex CLI's program.
 
-use super::{Codex, CodexExec};
+use super::{CODEX, CODEX_EXEC};
 use crate::program::{Login, LoginMethod, LoginQuestion, Problem, Program, Source};
 
 /// Codex CLI.
 pub const PROGRAM: Program = Program {
     source: Source::Npm("@openai/codex"),
-    drivers: &[("app-server", &Codex), ("exec", &CodexExec)],
+    drivers: &[("app-server", &CODEX), ("exec", &CODEX_EXEC)],
     tested: &["0.166.0"],
     login: LoginQuestion::Ask { args: &["login", "status"], read: login },
     sign_in: "run `codex login`, or give `codex login --with-api-key` a key on stdin; a model provider \

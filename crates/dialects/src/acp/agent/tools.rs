@@ -6,7 +6,7 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{Json, Text};
 
-use super::super::wire::ToolCall;
+use super::super::wire::{self, ToolCall};
 use super::Translator;
 use super::content::{Edit, KEPT_BYTES, Shown, arguments, changed, kept, look, shown};
 use super::deed::Deed;
@@ -392,16 +392,6 @@ pub(super) fn kind(kind: Option<&str>, name: Option<&str>) -> ToolKind {
     if name.is_some_and(|name| name.starts_with("mcp_")) {
         return ToolKind::Mcp;
     }
-    match kind.unwrap_or("other") {
-        "read" => ToolKind::Read,
-        "edit" => ToolKind::Edit,
-        "delete" => ToolKind::Delete,
-        "move" => ToolKind::Move,
-        "search" => ToolKind::Search,
-        "execute" => ToolKind::Execute,
-        "think" => ToolKind::Think,
-        "fetch" => ToolKind::Fetch,
-        "switch_mode" => ToolKind::SwitchMode,
-        _ => name.map(gemini::tool_kind).unwrap_or_default(),
-    }
+    let said = kind.and_then(wire::kind);
+    said.or_else(|| name.map(gemini::tool_kind)).unwrap_or_default()
 }

@@ -4,7 +4,7 @@
 use agentwire_dialects::acp::{ACP, GEMINI};
 use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::claude::{CLAUDE, DEMO};
-use agentwire_dialects::codex::Codex;
+use agentwire_dialects::codex::CODEX;
 use serde_json::{Value, json};
 
 use super::{Deed, WORK};
@@ -26,7 +26,7 @@ pub(super) const WIRES: &[Wire] = &[
     claude_wire(&DEMO),
     Wire {
         name: "codex",
-        dialect: &Codex,
+        dialect: &CODEX,
         asks: codex,
         runs: codex_runs,
         answer: |line| {
