@@ -2,6 +2,7 @@
 //! crate itself (`session/wires.rs`).
 
 use std::fmt::Write;
+use std::path::Path;
 
 use agentwire_dialects::describe::{Class, Shows};
 use agentwire_protocol::AgentType;
@@ -103,5 +104,40 @@ fn kinds_have_the_classes_of_the_document() {
     assert!(DOCUMENT.contains(&format!("({})", words.join(", "))));
     for (kind, words) in named {
         assert_eq!(Class::of_kind(kind).as_str(), words.rsplit("→ ").next().unwrap_or(words));
+    }
+}
+
+/// The judge is given descriptions: its code names no agent, and knows of dialects only what describes.
+#[test]
+fn the_judge_names_no_agent() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/session/policy");
+    let mut files = vec![folder.with_extension("rs")];
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => folders.push(entry.path()),
+                false => files.push(entry.path()),
+            }
+        }
+    }
+    files.retain(|file| !file.ends_with("tests.rs"));
+    assert!(files.len() > 10, "{files:?}");
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a file");
+        for line in text.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
+            // Directories of agents are protected, whoever asks.
+            let bare = PROTECTED
+                .iter()
+                .fold(line.to_lowercase(), |line, name| line.replace(&format!("{name:?}"), ""));
+            let names = AgentType::ALL.iter().any(|agent| bare.contains(agent.as_str()));
+            let imports = line.contains("agentwire_dialects::");
+            let is_plain = !imports || line.contains("agentwire_dialects::describe::");
+            assert!(
+                !names && !line.contains("AgentType") && is_plain,
+                "{}: {line}",
+                file.display()
+            );
+        }
     }
 }
