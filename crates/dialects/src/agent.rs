@@ -9,6 +9,7 @@ use agentwire_protocol::{
     SessionConfig, Text,
 };
 
+use crate::describe::AgentTools;
 use crate::guarded::{Guarded, MachineFile, OwnRules};
 use crate::json::Value;
 use crate::project::ProjectFile;
@@ -24,6 +25,9 @@ pub trait AgentDialect: Sync {
 
     /// What an agent on this wire can do.
     fn capabilities(&self) -> Capabilities;
+
+    /// What the agent's tools are, by which the session judges its calls.
+    fn tools(&self) -> &'static AgentTools;
 
     /// Whether this JSON object looks like a line of this wire.
     fn recognises(&self, message: Value<'_>) -> bool;
@@ -169,8 +173,6 @@ pub struct Capabilities {
     pub changed_input: bool,
     /// A session cannot be resumed in the minute of the clock in which it began; tried then, it is lost.
     pub resumes_next_minute: bool,
-    /// Its shell stays in the directory where a command has left it.
-    pub keeps_shell: bool,
 }
 
 /// How long the text of a prompt may be.

@@ -4,13 +4,12 @@
 use std::collections::VecDeque;
 
 use agentwire_protocol::event::{
-    RequestOutcome, RequestSettled, SettledBy, ToolFailed, ToolFailure, TurnCompleted, TurnFailed,
-    TurnFailure, TurnOrigin, TurnStarted,
+    ToolFailed, ToolFailure, TurnCompleted, TurnFailed, TurnFailure, TurnOrigin, TurnStarted,
 };
 use agentwire_protocol::{MAIN_AGENT, Prompt, Text, TokenUsage};
 
 use crate::agent::tell_cancelled;
-use crate::tape::{Agent, Out};
+use crate::tape::{Agent, Ending, Out};
 
 /// How many tool calls or requests may be open at once; more are not told of.
 const OPEN_LIMIT: usize = 1024;
@@ -198,17 +197,8 @@ impl<T, R> Ledger<T, R> {
             whose.is_none_or(|agent| request.agent == agent && !lasting(&request.memo))
         };
         for request in self.requests.extract_if(.., over) {
-            out.emit_as(
-                &request.agent(),
-                RequestSettled {
-                    request_id: Text::from(request.id.as_str()),
-                    outcome: RequestOutcome::Withdrawn,
-                    by: SettledBy::Agent,
-                    client: None,
-                    reason: Some(Text::from(error)),
-                    updated_input: None,
-                },
-            );
+            let reason = Some(Text::from(error));
+            out.settled(&request.agent(), &request.id, Ending::WITHDRAWN, reason, None);
         }
         let over = |tool: &mut OpenTool<T>| whose.is_none_or(|agent| tool.agent == agent);
         for tool in self.tools.extract_if(.., over) {

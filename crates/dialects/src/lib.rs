@@ -9,6 +9,7 @@ pub mod board;
 pub mod claude;
 pub mod codex;
 pub mod demo;
+pub mod describe;
 mod diff;
 mod digest;
 pub mod front;

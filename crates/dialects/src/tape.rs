@@ -4,12 +4,14 @@
 //! line gives, and makes an `other` of a line that gives none; so no line can be lost, whatever a
 //! translator does.
 
+mod ending;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use agentwire_protocol::event::{
-    AgentInfo, ErrorEvent, Other, SessionEndReason, SessionEnded, SessionStarted, Status,
-    StatusChanged, ToolKind,
+    AgentInfo, ErrorEvent, Other, RequestSettled, SessionEndReason, SessionEnded, SessionStarted,
+    Status, StatusChanged, ToolKind,
 };
 use agentwire_protocol::json::{has_separator, on_one_line};
 use agentwire_protocol::{
@@ -19,6 +21,8 @@ use agentwire_protocol::{
 
 use crate::agent::{AgentDialect, AgentTranslator, Exit, Setup};
 use crate::json::{Fault, Scanner, repair, residue};
+
+pub use ending::{Emitted, Ending, Recording};
 
 /// The longest line that is kept whole.
 pub const LINE_LIMIT: usize = 64 << 20;
@@ -423,12 +427,30 @@ impl<'o> Out<'o> {
     }
 
     /// An event of the main agent.
-    pub fn emit<'k>(&mut self, kind: impl Into<EventKind<'k>>) {
-        self.emit_as(&Agent::main(), kind);
+    pub fn emit<'k>(&mut self, kind: impl Emitted<'k>) {
+        self.put(&Agent::main(), kind);
     }
 
     /// An event of that agent.
-    pub fn emit_as<'k>(&mut self, agent: &Agent<'k>, kind: impl Into<EventKind<'k>>) {
+    pub fn emit_as<'k>(&mut self, agent: &Agent<'k>, kind: impl Emitted<'k>) {
+        self.put(agent, kind);
+    }
+
+    /// A request of that agent is over.
+    pub fn settled<'k>(
+        &mut self,
+        agent: &Agent<'k>,
+        id: &'k str,
+        Ending { outcome, by }: Ending,
+        reason: Option<Text<'k>>,
+        updated_input: Option<Json<'k>>,
+    ) {
+        let request_id = Text::from(id);
+        let client = None;
+        self.put(agent, RequestSettled { request_id, outcome, by, client, reason, updated_input });
+    }
+
+    fn put<'k>(&mut self, agent: &Agent<'k>, kind: impl Into<EventKind<'k>>) {
         self.begin();
         let native = self.native.take();
         self.sink.event(Draft { agent: agent.clone(), kind: kind.into(), native });
@@ -457,13 +479,21 @@ impl<'o> Out<'o> {
     fn finish(&mut self) {
         if self.session.recording {
             let ending = self.session.ending.take().unwrap_or((SessionEndReason::Completed, None));
-            self.emit(SessionEnded { reason: ending.0, error: ending.1.map(Text::from) });
+            self.put(
+                &Agent::main(),
+                SessionEnded { reason: ending.0, error: ending.1.map(Text::from) },
+            );
         }
     }
 
     /// Whether this is one recorded run.
     pub fn is_recording(&self) -> bool {
         self.session.recording
+    }
+
+    /// The same, as what only a recording can show needs it.
+    pub fn recording(&self) -> Option<Recording> {
+        self.session.recording.then_some(Recording(()))
     }
 
     /// A line for the agent's stdin: one JSON text. Whatever a client put into it, it stays one line.
@@ -515,6 +545,6 @@ impl<'o> Out<'o> {
     fn start(&mut self, config: SessionConfig, info: Option<AgentInfo<'_>>) {
         self.session.started = true;
         let agent_type = self.session.agent_type;
-        self.emit(SessionStarted { agent_type, config, info, forked_from: None });
+        self.put(&Agent::main(), SessionStarted { agent_type, config, info, forked_from: None });
     }
 }

@@ -9,7 +9,8 @@ mod common;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Setup};
 use agentwire_dialects::agents;
-use agentwire_dialects::tape::{Draft, Stamp, Tape};
+use agentwire_dialects::tape::{Action, Draft, Sink, Stamp, Tape};
+use agentwire_protocol::event::{RequestKind, RequestOutcome};
 use agentwire_protocol::{Event, EventKind, SessionConfig};
 use common::{cases, events, stamped, tape_of};
 use proptest::prelude::*;
@@ -120,6 +121,92 @@ fn ids(events: &[serde_json::Value], kinds: &[&str], field: &str) -> Vec<String>
     let of_kind =
         events.iter().filter(|event| kinds.contains(&event["type"].as_str().unwrap_or("")));
     of_kind.filter_map(|event| event[field].as_str().map(str::to_owned)).collect()
+}
+
+/// What comes of an agent's lines in a live session in which nobody commands anything.
+#[derive(Default)]
+struct Live {
+    /// Permissions that were asked for.
+    permissions: usize,
+    outcomes: Vec<RequestOutcome>,
+    /// What is written to the agent.
+    written: Vec<String>,
+}
+
+impl Sink for Live {
+    fn event(&mut self, draft: Draft<'_>) {
+        match draft.kind {
+            EventKind::RequestRaised(asked) if asked.kind == RequestKind::Permission => {
+                self.permissions += 1;
+            }
+            EventKind::RequestSettled(settled) => self.outcomes.push(settled.outcome),
+            _ => {}
+        }
+    }
+
+    fn action(&mut self, action: Action) {
+        if let Action::Write(line) = action {
+            self.written.push(line);
+        }
+    }
+}
+
+/// Judge: only the session allows. Whatever the lines of an agent say, no event says that a request was
+/// allowed or answered, and what is written to the agent is a command of ours or refuses.
+fn check_allows_nothing(dialect: &dyn AgentDialect, bytes: &[u8], name: &str) -> usize {
+    let mut live = Live::default();
+    let mut tape = Tape::new(dialect, &Setup::default());
+    tape.start(&mut live);
+    tape.feed(bytes, &mut live);
+    tape.end(Exit::Unknown, &mut live);
+    for outcome in &live.outcomes {
+        let allows = matches!(outcome, RequestOutcome::Allowed | RequestOutcome::Answered);
+        assert!(!allows, "{name}: {outcome:?}");
+    }
+    for line in &live.written {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
+        // No permission: the agent itself says that a link, which it asked the user to open, was opened.
+        let is_opened =
+            dialect.name() == "acp" && line["result"] == serde_json::json!({ "action": "accept" });
+        assert!(is_ours(&line) || refuses(&line) || is_opened, "{name} is told {line}");
+    }
+    live.permissions
+}
+
+/// Whether a line for an agent asks it something, or notifies it.
+fn is_ours(line: &serde_json::Value) -> bool {
+    let is_answer = matches!(line["type"].as_str(), Some("control_response" | "callback.response"));
+    line.get("method").is_some() || (line.get("type").is_some() && !is_answer)
+}
+
+fn refuses(answer: &serde_json::Value) -> bool {
+    let result = [&answer["result"], &answer["response"]["response"], &answer["payload"]];
+    let is = |pointer: &str, words: &[&str]| {
+        let mut said = result.iter().filter_map(|result| result.pointer(pointer)?.as_str());
+        said.any(|word| words.contains(&word))
+    };
+    answer.get("error").is_some()
+        || answer["response"]["subtype"] == "error"
+        || is("/behavior", &["deny"])
+        || is("/hookSpecificOutput/permissionDecision", &["deny"])
+        || is("/decision", &["decline", "cancel", "denied", "abort", "block"])
+        || is("/outcome/outcome", &["cancelled"])
+        || is("/action", &["decline", "cancel"])
+}
+
+#[test]
+fn lines_alone_allow_nothing() {
+    let mut asked = std::collections::BTreeMap::new();
+    for case in cases() {
+        let name = case.dialect.name();
+        let case_name = format!("{name} {}", case.name);
+        *asked.entry(name).or_insert(0) +=
+            check_allows_nothing(case.dialect, &case.bytes, &case_name);
+    }
+    for dialect in agents().iter().filter(|dialect| dialect.capabilities().permissions) {
+        let name = dialect.name();
+        assert!(asked.get(name).is_some_and(|count| *count > 0), "no case of {name} asks");
+    }
 }
 
 /// Total: any bytes at all give at least one event for each line, and the tape holds.
@@ -278,6 +365,12 @@ proptest! {
     #[test]
     fn order_over_mutated_fixtures((dialect, bytes) in mutated()) {
         check_order(&events(agents()[dialect], &[&bytes], Some(Exit::Unknown)), "mutated");
+    }
+
+    /// Nothing is allowed by lines alone, in whatever order they come.
+    #[test]
+    fn mutated_lines_alone_allow_nothing((dialect, bytes) in mutated()) {
+        check_allows_nothing(agents()[dialect], &bytes, "mutated");
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn claude_leaves_the_sources_of_the_project_out() {
 
 #[test]
 fn codex_is_told_whether_it_may_read_the_project() {
-    for dialect in [&codex::Codex as &dyn AgentDialect, &codex::CodexExec] {
+    for dialect in [&codex::CODEX as &dyn AgentDialect, &codex::CODEX_EXEC] {
         assert!(!format!("{:?}", launch(dialect, json!({})).args).contains("trust_level"));
         for (trust, level) in [(true, "trusted"), (false, "untrusted")] {
             let launch = launch(dialect, json!({ "trust": trust }));
@@ -89,8 +89,8 @@ fn agents_that_cannot_do_without_the_project_say_so() {
     for (dialect, can) in [
         (&claude::CLAUDE as &dyn AgentDialect, true),
         (&demo::DEMO, true),
-        (&codex::Codex, true),
-        (&codex::CodexExec, true),
+        (&codex::CODEX, true),
+        (&codex::CODEX_EXEC, true),
         (&acp::GEMINI, true),
         (&gemini::Gemini, false),
         (&acp::ACP, false),

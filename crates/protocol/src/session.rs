@@ -58,13 +58,8 @@ impl AgentType {
 
     /// Every name, in the same order.
     pub const NAMES: [&'static str; 5] = {
-        let mut names = [""; 5];
-        let mut at = 0;
-        while at < names.len() {
-            names[at] = Self::ALL[at].as_str();
-            at += 1;
-        }
-        names
+        let [first, second, third, fourth, fifth] = Self::ALL;
+        [first.as_str(), second.as_str(), third.as_str(), fourth.as_str(), fifth.as_str()]
     };
 
     /// The agent that a `core` event names: the specification knows three.

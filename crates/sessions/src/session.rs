@@ -25,6 +25,8 @@ mod taken;
 mod trusting;
 mod unasked;
 mod widening;
+#[cfg(test)]
+mod wires;
 
 use std::sync::Arc;
 

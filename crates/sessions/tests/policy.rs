@@ -1,8 +1,6 @@
 //! The approval policy: its documents, its corpora, its laws.
-#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
-#[path = "policy/commands.rs"]
-mod commands;
 #[path = "policy/documents.rs"]
 mod documents;
 #[path = "policy/kept.rs"]
@@ -22,9 +20,10 @@ mod tools;
 
 use std::path::{Path, PathBuf};
 
+use agentwire_dialects::describe::{AgentTools, CallFacts};
 use agentwire_protocol::event::ToolKind;
-use agentwire_protocol::{AgentType, ApprovalMode, Json, SessionConfig};
-use agentwire_sessions::session::policy::{Asked, Policy, Verdict};
+use agentwire_protocol::{AgentType, ApprovalMode, GatewayError, Json, SessionConfig};
+use agentwire_sessions::session::policy::{Always, Disk, Policy, Screening, Verdict};
 use serde_json::{Value, json};
 
 const WORK: &str = "/srv/project";
@@ -51,9 +50,50 @@ fn config(mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> SessionConf
     }
 }
 
-fn policy(agent: AgentType, mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> Policy {
+fn policy(agent: AgentType, mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> Judge {
     let config = config(mode, allowed, blocked);
-    Policy::new(agent, &config, Some(Path::new(HOME))).expect("rules that can be understood")
+    Judge::new(agent, &config, Some(Path::new(HOME))).expect("rules that can be understood")
+}
+
+fn tools(agent: AgentType) -> &'static AgentTools {
+    agentwire_dialects::driver(agent, None).expect("a driver").tools()
+}
+
+/// A policy, and the dialect that describes calls to it.
+struct Judge {
+    tools: &'static AgentTools,
+    policy: Policy,
+}
+
+impl Judge {
+    fn new(
+        agent: AgentType,
+        config: &SessionConfig,
+        home: Option<&Path>,
+    ) -> Result<Self, GatewayError> {
+        let tools = tools(agent);
+        Ok(Self { tools, policy: Policy::new(tools, config, home)? })
+    }
+
+    fn guarding(self, own: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { policy: self.policy.guarding(own), ..self }
+    }
+
+    fn decide(&self, facts: &CallFacts<'_>, disk: &dyn Disk) -> Verdict {
+        self.policy.decide(&self.tools.describe(facts), disk)
+    }
+
+    fn screen(&self, facts: &CallFacts<'_>, disk: &dyn Disk) -> Screening {
+        self.policy.screen(&self.tools.describe(facts), disk)
+    }
+
+    fn remember(&mut self, facts: &CallFacts<'_>, allow: bool, disk: &dyn Disk) -> String {
+        self.policy.remember(&self.tools.describe(facts), allow, disk)
+    }
+
+    fn always(&self, facts: &CallFacts<'_>, disk: &dyn Disk) -> Always {
+        self.policy.always(&self.tools.describe(facts), disk)
+    }
 }
 
 /// A call of a tool with that input.
@@ -71,18 +111,18 @@ impl Question {
         Self { tool, kind, input, title: None, server: None }
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn asked(&self) -> CallFacts<'_> {
+        CallFacts {
             tool_name: self.tool.as_deref(),
             kind: self.kind,
             input: self.input.as_ref(),
             title: self.title.as_deref(),
             server: self.server.as_deref(),
-            ..Asked::default()
+            ..CallFacts::default()
         }
     }
 
-    fn ask(&self, policy: &Policy) -> Verdict {
+    fn ask(&self, policy: &Judge) -> Verdict {
         policy.decide(&self.asked(), &no_links)
     }
 }

@@ -118,7 +118,8 @@ fn policy(loaded: &Loaded) -> Check {
     let mut config = SessionConfig::default();
     defaults.apply(&mut config);
     let home = std::env::home_dir();
-    match Policy::new(loaded.agent.unwrap_or_else(engine::built_in), &config, home.as_deref()) {
+    let dialect = agentwire_dialects::driver(loaded.agent.unwrap_or_else(engine::built_in), None);
+    match dialect.and_then(|it| Policy::new(it.tools(), &config, home.as_deref())) {
         Ok(_) => Check::ok(
             name,
             format!(

@@ -10,33 +10,37 @@
 //! ids start at 0, like ours; errors of the model have HTTP codes.
 
 mod agent;
+mod describe;
 mod launch;
 mod modes;
 mod program;
 mod project;
 mod wire;
 
-pub use modes::gateway_mode;
+pub(crate) use describe::{TOOLS, look};
+pub(crate) use modes::gateway_mode;
 pub use program::PROGRAM;
 
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
+use crate::describe::AgentTools;
 use crate::gemini;
 use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
 
 /// Any agent that speaks ACP.
-pub const ACP: Acp = Acp { agent: AgentType::Acp };
+pub const ACP: Acp = Acp { agent: AgentType::Acp, tools: &TOOLS };
 
 /// Gemini CLI over ACP: the same wire, started and configured by Gemini's own flags.
-pub const GEMINI: Acp = Acp { agent: AgentType::Gemini };
+pub const GEMINI: Acp = Acp { agent: AgentType::Gemini, tools: &gemini::describe::TOOLS };
 
 /// The dialect, for one agent that speaks it.
 pub struct Acp {
     agent: AgentType,
+    tools: &'static AgentTools,
 }
 
 impl AgentDialect for Acp {
@@ -60,6 +64,10 @@ impl AgentDialect for Acp {
             configure: true,
             ..Capabilities::default()
         }
+    }
+
+    fn tools(&self) -> &'static AgentTools {
+        self.tools
     }
 
     fn recognises(&self, message: Value<'_>) -> bool {

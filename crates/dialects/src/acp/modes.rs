@@ -24,7 +24,7 @@ const APPROVING: &[&str] = &[
 
 /// The gateway's mode that a name stands for, in the words of this or of other agents. The agent then
 /// stays in the mode that asks.
-pub fn gateway_mode(mode: &str) -> Option<ApprovalMode> {
+pub(crate) fn gateway_mode(mode: &str) -> Option<ApprovalMode> {
     match mode {
         "default" | "ask" => Some(ApprovalMode::Ask),
         "acceptEdits" | "autoEdit" | "auto_edit" | "auto-edit" => Some(ApprovalMode::AutoEdit),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::json::write_line;
 use agentwire_protocol::{Json, Text};
 use serde::Serialize;
@@ -239,4 +240,20 @@ fn line(message: &impl Serialize) -> String {
     write_line(message, &mut line).unwrap_or_default();
     line.pop();
     String::from_utf8(line).unwrap_or_default()
+}
+
+/// The kind that a word stands for. `other` and words that are not known say nothing.
+pub(super) fn kind(word: &str) -> Option<ToolKind> {
+    Some(match word {
+        "read" => ToolKind::Read,
+        "edit" => ToolKind::Edit,
+        "delete" => ToolKind::Delete,
+        "move" => ToolKind::Move,
+        "search" => ToolKind::Search,
+        "execute" => ToolKind::Execute,
+        "think" => ToolKind::Think,
+        "fetch" => ToolKind::Fetch,
+        "switch_mode" => ToolKind::SwitchMode,
+        _ => return None,
+    })
 }

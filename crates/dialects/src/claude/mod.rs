@@ -9,6 +9,7 @@
 //! `content_block_stop`; totals run over the process; one bad line on stdin kills it.
 
 mod agent;
+mod describe;
 mod front;
 mod guard;
 mod launch;
@@ -21,6 +22,7 @@ pub mod render;
 pub mod tools;
 mod wire;
 
+pub(crate) use describe::TOOLS;
 pub(crate) use front::user_content;
 pub use front::{ClaudeFront, Options as FrontOptions};
 pub use program::PROGRAM;
@@ -29,6 +31,7 @@ use agentwire_protocol::event::TurnFailed;
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, OwnHooks, Setup, Start};
+use crate::describe::AgentTools;
 use crate::guarded::Guarded;
 use crate::hooks::callbacks;
 use crate::json::Value;
@@ -38,9 +41,9 @@ use crate::project::ProjectFile;
 pub const CLAUDE: Claude = Claude {
     agent: AgentType::Claude,
     hooks: OwnHooks::AllBut(&["SessionStart", "SessionEnd"]),
+    tools: &TOOLS,
     has_sandbox: true,
     reads_settings: true,
-    keeps_shell: true,
     tells_mode: false,
 };
 
@@ -51,12 +54,12 @@ pub struct Claude {
     pub(crate) agent: AgentType,
     /// The hooks of the client that it calls itself.
     pub(crate) hooks: OwnHooks,
+    /// Its tools.
+    pub(crate) tools: &'static AgentTools,
     /// It can run commands in a sandbox of its own.
     pub(crate) has_sandbox: bool,
     /// It reads settings of the user and of the project.
     pub(crate) reads_settings: bool,
-    /// Its shell stays in the directory where a command has left it.
-    pub(crate) keeps_shell: bool,
     /// It is told the mode that the gateway keeps, and can say it.
     pub(crate) tells_mode: bool,
 }
@@ -89,8 +92,11 @@ impl AgentDialect for Claude {
             structured_output: true,
             changed_input: true,
             resumes_next_minute: false,
-            keeps_shell: self.keeps_shell,
         }
+    }
+
+    fn tools(&self) -> &'static AgentTools {
+        self.tools
     }
 
     fn recognises(&self, message: Value<'_>) -> bool {

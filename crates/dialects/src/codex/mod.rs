@@ -11,6 +11,7 @@
 
 mod agent;
 mod app_wire;
+mod describe;
 mod exec_wire;
 mod launch;
 mod mcp;
@@ -28,6 +29,7 @@ use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 use crate::agent::{
     AgentDialect, AgentTranslator, Capabilities, Launch, PromptLimit, Setup, Start, TextUnit,
 };
+use crate::describe::AgentTools;
 use crate::guarded::{Guarded, MachineFile, OwnRules};
 use crate::json::Value;
 use crate::project::ProjectFile;
@@ -37,10 +39,13 @@ use agent::Translator;
 const PROMPT_LIMIT: PromptLimit = PromptLimit { most: 1 << 20, unit: TextUnit::Characters };
 
 /// Drives `codex app-server`. Its translator reads exec lines as well.
-pub struct Codex;
+pub const CODEX: Codex = Codex(Driver::AppServer);
 
 /// Drives `codex exec --json`.
-pub struct CodexExec;
+pub const CODEX_EXEC: Codex = Codex(Driver::Exec);
+
+/// The dialect, for one of the two programs.
+pub struct Codex(Driver);
 
 /// Which of the two programs is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +66,10 @@ impl Driver {
 
 impl AgentDialect for Codex {
     fn name(&self) -> &'static str {
-        "codex"
+        match self.0 {
+            Driver::AppServer => "codex",
+            Driver::Exec => "codex-exec",
+        }
     }
 
     fn agent_type(&self) -> AgentType {
@@ -69,89 +77,46 @@ impl AgentDialect for Codex {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            permissions: true,
-            questions: true,
-            deltas: true,
-            interrupt: true,
-            steer: true,
+        let both = Capabilities {
             images: true,
             resume: true,
             configure: true,
             structured_output: true,
             ..Capabilities::default()
+        };
+        match self.0 {
+            Driver::AppServer => Capabilities {
+                permissions: true,
+                questions: true,
+                deltas: true,
+                interrupt: true,
+                steer: true,
+                ..both
+            },
+            Driver::Exec => Capabilities { process_per_turn: true, ..both },
         }
     }
 
+    fn tools(&self) -> &'static AgentTools {
+        &describe::TOOLS
+    }
+
+    /// The lines of exec are the app server's too, which claims them.
     fn recognises(&self, message: Value<'_>) -> bool {
-        is_exec(message) || is_app_server(message)
+        self.0 == Driver::AppServer && (is_exec(message) || is_app_server(message))
     }
 
     fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
-        launch::app_server(start)
-    }
-
-    fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
-        wants_sign_in(failed)
-    }
-
-    fn guarded(&self) -> Option<&'static Guarded> {
-        Some(&native::GUARDED)
-    }
-
-    fn machine_files(&self) -> &'static [MachineFile] {
-        native::MACHINE
-    }
-
-    fn own_rules(&self) -> Option<&'static OwnRules> {
-        Some(&native::OWN_RULES)
-    }
-
-    fn prompt_limit(&self) -> Option<PromptLimit> {
-        Some(PROMPT_LIMIT)
-    }
-
-    fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
-        project::FILES.to_vec()
-    }
-
-    fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
-        Box::new(Translator::new(Driver::AppServer, setup))
-    }
-}
-
-impl AgentDialect for CodexExec {
-    fn name(&self) -> &'static str {
-        "codex-exec"
-    }
-
-    fn agent_type(&self) -> AgentType {
-        AgentType::Codex
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            images: true,
-            resume: true,
-            configure: true,
-            process_per_turn: true,
-            folds_prompts: false,
-            structured_output: true,
-            ..Capabilities::default()
+        match self.0 {
+            Driver::AppServer => launch::app_server(start),
+            Driver::Exec => launch::exec(start),
         }
     }
 
-    /// Its lines are [`Codex`]'s too, which claims them.
-    fn recognises(&self, _: Value<'_>) -> bool {
-        false
-    }
-
-    fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
-        launch::exec(start)
-    }
-
+    /// Without a login its request has no key, and the service's refusal is told in words alone.
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
-        wants_sign_in(failed)
+        failed.error_type.as_ref().is_some_and(|name| *name == *"unauthorized")
+            || failed.error.decode().contains("401 Unauthorized")
     }
 
     fn guarded(&self) -> Option<&'static Guarded> {
@@ -175,18 +140,15 @@ impl AgentDialect for CodexExec {
     }
 
     fn runs_unasked(&self, config: &SessionConfig) -> Result<bool, GatewayError> {
-        Ok(policy::of(Driver::Exec, config)? != policy::Sandbox::ReadOnly)
+        match self.0 {
+            Driver::AppServer => Ok(false),
+            Driver::Exec => Ok(policy::of(Driver::Exec, config)? != policy::Sandbox::ReadOnly),
+        }
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
-        Box::new(Translator::new(Driver::Exec, setup))
+        Box::new(Translator::new(self.0, setup))
     }
-}
-
-/// Without a login its request has no key, and the service's refusal is told in words alone.
-fn wants_sign_in(failed: &TurnFailed<'_>) -> bool {
-    failed.error_type.as_ref().is_some_and(|name| *name == *"unauthorized")
-        || failed.error.decode().contains("401 Unauthorized")
 }
 
 fn is_exec(message: Value<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 use agentwire_protocol::AgentType;
 
-use super::{Codex, CodexExec};
+use super::{CODEX, CODEX_EXEC};
 use crate::program::{
     CacheCount, ClaudeFlags, DefaultCommand, Login, LoginMethod, LoginQuestion, Problem, Program,
     Source, Wire,
@@ -17,10 +17,10 @@ pub const PROGRAM: Program = Program {
     command: DefaultCommand::Named("codex"),
     is_candidate: true,
     default_prompt: None,
-    drivers: &[("app-server", &Codex), ("exec", &CodexExec)],
+    drivers: &[("app-server", &CODEX), ("exec", &CODEX_EXEC)],
     wires: &[
-        Wire { dialect: &Codex, about: "Codex: app-server or exec lines" },
-        Wire { dialect: &CodexExec, about: "Codex: `codex exec --json`" },
+        Wire { dialect: &CODEX, about: "Codex: app-server or exec lines" },
+        Wire { dialect: &CODEX_EXEC, about: "Codex: `codex exec --json`" },
     ],
     claude_flags: ClaudeFlags::None,
     cache: CacheCount::WithinInput,

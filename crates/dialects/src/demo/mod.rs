@@ -9,14 +9,18 @@ pub use program::PROGRAM;
 use agentwire_protocol::AgentType;
 
 use crate::agent::OwnHooks;
-use crate::claude::Claude;
+use crate::claude::{self, Claude};
+use crate::describe::AgentTools;
+
+/// Its tools are Claude's, but each command starts in the working directory.
+const TOOLS: AgentTools = AgentTools { shell_moves: false, ..claude::TOOLS };
 
 /// The demo agent.
 pub const DEMO: Claude = Claude {
     agent: AgentType::Demo,
     hooks: OwnHooks::AllBut(&[]),
+    tools: &TOOLS,
     has_sandbox: false,
     reads_settings: false,
-    keeps_shell: false,
     tells_mode: true,
 };

@@ -8,6 +8,7 @@
 //! Where approvals or interrupts matter, drive Gemini over ACP, which is its default here.
 
 mod agent;
+pub(crate) mod describe;
 mod launch;
 pub(crate) mod native;
 mod program;
@@ -26,6 +27,7 @@ use crate::agent::{
     AgentDialect, AgentTranslator, Capabilities, Launch, PromptLimit, Setup, Start, TextUnit,
     whole_prompt,
 };
+use crate::describe::AgentTools;
 use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
@@ -66,6 +68,10 @@ impl AgentDialect for Gemini {
             forgets_failures: true,
             ..Capabilities::default()
         }
+    }
+
+    fn tools(&self) -> &'static AgentTools {
+        &describe::TOOLS
     }
 
     fn recognises(&self, message: Value<'_>) -> bool {

@@ -22,7 +22,6 @@ use crate::clock;
 use crate::look::look;
 use crate::own;
 use crate::session::Origin;
-use crate::session::policy::mode_of;
 use crate::store::{Open, Record};
 
 /// Refuses what contradicts itself.
@@ -150,7 +149,7 @@ impl Hub {
                 title: None,
                 working_directory: config.working_directory.clone(),
                 model: config.model.clone(),
-                approval_mode: Some(mode_of(new.agent, &config)),
+                approval_mode: Some(dialect.tools().mode_of(&config)),
                 driver: Some(dialect.name().to_owned()),
                 native_session_id: None,
                 agent_version: None,
@@ -235,7 +234,7 @@ impl Hub {
         summary.reason = None;
         summary.error = None;
         summary.model = config.model.clone().or(summary.model.take());
-        summary.approval_mode = Some(mode_of(new.agent, &config));
+        summary.approval_mode = Some(dialect.tools().mode_of(&config));
         summary.working_directory.clone_from(&config.working_directory);
         summary.driver = Some(dialect.name().to_owned());
         summary.gateway_version = Some(env!("CARGO_PKG_VERSION").to_owned());

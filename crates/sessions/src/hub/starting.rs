@@ -107,7 +107,7 @@ impl Hub {
             settings: Arc::clone(&self.shared.settings),
             budget: self.shared.log.budget().clone(),
         };
-        let policy = Policy::new(agent, &config, std::env::home_dir().as_deref())?
+        let policy = Policy::new(dialect.tools(), &config, std::env::home_dir().as_deref())?
             .guarding(own::files(&self.shared.settings));
         let structured = Structured::new(dialect.capabilities(), &config)?;
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
@@ -124,7 +124,7 @@ impl Hub {
             tape: tape(dialect, plan.reachable(&config), &origin, &id),
             core: Core::new(
                 Journal::new(id.clone(), record.summary.last_seq),
-                Book::new(record.clone(), dialect.capabilities()),
+                Book::new(record.clone(), dialect.tools(), dialect.capabilities().folds_prompts),
                 hooks,
                 Some(Tally::new(
                     Arc::clone(self.shared.log.figures()),

@@ -5,11 +5,12 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use agentwire_dialects::agent::Capabilities;
+use agentwire_dialects::describe::{AgentTools, CallFacts};
 use agentwire_dialects::mcp;
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
-    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolFailure, ToolKind, TurnOrigin,
+    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolFailure, ToolKind,
+    ToolStarted, TurnOrigin,
 };
 use agentwire_protocol::{EventKind, Json, SessionState, Text, TokenUsage, TurnEnd};
 
@@ -25,14 +26,13 @@ const OPEN_LIMIT: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Book {
     pub(crate) record: Record,
+    agent_tools: &'static AgentTools,
     /// Turns that earlier processes had: each translator counts from 1.
     turns_before: u64,
     /// Prompts that were taken and have no turn yet, by their ids.
     promised: VecDeque<String>,
     /// The agent takes several prompts into one turn.
     folds_prompts: bool,
-    /// Its shell stays in the directory where a command has left it.
-    keeps_shell: bool,
     /// It tells what becomes of each.
     tells_fates: bool,
     is_ready: bool,
@@ -85,6 +85,8 @@ pub(super) struct Tool {
 #[derive(Clone, Debug)]
 pub(super) struct Raised {
     pub(super) id: String,
+    /// By which its call is described.
+    pub(super) tools: &'static AgentTools,
     pub(super) kind: RequestKind,
     pub(super) agent: Agent<'static>,
     pub(super) digest: String,
@@ -131,12 +133,16 @@ pub(super) enum Wanted {
 }
 
 impl Book {
-    pub(crate) fn new(record: Record, capabilities: Capabilities) -> Self {
+    pub(crate) fn new(
+        record: Record,
+        agent_tools: &'static AgentTools,
+        folds_prompts: bool,
+    ) -> Self {
         Self {
+            agent_tools,
             turns_before: record.summary.turns,
             promised: VecDeque::new(),
-            folds_prompts: capabilities.folds_prompts,
-            keeps_shell: capabilities.keeps_shell,
+            folds_prompts,
             tells_fates: false,
             is_ready: false,
             is_silent: false,
@@ -156,7 +162,7 @@ impl Book {
 
     /// Of a session that nobody runs: its turns are told by the numbers they have.
     pub(crate) fn closing(record: Record) -> Self {
-        Self { turns_before: 0, ..Self::new(record, Capabilities::default()) }
+        Self { turns_before: 0, ..Self::new(record, &AgentTools::UNKNOWN, false) }
     }
 
     /// A prompt is given to the agent: work is to come.
@@ -309,9 +315,9 @@ impl Book {
                 self.has_answer = true;
                 self.step(main);
                 let id = tool.tool_id.to_string();
-                if self.keeps_shell
+                if self.agent_tools.shell_moves
                     && tool.kind == ToolKind::Execute
-                    && !stays_put(tool.arguments.as_ref())
+                    && !self.stays_put(tool)
                 {
                     self.moved |= self.shells.len() >= OPEN_LIMIT;
                     if !self.moved {
@@ -406,6 +412,7 @@ impl Book {
         let tool = request.tool_use_id.as_ref().and_then(|id| self.tools.get(&*id.decode()));
         Raised {
             id: request.request_id.to_string(),
+            tools: self.agent_tools,
             kind: request.kind,
             agent: Agent {
                 id: agent.id.clone().into_owned(),
@@ -498,6 +505,22 @@ impl Book {
     /// Whether another call than this one may have left the directory.
     pub(super) fn has_moved(&self, call: Option<&str>) -> bool {
         self.moved || self.shells.iter().any(|id| Some(id.as_str()) != call)
+    }
+
+    /// Whether that shell call leaves the agent where it is.
+    fn stays_put(&self, tool: &ToolStarted<'_>) -> bool {
+        let facts = CallFacts {
+            tool_name: Some(&tool.tool_name.decode()),
+            kind: Some(tool.kind),
+            input: tool.arguments.as_ref(),
+            ..CallFacts::default()
+        };
+        stays_put(&self.agent_tools.describe(&facts))
+    }
+
+    /// What is known of the agent's tools.
+    pub(super) fn tools(&self) -> &'static AgentTools {
+        self.agent_tools
     }
 
     /// An open tool call.

@@ -17,7 +17,7 @@ use super::journal::Journal;
 use super::policy::{Always, OnDisk, Policy, Verdict};
 use super::requests::asked;
 use super::structured::Structured;
-use super::unasked::{Breach, asked_of, failed};
+use super::unasked::{Breach, described, failed};
 use crate::figures::Tally;
 
 /// What a session does once its events are durable.
@@ -402,7 +402,7 @@ impl Sink for Core {
 
     fn unasked(&mut self, call: Unasked) {
         let Some(guard) = &self.guard else { return };
-        if let Verdict::Deny(rule) = guard.decide(&asked_of(&call), &OnDisk) {
+        if let Verdict::Deny(rule) = guard.decide(&described(self.book.tools(), &call), &OnDisk) {
             self.breach(Breach::of(&call, &rule));
         }
     }

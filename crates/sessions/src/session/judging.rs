@@ -1,12 +1,14 @@
 //! Calls that the policy judges before the agent makes them, through the gateway's own hook.
 
+use agentwire_dialects::describe::CallFacts;
 use agentwire_dialects::tape::Judged;
 use agentwire_protocol::event::{Status, StatusChanged};
 use agentwire_protocol::{Command, Json, Settlement, Text};
 use serde_json::{Value, json};
 
 use super::actor::{Actor, NOBODY};
-use super::policy::{Asked, OnDisk, Screening};
+use super::book::Book;
+use super::policy::{Disk, OnDisk, Policy, Screening};
 
 impl Actor {
     /// Answers for the calls that the agent has shown. At a limit they wait for its answer.
@@ -42,18 +44,7 @@ impl Actor {
 
     /// What rules say of the call, as a hook says it.
     fn screened(&mut self, judged: &Judged) -> Value {
-        let id = judged.tool_use_id.as_deref();
-        let tool = id.and_then(|id| self.core.book.tool(id));
-        let input = judged.input.clone().map(Json::checked);
-        let asked = Asked {
-            tool_name: judged.tool_name.as_deref(),
-            kind: tool.map(|tool| tool.kind),
-            input: input.as_ref(),
-            server: tool.and_then(|tool| tool.server.as_deref()),
-            moved: self.core.book.has_moved(id),
-            ..Asked::default()
-        };
-        match self.policy.screen(&asked, &OnDisk) {
+        match screening(&self.policy, &self.core.book, judged, &OnDisk) {
             Screening::Deny(rule) => {
                 let name = judged.tool_name.as_deref().unwrap_or("a tool");
                 let message = Text::from(format!("{name} was denied: {rule}"));
@@ -65,6 +56,27 @@ impl Actor {
             Screening::Allow(_) | Screening::Pass => json!({}),
         }
     }
+}
+
+/// What rules say of the call.
+pub(super) fn screening(
+    policy: &Policy,
+    book: &Book,
+    judged: &Judged,
+    disk: &dyn Disk,
+) -> Screening {
+    let id = judged.tool_use_id.as_deref();
+    let tool = id.and_then(|id| book.tool(id));
+    let input = judged.input.as_deref().map(Json::checked);
+    let facts = CallFacts {
+        tool_name: judged.tool_name.as_deref(),
+        kind: tool.map(|tool| tool.kind),
+        input: input.as_ref(),
+        server: tool.and_then(|tool| tool.server.as_deref()),
+        moved: book.has_moved(id),
+        ..CallFacts::default()
+    };
+    policy.screen(&book.tools().describe(&facts), disk)
 }
 
 fn denial(reason: &str) -> Value {

@@ -5,42 +5,35 @@ mod call;
 mod disk;
 pub mod escapes;
 mod git;
-mod input;
 mod kept;
 mod own;
 mod paths;
-mod raw;
 pub mod readonly;
 mod rules;
 mod shell;
-mod started;
-pub mod table;
-mod told;
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use agentwire_dialects::acp::gateway_mode;
-use agentwire_protocol::event::ToolKind;
-use agentwire_protocol::{
-    AgentType, ApprovalMode, ErrorCode, GatewayError, Json, SandboxMode, SessionConfig,
+use agentwire_dialects::describe::{
+    AgentTools, Class, Description, INPUT_LIMIT, ShellCommand, Touches,
 };
+use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, SandboxMode, SessionConfig};
 
-use call::{Call, ShellCommand, Touches};
+use call::Call;
 use disk::Lookups;
 use own::Own;
 use paths::{Places, Resolve};
 use rules::{Denial, Measure, Rule};
-use table::Class;
 
 pub use disk::{Disk, Kind, OnDisk};
 pub use kept::{Always, REMEMBERED_LIMIT};
+pub use paths::PROTECTED;
 
 /// What an agent may do, in one session.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    agent: AgentType,
+    tools: &'static AgentTools,
     mode: ApprovalMode,
     /// The sandbox that an allowed call can leave, and must not leave unasked.
     sandbox: Option<SandboxMode>,
@@ -50,31 +43,6 @@ pub struct Policy {
     allowed: Vec<Rule>,
     denied_here: Vec<Rule>,
     allowed_here: Vec<Rule>,
-}
-
-/// What an agent asks permission for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Asked<'a> {
-    /// The tool, as the request names it.
-    pub tool_name: Option<&'a str>,
-    /// That name is only a title, which may be the model's own words: it allows nothing.
-    pub is_title: bool,
-    /// The agent's id of the call.
-    pub call_id: Option<&'a str>,
-    /// Its kind, as the call that started says.
-    pub kind: Option<ToolKind>,
-    /// What it wants to run with.
-    pub input: Option<&'a Json<'a>>,
-    /// The line to show.
-    pub title: Option<&'a str>,
-    /// The MCP server that has the tool.
-    pub server: Option<&'a str>,
-    /// The path that made the agent ask.
-    pub blocked_path: Option<&'a str>,
-    /// The agent itself warns of it.
-    pub warns: bool,
-    /// The agent may have left its directory: a shell command ran that could have changed it.
-    pub moved: bool,
 }
 
 /// What is decided.
@@ -105,14 +73,14 @@ impl Policy {
     /// The policy of a session. `home` is what `~` stands for. A rule that cannot be understood is
     /// refused by its name: one that is passed over would allow or deny something else.
     pub fn new(
-        agent: AgentType,
+        tools: &'static AgentTools,
         config: &SessionConfig,
         home: Option<&Path>,
     ) -> Result<Self, GatewayError> {
         let places = places(config, home)?;
         let read = |field: &str, rules: &Option<Vec<String>>| {
             let rules = rules.iter().flatten().map(|text| {
-                Rule::parse(agent, text, &places).map_err(|why| {
+                Rule::parse(tools, text, &places).map_err(|why| {
                     invalid(format!("failed to understand the rule {text:?} in {field}: {why}"))
                 })
             });
@@ -120,16 +88,15 @@ impl Policy {
         };
         let blocked = read("blockedTools", &config.blocked_tools)?;
         let allowed = read("allowedTools", &config.allowed_tools)?;
-        let mode = mode_of(agent, config);
-        // Codex applies a change that is allowed, and runs an allowed command again, outside its sandbox.
+        let mode = tools.mode_of(config);
         let is_left = |mode: &SandboxMode| match mode {
-            SandboxMode::ReadOnly | SandboxMode::WorkspaceWrite => agent == AgentType::Codex,
+            SandboxMode::ReadOnly | SandboxMode::WorkspaceWrite => tools.leaves_sandbox,
             SandboxMode::None | SandboxMode::FullAccess => false,
         };
         let sandbox = config.sandbox_mode.filter(is_left);
         let (denied_here, allowed_here) = (Vec::new(), Vec::new());
         let own = Own::default();
-        Ok(Self { agent, mode, sandbox, places, own, blocked, allowed, denied_here, allowed_here })
+        Ok(Self { tools, mode, sandbox, places, own, blocked, allowed, denied_here, allowed_here })
     }
 
     /// Names agentwire's own files and directories: a call that may read or write them always asks.
@@ -140,7 +107,7 @@ impl Policy {
 
     /// Changes to a mode of the agent's own.
     pub fn set_own_mode(&mut self, mode: &str) {
-        self.mode = own_mode(self.agent, mode);
+        self.mode = self.tools.own_mode(mode);
     }
 
     /// Changes the mode.
@@ -159,82 +126,68 @@ impl Policy {
     }
 
     /// Decides. `disk` is [`OnDisk`], except in tests.
-    pub fn decide(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Verdict {
+    pub fn decide(&self, call: &Description<'_>, disk: &dyn Disk) -> Verdict {
         let lookups = Lookups::new(disk);
-        let verdict = self.judge(asked, &lookups);
+        let verdict = self.judge(&Call::of(call), &lookups);
         match verdict {
             Verdict::Allow(_) if lookups.are_over() => Verdict::Ask,
             verdict => verdict,
         }
     }
 
-    fn judge(&self, asked: &Asked<'_>, disk: &Lookups<'_>) -> Verdict {
-        let call = Call::of(self.agent, asked);
-        let resolve: Resolve<'_> = &|path| disk.resolve(path);
-        let (digest, said) = (OnceCell::new(), OnceCell::new());
-        let (places, input) = (&self.places, asked.input);
-        let measure = Measure { places, resolve, input, digest: &digest, said: &said };
-        let is_doubtful = match self.denial(&call, measure) {
+    fn judge(&self, call: &Call<'_>, disk: &Lookups<'_>) -> Verdict {
+        let (places, resolve): (_, Resolve<'_>) = (&self.places, &|path| disk.resolve(path));
+        let measure = Measure { places, resolve };
+        let is_doubtful = match self.denial(call, measure) {
             Ok(is_doubtful) => is_doubtful,
             Err(rule) => return Verdict::Deny(rule.into()),
         };
-        // Codex asked for something else than its call said: rules see both, and nobody knows which runs.
-        let others = started::of(self.agent, input);
-        for other in &others {
-            let call = Call::of(self.agent, &other.asked());
-            let (digest, said) = (OnceCell::new(), OnceCell::new());
-            let input = other.input.as_ref();
-            let measure = Measure { places, resolve, input, digest: &digest, said: &said };
-            if let Err(rule) = self.denial(&call, measure) {
+        // The agent asked for something else than its call said: rules see both, and nobody knows which
+        // runs.
+        for other in call.others() {
+            if let Err(rule) = self.denial(&Call::of(other), measure) {
                 return Verdict::Deny(rule.into());
             }
         }
-        let is_doubtful = is_doubtful || !others.is_empty();
+        let is_doubtful = is_doubtful || !call.others().is_empty();
         // No rule and no mode knows the answer to a question.
-        if is_doubtful || call.class == Class::Question || is_too_long(&call, input) {
+        if is_doubtful || call.class == Class::Question || is_too_long(call) {
             return Verdict::Ask;
         }
-        if self.own.may_be_touched(&call, input, asked.blocked_path, places, resolve) {
+        if self.own.may_be_touched(call, places, resolve) {
             return Verdict::Ask;
         }
         // In `autoAll` the user has said that everything runs.
-        let warns = asked.warns && self.mode != ApprovalMode::AutoAll;
+        let warns = call.warns && self.mode != ApprovalMode::AutoAll;
         let counts = |rule: &Rule, is_own: bool| !warns || (is_own && rule.is_exact());
-        match self.allowance(&call, measure, counts) {
+        match self.allowance(call, measure, counts) {
             Some(rule) => Verdict::Allow(rule.into()),
             None if warns => Verdict::Ask,
-            None => self.by_mode(&call, asked.blocked_path, disk),
+            None => self.by_mode(call, disk),
         }
     }
 
     /// Decides what rules say of a call that the agent may not ask about.
-    pub fn screen(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Screening {
+    pub fn screen(&self, call: &Description<'_>, disk: &dyn Disk) -> Screening {
         let lookups = Lookups::new(disk);
-        let screening = self.screened(asked, &lookups);
+        let screening = self.screened(&Call::of(call), &lookups);
         match screening {
             Screening::Allow(_) | Screening::Pass if lookups.are_over() => Screening::Ask,
             screening => screening,
         }
     }
 
-    fn screened(&self, asked: &Asked<'_>, disk: &Lookups<'_>) -> Screening {
-        let call = Call::of(self.agent, asked);
-        let resolve: Resolve<'_> = &|path| disk.resolve(path);
-        let (digest, said) = (OnceCell::new(), OnceCell::new());
-        let (places, input) = (&self.places, asked.input);
-        let measure = Measure { places, resolve, input, digest: &digest, said: &said };
-        match self.denial(&call, measure) {
+    fn screened(&self, call: &Call<'_>, disk: &Lookups<'_>) -> Screening {
+        let (places, resolve): (_, Resolve<'_>) = (&self.places, &|path| disk.resolve(path));
+        let measure = Measure { places, resolve };
+        match self.denial(call, measure) {
             Err(rule) => Screening::Deny(rule),
             Ok(_) if call.class == Class::Question => Screening::Pass,
             Ok(true) => Screening::Ask,
-            Ok(false)
-                if self.own.may_be_touched(&call, input, asked.blocked_path, places, resolve) =>
-            {
-                Screening::Ask
-            }
+            Ok(false) if self.own.may_be_touched(call, places, resolve) => Screening::Ask,
             Ok(false) => {
                 // Whether the agent would warn of the call is not known yet.
-                let rule = self.allowance(&call, measure, |rule, _| rule.is_outright());
+                let rule = self.allowance(call, measure, |rule, _| rule.is_outright());
                 rule.map_or(Screening::Pass, Screening::Allow)
             }
         }
@@ -275,8 +228,8 @@ impl Policy {
         })
     }
 
-    fn by_mode(&self, call: &Call<'_>, blocked: Option<&str>, disk: &Lookups<'_>) -> Verdict {
-        let here = |what: &'static str| match self.may_touch(call, blocked, disk) {
+    fn by_mode(&self, call: &Call<'_>, disk: &Lookups<'_>) -> Verdict {
+        let here = |what: &'static str| match self.may_touch(call, disk) {
             true => Verdict::Allow(Cow::Borrowed(what)),
             false => Verdict::Ask,
         };
@@ -321,8 +274,8 @@ impl Policy {
     }
 
     /// Whether all that it touches lies where nobody need be asked.
-    fn may_touch(&self, call: &Call<'_>, blocked: Option<&str>, disk: &Lookups<'_>) -> bool {
-        let places = &self.places;
+    fn may_touch(&self, call: &Call<'_>, disk: &Lookups<'_>) -> bool {
+        let (places, blocked) = (&self.places, call.blocked_path.as_deref());
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let inside = |path: &str| {
             let readings = places.read(path, resolve).filter(|_| !call.is_adrift(path));
@@ -333,24 +286,24 @@ impl Policy {
         };
         match &call.touches {
             Touches::Nothing | Touches::Unclear | Touches::Host(_) => false,
-            Touches::Files(files) => {
-                files.iter().all(|file| inside(file)) && blocked.is_none_or(inside)
+            Touches::Files { paths, are_all } => {
+                *are_all && paths.iter().all(|file| inside(file)) && blocked.is_none_or(inside)
             }
             Touches::Command(command) => {
                 let mut denials = self.blocked.iter().chain(&self.denied_here);
                 blocked.is_none()
                     && !call.moved
-                    && !denials.any(|rule| rule.limits_reading(self.agent))
-                    && self.only_reads(command, disk)
+                    && !denials.any(|rule| rule.limits_reading(self.tools))
+                    && self.only_reads(call, command, disk)
             }
         }
     }
 
     /// Whether a command is on the closed list, and reads in the session's directories alone.
-    fn only_reads(&self, command: &ShellCommand, disk: &Lookups<'_>) -> bool {
+    fn only_reads(&self, call: &Call<'_>, command: &ShellCommand, disk: &Lookups<'_>) -> bool {
         let places = &self.places;
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
-        let Some(reads) = command.words.as_deref().and_then(readonly::reads) else { return false };
+        let Some(reads) = call.words.as_deref().and_then(readonly::reads) else { return false };
         let is_readable = |path: &str| {
             let Some(readings) = places.read(path, resolve) else { return false };
             let fits = |kind| match kind {
@@ -372,37 +325,14 @@ impl Policy {
     }
 }
 
-/// The mode that a session runs in here. The agent's own name of one wins.
-pub fn mode_of(agent: AgentType, config: &SessionConfig) -> ApprovalMode {
-    match config.permission_mode.as_deref() {
-        Some(own) => own_mode(agent, own),
-        None => config.approval_mode.unwrap_or_default(),
-    }
-}
-
-/// What the agent's own name of a mode means here. A mode that approves calls is the gateway's: the
-/// agent asks. In any other the agent's own restrictions hold, and what it asks about is for the user.
-/// Codex's `never` trusts its sandbox, which what is allowed here leaves.
-fn own_mode(agent: AgentType, mode: &str) -> ApprovalMode {
-    match (agent, mode) {
-        (AgentType::Claude | AgentType::Demo | AgentType::Codex, "acceptEdits") => {
-            ApprovalMode::AutoEdit
+/// Whether that call leaves the agent in its directory: it runs a command that only reads.
+pub fn stays_put(call: &Description<'_>) -> bool {
+    match &call.touches {
+        Touches::Command(command) => {
+            shell::words(&command.text).is_some_and(|words| readonly::reads(&words).is_some())
         }
-        (AgentType::Claude | AgentType::Demo | AgentType::Codex, "bypassPermissions") => {
-            ApprovalMode::AutoAll
-        }
-        (AgentType::Codex, "on-request" | "never") => ApprovalMode::AskDangerous,
-        // These always ask: the names of modes that approve are modes of the gateway.
-        (AgentType::Gemini | AgentType::Acp, mode) => gateway_mode(mode).unwrap_or_default(),
-        _ => ApprovalMode::Ask,
+        Touches::Nothing | Touches::Unclear | Touches::Files { .. } | Touches::Host(_) => false,
     }
-}
-
-/// Whether that shell command leaves the agent in its directory: it is one of those that only read.
-pub fn stays_put(input: Option<&Json<'_>>) -> bool {
-    let command = input.and_then(|input| input::fields(Some(input))?.remove("command"));
-    let words = command.and_then(|command| shell::words(command.as_str()?));
-    words.is_some_and(|words| readonly::reads(&words).is_some())
 }
 
 fn places(config: &SessionConfig, home: Option<&Path>) -> Result<Places, GatewayError> {
@@ -432,10 +362,10 @@ fn invalid(message: String) -> GatewayError {
 }
 
 /// Whether a call is too long to judge.
-fn is_too_long(call: &Call<'_>, input: Option<&Json<'_>>) -> bool {
+fn is_too_long(call: &Call<'_>) -> bool {
     let is_long = match &call.touches {
         Touches::Command(command) => command.text.len() > shell::TEXT_LIMIT,
-        Touches::Nothing | Touches::Unclear | Touches::Files(_) | Touches::Host(_) => false,
+        Touches::Nothing | Touches::Unclear | Touches::Files { .. } | Touches::Host(_) => false,
     };
-    is_long || input.is_some_and(|input| input.get().len() > input::INPUT_LIMIT)
+    is_long || call.input.as_ref().is_some_and(|input| input.get().len() > INPUT_LIMIT)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentwire_dialects::describe::{CallFacts, Description};
 use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::{RequestKind, RequestOutcome, SettledBy, UNANSWERED};
 use agentwire_protocol::{Answer, Call, Command, ErrorCode, GatewayError, Json, Settlement};
@@ -14,7 +15,7 @@ use super::actor::{Actor, NOBODY};
 use super::book::{Asker, Raised};
 use super::granted;
 use super::hooks::can_deny;
-use super::policy::{Asked, OnDisk, Verdict};
+use super::policy::{OnDisk, Verdict};
 use super::widening::one_form;
 
 /// How many settled requests are remembered, to tell who comes late.
@@ -381,10 +382,10 @@ fn check_answer(raised: &Raised, answer: &Answer) -> Result<(), GatewayError> {
     Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 
-/// What the rules need of a request.
-pub(super) fn asked(raised: &Raised) -> Asked<'_> {
+/// What a request asks for, as the agent's dialect describes it.
+pub(super) fn asked(raised: &Raised) -> Description<'_> {
     let tool = raised.tool.as_ref();
-    Asked {
+    raised.tools.describe(&CallFacts {
         tool_name: raised.tool_name.as_deref().or(tool.map(|tool| tool.name.as_str())),
         is_title: tool.is_some_and(|tool| tool.is_title),
         call_id: raised.tool_use_id.as_deref(),
@@ -395,5 +396,5 @@ pub(super) fn asked(raised: &Raised) -> Asked<'_> {
         blocked_path: raised.blocked_path.as_deref(),
         warns: raised.warns,
         moved: raised.moved,
-    }
+    })
 }

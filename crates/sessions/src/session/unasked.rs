@@ -1,13 +1,13 @@
 //! What an agent runs without asking: rules that deny hold there too. Such a call cannot be stopped by
 //! an answer, so the turn is cancelled and fails.
 
+use agentwire_dialects::describe::{AgentTools, CallFacts, Description};
 use agentwire_dialects::tape::Unasked;
 use agentwire_protocol::event::{SessionEndReason, TurnCompleted, TurnFailed, TurnFailure};
 use agentwire_protocol::session::ApprovalMode;
 use agentwire_protocol::{GatewayError, Text};
 
 use super::actor::Actor;
-use super::policy::Asked;
 use crate::machine::Found;
 use crate::process::TreeSignal;
 
@@ -33,9 +33,9 @@ impl Breach {
     }
 }
 
-/// What the rules need of a call.
-pub(super) fn asked_of(call: &Unasked) -> Asked<'_> {
-    Asked {
+/// What runs, as the agent's dialect describes it.
+pub(super) fn described<'c>(tools: &AgentTools, call: &'c Unasked) -> Description<'c> {
+    tools.describe(&CallFacts {
         tool_name: call.tool_name.as_deref().or(call.title.as_deref()),
         is_title: call.tool_name.is_none(),
         kind: Some(call.kind),
@@ -43,8 +43,8 @@ pub(super) fn asked_of(call: &Unasked) -> Asked<'_> {
         title: call.title.as_deref(),
         server: call.server.as_deref(),
         call_id: Some(&call.tool_id),
-        ..Asked::default()
-    }
+        ..CallFacts::default()
+    })
 }
 
 /// The failed turn that a completed one is, after a breach.

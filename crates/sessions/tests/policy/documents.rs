@@ -1,35 +1,19 @@
-//! docs/policy.md says what is: its lists are the code's, its examples are run.
+//! docs/policy.md says what is: its lists are the code's. Its examples are run over every wire, in the
+//! crate itself (`session/wires.rs`).
 
 use std::fmt::Write;
+use std::path::Path;
 
+use agentwire_dialects::describe::{Class, Shows};
+use agentwire_protocol::AgentType;
 use agentwire_protocol::event::ToolKind;
-use agentwire_protocol::{AgentType, ApprovalMode};
+use agentwire_sessions::session::policy::PROTECTED;
 use agentwire_sessions::session::policy::escapes::{ESCAPES, WRAPPERS};
 use agentwire_sessions::session::policy::readonly::READERS;
-use agentwire_sessions::session::policy::table::{Class, PROTECTED, Shows, tools};
-use serde_json::json;
 
-use super::{MODES, Question, policy, word};
+use super::tools;
 
 const DOCUMENT: &str = include_str!("../../../../docs/policy.md");
-
-/// The cells of each row of the table that has this head.
-fn rows(head: &str) -> Vec<Vec<String>> {
-    let lines = DOCUMENT.lines().skip_while(|line| *line != head).skip(2);
-    let rows = lines.take_while(|line| line.starts_with("| "));
-    let cell = |cell: &str| {
-        let cell = cell.trim();
-        // Spaces within the ticks are part of the example.
-        cell.strip_prefix('`').and_then(|cell| cell.strip_suffix('`')).unwrap_or(cell).to_owned()
-    };
-    let rows = rows.map(|row| {
-        let row = row.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
-        row.expect("a row").split('|').map(cell).collect()
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
-    assert!(!rows.is_empty(), "there is no table {head}");
-    rows
-}
 
 fn field(shows: Shows) -> String {
     match shows {
@@ -47,7 +31,7 @@ fn field(shows: Shows) -> String {
 
 fn tool_table(agent: AgentType) -> String {
     let mut table = "| tool | class | touches |\n|---|---|---|\n".to_owned();
-    for tool in tools(agent) {
+    for tool in tools(agent).known {
         let (class, field) = (tool.class.as_str(), field(tool.shows));
         writeln!(table, "| `{}` | {class} | {field} |", tool.name).expect("text");
     }
@@ -99,64 +83,6 @@ fn the_lists_are_those_of_the_code() {
     }
 }
 
-/// A call of each class in the session's directories.
-fn of_class(class: &str) -> (AgentType, Question) {
-    let claude = |tool: &str, input| (AgentType::Claude, Question::new(tool, None, &input));
-    let acp = |kind| (AgentType::Acp, Question::new("x", Some(kind), &json!({ "path": "a" })));
-    match class {
-        "think" => claude("TodoWrite", json!({ "todos": [] })),
-        "read" => claude("Read", json!({ "file_path": "a" })),
-        "search" => claude("Glob", json!({ "pattern": "**/*.rs" })),
-        "edit" => claude("Edit", json!({ "file_path": "a" })),
-        "shell" => claude("Bash", json!({ "command": "make" })),
-        "delete" => acp(ToolKind::Delete),
-        "move" => acp(ToolKind::Move),
-        "network" => claude("WebFetch", json!({ "url": "https://example.org" })),
-        "agent" => claude("Task", json!({ "prompt": "x" })),
-        "mcp" => claude("mcp__a__b", json!({})),
-        "mode" => claude("ExitPlanMode", json!({})),
-        "unknown" => claude("Unheard", json!({ "file_path": "a" })),
-        "question" => claude("AskUserQuestion", json!({})),
-        _ => panic!("no such class: {class}"),
-    }
-}
-
-#[test]
-fn modes_do_what_the_table_says() {
-    let rows = rows("| class | ask | askDangerous | autoEdit | autoAll |");
-    assert_eq!(rows.len(), 13, "every class has a row");
-    for row in rows {
-        let (agent, question) = of_class(&row[0]);
-        for (mode, expected) in MODES.into_iter().zip(&row[1..]) {
-            let verdict = question.ask(&policy(agent, mode, &[], &[]));
-            assert_eq!(word(&verdict), expected, "{} in {mode:?}", row[0]);
-        }
-    }
-}
-
-#[test]
-fn rules_do_what_the_table_says() {
-    for row in rows("| list | rule | tool | asked | verdict |") {
-        let [list, rule, tool, asked, expected] = row.as_slice() else {
-            panic!("five cells: {row:?}")
-        };
-        let input = match tool.as_str() {
-            "Bash" => json!({ "command": asked }),
-            "Read" | "Write" | "Edit" => json!({ "file_path": asked }),
-            "Grep" => json!({ "path": asked, "pattern": "x" }),
-            "WebFetch" => json!({ "url": asked }),
-            _ => json!({}),
-        };
-        let policy = match list.as_str() {
-            "allowed" => policy(AgentType::Claude, ApprovalMode::Ask, &[rule], &[]),
-            "blocked" => policy(AgentType::Claude, ApprovalMode::AutoAll, &["Bash"], &[rule]),
-            _ => panic!("no such list: {list}"),
-        };
-        let verdict = Question::new(tool, None, &input).ask(&policy);
-        assert_eq!(word(&verdict), expected, "{row:?}");
-    }
-}
-
 #[test]
 fn kinds_have_the_classes_of_the_document() {
     let named = [
@@ -178,5 +104,40 @@ fn kinds_have_the_classes_of_the_document() {
     assert!(DOCUMENT.contains(&format!("({})", words.join(", "))));
     for (kind, words) in named {
         assert_eq!(Class::of_kind(kind).as_str(), words.rsplit("→ ").next().unwrap_or(words));
+    }
+}
+
+/// The judge is given descriptions: its code names no agent, and knows of dialects only what describes.
+#[test]
+fn the_judge_names_no_agent() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/session/policy");
+    let mut files = vec![folder.with_extension("rs")];
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => folders.push(entry.path()),
+                false => files.push(entry.path()),
+            }
+        }
+    }
+    files.retain(|file| !file.ends_with("tests.rs"));
+    assert!(files.len() > 10, "{files:?}");
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a file");
+        for line in text.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
+            // Directories of agents are protected, whoever asks.
+            let bare = PROTECTED
+                .iter()
+                .fold(line.to_lowercase(), |line, name| line.replace(&format!("{name:?}"), ""));
+            let names = AgentType::ALL.iter().any(|agent| bare.contains(agent.as_str()));
+            let imports = line.contains("agentwire_dialects::");
+            let is_plain = !imports || line.contains("agentwire_dialects::describe::");
+            assert!(
+                !names && !line.contains("AgentType") && is_plain,
+                "{}: {line}",
+                file.display()
+            );
+        }
     }
 }

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use agentwire_dialects::describe::CallFacts;
 use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{AgentType, ApprovalMode};
-use agentwire_sessions::session::policy::{Asked, Screening, Verdict};
+use agentwire_sessions::session::policy::{Screening, Verdict};
 use serde_json::{Value, json};
 
 use super::{Question, is_allowed, no_links, policy, word};
@@ -108,7 +109,7 @@ fn always_is_offered_where_it_is_kept() {
             (call("WebFetch", json!({ "url": "https://a.org/x" })), false, true),
         ] {
             let mut policy = policy(agent, ApprovalMode::Ask, &[], &[]);
-            let asked = Asked { warns, ..question.asked() };
+            let asked = CallFacts { warns, ..question.asked() };
             let always = policy.always(&asked, &no_links);
             let words = policy.remember(&asked, true, &no_links);
             assert_eq!(always.is_kept, words.starts_with("allowed"), "{words}");
@@ -122,7 +123,7 @@ fn always_is_offered_where_it_is_kept() {
 #[test]
 fn a_warning_leaves_only_the_rule_that_names_the_call() {
     let ls = bash("ls -l");
-    let warned = Asked { warns: true, ..ls.asked() };
+    let warned = CallFacts { warns: true, ..ls.asked() };
     for (mode, rule, verdict) in [
         (ApprovalMode::AskDangerous, None, "ask"),
         (ApprovalMode::AutoAll, None, "allow"),
@@ -142,8 +143,8 @@ fn a_warning_leaves_only_the_rule_that_names_the_call() {
 
 #[test]
 fn a_relative_path_is_not_certain_where_the_agent_may_have_moved() {
-    let moved = |question: &Question, policy: &agentwire_sessions::session::policy::Policy| {
-        word(&policy.decide(&Asked { moved: true, ..question.asked() }, &no_links)).to_owned()
+    let moved = |question: &Question, policy: &super::Judge| {
+        word(&policy.decide(&CallFacts { moved: true, ..question.asked() }, &no_links)).to_owned()
     };
     let relative = call("Write", json!({ "file_path": "src/a" }));
     let absolute = call("Write", json!({ "file_path": "/srv/project/src/a" }));
@@ -189,11 +190,11 @@ fn rules_screen_calls_and_modes_do_not() {
 #[test]
 fn a_written_rule_is_kept_or_refused() {
     let mut policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
-    policy.add("Bash(npm run test:*)", true).expect("a rule");
+    policy.policy.add("Bash(npm run test:*)", true).expect("a rule");
     assert!(is_allowed(&bash("npm run test -- x").ask(&policy)));
-    policy.add("Bash(npm run test bad)", false).expect("a rule");
+    policy.policy.add("Bash(npm run test bad)", false).expect("a rule");
     assert_eq!(word(&bash("npm run test bad").ask(&policy)), "deny");
-    assert!(policy.add("Bash(a; b)", true).expect_err("refused").contains("Bash(a; b)"));
+    assert!(policy.policy.add("Bash(a; b)", true).expect_err("refused").contains("Bash(a; b)"));
 }
 
 /// An ACP agent may name its tool in the call (claude-agent-acp does): its command is kept like another's.

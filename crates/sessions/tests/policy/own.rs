@@ -3,19 +3,22 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use agentwire_dialects::describe::CallFacts;
 use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig};
-use agentwire_sessions::session::policy::{Asked, OnDisk, Policy, Verdict};
+use agentwire_sessions::session::policy::{OnDisk, Verdict};
 use serde_json::{Value, json};
 
-use super::{AGENTS, HOME, MODES, Question, config, is_allowed, no_links, shell_questions, word};
+use super::{
+    AGENTS, HOME, Judge, MODES, Question, config, is_allowed, no_links, shell_questions, word,
+};
 
 const DATA: &str = "/home/user/.local/share/agentwire";
 
-fn guarded(agent: AgentType, mode: ApprovalMode) -> Policy {
+fn guarded(agent: AgentType, mode: ApprovalMode) -> Judge {
     let rules = ["Bash", "Read", "Edit", "mcp__files", "Unheard"];
     let own = [PathBuf::from(DATA), PathBuf::from("/home/user/.config/agentwire")];
-    let policy = Policy::new(agent, &config(mode, &rules, &[]), Some(Path::new(HOME)));
+    let policy = Judge::new(agent, &config(mode, &rules, &[]), Some(Path::new(HOME)));
     policy.expect("a policy").guarding(own)
 }
 
@@ -225,8 +228,9 @@ const AFTER_MOVE: &[&str] = &[
 #[test]
 fn a_relative_path_may_lead_to_them_after_a_move() {
     let policy = guarded(AgentType::Claude, ApprovalMode::AutoAll);
-    let ask =
-        |question: &Question| policy.decide(&Asked { moved: true, ..question.asked() }, &no_links);
+    let ask = |question: &Question| {
+        policy.decide(&CallFacts { moved: true, ..question.asked() }, &no_links)
+    };
     for command in AFTER_MOVE {
         let question = Question::new("Bash", None, &json!({ "command": command }));
         assert_eq!(ask(&question), Verdict::Ask, "{command}");
@@ -300,7 +304,7 @@ fn a_link_to_them_asks() {
         ..SessionConfig::default()
     };
     for own in ["store/agentwire", "data/agentwire"] {
-        let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
+        let policy = Judge::new(AgentType::Claude, &config, None).expect("a policy");
         let policy = policy.guarding([at(own)]);
         let whole = at("store/agentwire/token");
         let command = |text: &str| Question::new("Bash", None, &json!({ "command": text }));

@@ -4,10 +4,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig};
-use agentwire_sessions::session::policy::{Disk, Kind, OnDisk, Policy};
+use agentwire_sessions::session::policy::{Disk, Kind, OnDisk};
 use serde_json::json;
 
-use super::{MODES, Question, is_allowed, policy};
+use super::{Judge, MODES, Question, is_allowed, policy};
 
 fn edit(path: &str) -> Question {
     Question::new("Write", None, &json!({ "file_path": path, "content": "x" }))
@@ -118,7 +118,7 @@ fn links_are_followed() {
             allowed_tools: Some(allowed.iter().map(|&rule| rule.to_owned()).collect()),
             ..SessionConfig::default()
         };
-        let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
+        let policy = Judge::new(AgentType::Claude, &config, None).expect("a policy");
         is_allowed(&policy.decide(&question.asked(), &OnDisk))
     };
     for directory in ["work", "alias"] {
@@ -163,7 +163,7 @@ fn a_link_does_not_lead_around_a_denial() {
         blocked_tools: Some(vec!["Edit(secrets/**)".to_owned(), "Read(secrets)".to_owned()]),
         ..SessionConfig::default()
     };
-    let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
+    let policy = Judge::new(AgentType::Claude, &config, None).expect("a policy");
     for question in [edit("open/a"), edit("secrets/a"), read("open/a"), edit("open/../secrets/a")] {
         assert_eq!(super::word(&policy.decide(&question.asked(), &OnDisk)), "deny");
     }
@@ -177,7 +177,7 @@ fn without_a_directory_nothing_is_inside() {
         ..SessionConfig::default()
     };
     let policy =
-        Policy::new(AgentType::Claude, &config, Some(Path::new("/home/user"))).expect("a policy");
+        Judge::new(AgentType::Claude, &config, Some(Path::new("/home/user"))).expect("a policy");
     for question in [edit("a"), edit("/a"), read("/a")] {
         assert!(!is_allowed(&question.ask(&policy)));
     }

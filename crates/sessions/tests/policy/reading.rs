@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig};
-use agentwire_sessions::session::policy::{OnDisk, Policy};
+use agentwire_sessions::session::policy::OnDisk;
 use serde_json::json;
 
-use super::{Question, is_allowed};
+use super::{Judge, Question, is_allowed};
 
 /// Whether a command runs unasked in that directory.
 fn runs(directory: &Path, command: &str) -> bool {
@@ -17,7 +17,7 @@ fn runs(directory: &Path, command: &str) -> bool {
         approval_mode: Some(ApprovalMode::AskDangerous),
         ..SessionConfig::default()
     };
-    let policy = Policy::new(AgentType::Claude, &config, None).expect("a policy");
+    let policy = Judge::new(AgentType::Claude, &config, None).expect("a policy");
     let question = Question::new("Bash", None, &json!({ "command": command }));
     is_allowed(&policy.decide(&question.asked(), &OnDisk))
 }

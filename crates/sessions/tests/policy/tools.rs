@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use agentwire_dialects::describe::CallFacts;
 use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{AgentType, ApprovalMode, ErrorCode, Json, SandboxMode, SessionConfig};
-use agentwire_sessions::session::policy::{Asked, Policy, REMEMBERED_LIMIT, Verdict};
+use agentwire_sessions::session::policy::{REMEMBERED_LIMIT, Verdict};
 use serde_json::{Value, json};
 
 use super::{
-    HOME, MODES, Question, WORK, config, is_allowed, no_links, policy, shell_questions, word,
+    HOME, Judge, MODES, Question, WORK, config, is_allowed, no_links, policy, shell_questions, word,
 };
 
 #[test]
@@ -50,17 +51,17 @@ fn rules_that_cannot_be_understood_are_refused_by_name() {
             config(ApprovalMode::Ask, &[rule], &[]),
             config(ApprovalMode::Ask, &[], &["Bash", rule]),
         ] {
-            let refused = Policy::new(AgentType::Claude, &config, Some(Path::new(HOME)));
+            let refused = Judge::new(AgentType::Claude, &config, Some(Path::new(HOME)));
             let error = refused.err().unwrap_or_else(|| panic!("{rule:?} is understood"));
             assert_eq!(error.code, ErrorCode::InvalidMessage);
             assert!(error.message.contains(&format!("{rule:?}")), "{}", error.message);
         }
     }
     let home = config(ApprovalMode::Ask, &[], &["Read(~/.ssh/**)"]);
-    assert!(Policy::new(AgentType::Claude, &home, None).is_err());
+    assert!(Judge::new(AgentType::Claude, &home, None).is_err());
     let relative =
         SessionConfig { working_directory: Some("here".to_owned()), ..SessionConfig::default() };
-    assert!(Policy::new(AgentType::Claude, &relative, None).is_err());
+    assert!(Judge::new(AgentType::Claude, &relative, None).is_err());
 }
 
 #[test]
@@ -69,10 +70,10 @@ fn the_agents_own_mode_asks() {
         permission_mode: Some("plan".to_owned()),
         ..config(ApprovalMode::AutoAll, &[], &[])
     };
-    let mut policy = Policy::new(AgentType::Claude, &own, None).expect("a policy");
-    assert_eq!(policy.mode(), ApprovalMode::Ask);
-    policy.set_mode(ApprovalMode::AutoAll);
-    assert_eq!(policy.mode(), ApprovalMode::AutoAll);
+    let mut policy = Judge::new(AgentType::Claude, &own, None).expect("a policy");
+    assert_eq!(policy.policy.mode(), ApprovalMode::Ask);
+    policy.policy.set_mode(ApprovalMode::AutoAll);
+    assert_eq!(policy.policy.mode(), ApprovalMode::AutoAll);
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn codex_changes_are_read_whole() {
         assert_eq!(change(changes.clone()).ask(&edits), Verdict::Ask, "{changes}");
     }
     // A path that is granted is granted with all below it.
-    let granted = Asked { blocked_path: Some(WORK), ..inside.asked() };
+    let granted = CallFacts { blocked_path: Some(WORK), ..inside.asked() };
     assert_eq!(edits.decide(&granted, &no_links), Verdict::Ask);
     let denied = policy(AgentType::Codex, ApprovalMode::AutoAll, &[], &["Edit(secrets/**)"]);
     let secret = change(json!([update("/srv/project/a"), update("/srv/project/secrets/x")]));
@@ -198,11 +199,11 @@ fn a_mode_of_codex_is_one_of_ours() {
     for (own, mode) in modes {
         let config =
             SessionConfig { permission_mode: Some(own.to_owned()), ..SessionConfig::default() };
-        let mut policy = Policy::new(AgentType::Codex, &config, None).expect("a policy");
-        assert_eq!(policy.mode(), mode, "{own}");
-        policy.set_mode(ApprovalMode::Ask);
-        policy.set_own_mode(own);
-        assert_eq!(policy.mode(), mode, "{own}");
+        let mut policy = Judge::new(AgentType::Codex, &config, None).expect("a policy");
+        assert_eq!(policy.policy.mode(), mode, "{own}");
+        policy.policy.set_mode(ApprovalMode::Ask);
+        policy.policy.set_own_mode(own);
+        assert_eq!(policy.policy.mode(), mode, "{own}");
     }
 }
 
@@ -238,7 +239,7 @@ fn a_mode_lets_codex_leave_no_sandbox() {
             sandbox_mode: Some(sandbox_mode),
             ..config(ApprovalMode::AutoAll, &[], &[])
         };
-        let policy = Policy::new(AgentType::Codex, &config, None).expect("a policy");
+        let policy = Judge::new(AgentType::Codex, &config, None).expect("a policy");
         for (question, read_only, workspace) in &table {
             let expected = match sandbox_mode {
                 SandboxMode::ReadOnly => *read_only,
@@ -253,7 +254,7 @@ fn a_mode_lets_codex_leave_no_sandbox() {
         sandbox_mode: Some(SandboxMode::ReadOnly),
         ..config(ApprovalMode::AutoEdit, &[], &[])
     };
-    let policy = Policy::new(AgentType::Codex, &config, None).expect("a policy");
+    let policy = Judge::new(AgentType::Codex, &config, None).expect("a policy");
     assert_eq!(change("/srv/project/a", "add").ask(&policy), Verdict::Ask);
 }
 
@@ -347,11 +348,12 @@ fn an_input_that_can_be_read_in_two_ways_tells_nothing() {
         ("Grep", r#"{"pattern":"x","path":"/etc"}"#),
     ] {
         let input = Json::checked(text);
-        let asked = Asked { tool_name: Some(tool), input: Some(&input), ..Asked::default() };
+        let asked =
+            CallFacts { tool_name: Some(tool), input: Some(&input), ..CallFacts::default() };
         assert_eq!(policy.decide(&asked, &no_links), Verdict::Ask, "{text}");
     }
     assert!(is_allowed(&Question::new("Grep", None, &json!({ "pattern": "/x" })).ask(&policy)));
-    assert_eq!(policy.decide(&Asked::default(), &no_links), Verdict::Ask);
+    assert_eq!(policy.decide(&CallFacts::default(), &no_links), Verdict::Ask);
 }
 
 #[test]
@@ -481,7 +483,7 @@ fn a_name_that_is_somebody_elses_allows_nothing() {
         let question = Question::new(name, Some(ToolKind::Other), &input);
         let rules = policy(agent, ApprovalMode::Ask, &[name], &[]);
         assert!(is_allowed(&question.ask(&rules)), "{name}");
-        let titled = Asked { is_title: true, ..question.asked() };
+        let titled = CallFacts { is_title: true, ..question.asked() };
         assert_eq!(rules.decide(&titled, &no_links), Verdict::Ask, "{name}");
         // To deny, any name will do.
         let rules = policy(agent, ApprovalMode::AutoAll, &[], &[name]);
@@ -548,7 +550,7 @@ fn acp_calls_are_judged_whole() {
     // Another call's id is no call of its own: its fields are the model's.
     let forged = shown(json!({ "kind": "read", "locations": [{ "path": "a" }] }));
     let question = Question::new("x", Some(ToolKind::Read), &forged);
-    let asked = Asked { call_id: Some("other"), ..question.asked() };
+    let asked = CallFacts { call_id: Some("other"), ..question.asked() };
     assert_eq!(modes.decide(&asked, &no_links), Verdict::Ask);
 }
 

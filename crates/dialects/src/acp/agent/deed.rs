@@ -5,9 +5,11 @@ use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{Json, Text};
 use serde_json::{Map, Value as Object, json};
 
+use super::super::describe::PATH;
 use super::super::wire::ToolCall;
 use super::content::KEPT_BYTES;
 use super::tools::{Tool, kind, name_in_id};
+use crate::describe::file_address;
 use crate::json::Value;
 use crate::tape::Unasked;
 
@@ -58,7 +60,7 @@ impl Deed {
             let content = piece.get("content");
             let resource = content.and_then(|content| content.get("resource")).or(content);
             let address = resource.and_then(|resource| resource.get("uri")?.string());
-            if let Some(address) = address.filter(|address| is_file_address(address)) {
+            if let Some(address) = address.filter(|address| file_address(address).is_some()) {
                 self.add(&address);
             }
         }
@@ -217,18 +219,6 @@ impl Tool {
 
 type Fields = Map<String, Object>;
 
-/// Fields of an input that are known to hold a path.
-const PATH: &[&str] = &[
-    "file_path",
-    "path",
-    "abs_path",
-    "absolute_path",
-    "filePath",
-    "notebook_path",
-    "dir_path",
-    "target_file",
-];
-
 fn path_fields(input: &Fields) -> Vec<&str> {
     PATH.iter().filter_map(|name| input.get(*name)?.as_str()).collect()
 }
@@ -243,10 +233,6 @@ fn shown_paths(call: &Fields) -> Vec<&str> {
     });
     let places = changed.chain(list("locations")).filter_map(|item| item.get("path")?.as_str());
     places.chain(linked).collect()
-}
-
-fn is_file_address(address: &str) -> bool {
-    address.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
 }
 
 /// How dangerous a kind is.

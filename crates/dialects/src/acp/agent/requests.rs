@@ -1,8 +1,7 @@
 //! What the agent asks: permissions, questions, and files or terminals that we do not offer.
 
 use agentwire_protocol::event::{
-    Question, RequestKind, RequestOption, RequestOptionKind, RequestOutcome, RequestRaised,
-    RequestSettled, SettledBy, ToolFailure,
+    Question, RequestKind, RequestOption, RequestOptionKind, RequestRaised, SettledBy, ToolFailure,
 };
 use agentwire_protocol::{Json, Text};
 
@@ -13,7 +12,7 @@ use super::forms::form;
 use super::tools::Tool;
 use crate::agent::deny_overload;
 use crate::json::Value;
-use crate::tape::Out;
+use crate::tape::{Ending, Out};
 
 /// A request that has no answer yet.
 pub(super) struct Asked {
@@ -162,9 +161,8 @@ impl Translator {
             What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
         });
         let options: Vec<_> = options.collect();
-        let withdrawn = (RequestOutcome::Withdrawn, SettledBy::Agent);
         let reason = Some("the call changed while it was asked about");
-        let wire_ids = self.settle_where(withdrawn, reason, out, is_about);
+        let wire_ids = self.settle_where(Ending::WITHDRAWN, reason, out, is_about);
         for (wire_id, options) in wire_ids.into_iter().zip(options) {
             let call = ToolCall { id: Some(id.into()), ..ToolCall::default() };
             self.ask(wire_id, &call, None, options, out);
@@ -268,8 +266,8 @@ impl Translator {
                 else {
                     return;
                 };
-                let withdrawn = (RequestOutcome::Withdrawn, SettledBy::Agent);
-                let wire_ids = self.settle_where(withdrawn, None, out, |asked| asked.wire_id == id);
+                let wire_ids =
+                    self.settle_where(Ending::WITHDRAWN, None, out, |asked| asked.wire_id == id);
                 for id in &wire_ids {
                     out.write(wire::refusal(id, -32800, "request cancelled"));
                 }
@@ -279,9 +277,8 @@ impl Translator {
                 else {
                     return;
                 };
-                let resolved = (RequestOutcome::Resolved, SettledBy::Agent);
                 let wire_ids = self.settle_where(
-                    resolved,
+                    Ending::RESOLVED,
                     None,
                     out,
                     |asked| matches!(&asked.what, What::Link { id: Some(id) } if *id == done),
@@ -297,7 +294,7 @@ impl Translator {
     /// Settles the open requests that fit, and gives the agent's ids of them.
     pub(super) fn settle_where(
         &mut self,
-        (outcome, by): (RequestOutcome, SettledBy),
+        ending: Ending,
         reason: Option<&str>,
         out: &mut Out<'_>,
         fits: impl Fn(&Asked) -> bool,
@@ -307,15 +304,7 @@ impl Translator {
         let mut wire_ids = Vec::new();
         for id in ids {
             if let Some(request) = self.ledger.close_request(&id) {
-                let settled = RequestSettled {
-                    request_id: Text::from(id),
-                    outcome,
-                    by,
-                    client: None,
-                    reason: reason.map(Text::from),
-                    updated_input: None,
-                };
-                out.emit_as(&request.agent(), settled);
+                out.settled(&request.agent(), &id, ending, reason.map(Text::from), None);
                 wire_ids.push(request.memo.wire_id);
             }
         }
@@ -323,13 +312,8 @@ impl Translator {
     }
 
     /// The call has its result, so what was asked about it is settled.
-    pub(super) fn settle_requests_of(
-        &mut self,
-        tool_id: &str,
-        outcome: (RequestOutcome, SettledBy),
-        out: &mut Out<'_>,
-    ) {
-        self.settle_where(outcome, None, out, |asked| {
+    pub(super) fn settle_requests_of(&mut self, tool_id: &str, ending: Ending, out: &mut Out<'_>) {
+        self.settle_where(ending, None, out, |asked| {
             matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == tool_id)
         });
     }
@@ -345,7 +329,7 @@ impl Translator {
             What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
         });
         let tools: Vec<String> = tools.collect();
-        let denied = (RequestOutcome::Denied, SettledBy::Client);
+        let denied = Ending::denied(SettledBy::Client);
         self.settle_where(denied, None, out, |asked| matches!(asked.what, What::Permission { .. }));
         for tool in tools {
             self.fail_tool(&tool, ToolFailure::Denied, "permission was refused", out);
@@ -355,7 +339,7 @@ impl Translator {
     /// In a recording, at the end of a turn: whatever was asked has been answered.
     pub(super) fn settle_unseen(&mut self, out: &mut Out<'_>) {
         self.settle_passed_over(out);
-        self.settle_where((RequestOutcome::Resolved, SettledBy::Agent), None, out, |_| true);
+        self.settle_where(Ending::RESOLVED, None, out, |_| true);
     }
 }
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::command::Answer;
-use agentwire_protocol::event::{
-    RequestOption, RequestOptionKind, RequestOutcome, SettledBy, ToolFailure,
-};
+use agentwire_protocol::event::{RequestOption, RequestOptionKind, SettledBy, ToolFailure};
 use agentwire_protocol::{ErrorCode, GatewayError, Json, Settlement};
 use serde::Deserialize;
 use serde_json::json;
@@ -13,7 +11,7 @@ use serde_json::json;
 use super::super::wire;
 use super::Translator;
 use super::requests::{Asked, Field, What};
-use crate::tape::Out;
+use crate::tape::{Ending, Out};
 
 /// The code of a refusal of ours; those near it have meanings of their own.
 const REFUSED: i64 = -32603;
@@ -57,7 +55,7 @@ impl Translator {
     pub(super) fn cancel_requests(&mut self, out: &mut Out<'_>) {
         let open: Vec<_> = self.ledger.requests().map(|request| cancelled(&request.memo)).collect();
         open.into_iter().for_each(|line| out.write(line));
-        let denied = (RequestOutcome::Denied, SettledBy::Gateway);
+        let denied = Ending::denied(SettledBy::Gateway);
         self.settle_where(denied, Some("interrupted"), out, |_| true);
     }
 }

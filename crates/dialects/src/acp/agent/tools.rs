@@ -2,12 +2,11 @@
 //! part, and put together by their id.
 
 use agentwire_protocol::event::{
-    Other, RequestOutcome, SettledBy, ToolCompleted, ToolFailed, ToolFailure, ToolKind,
-    ToolProgress, ToolStarted,
+    Other, SettledBy, ToolCompleted, ToolFailed, ToolFailure, ToolKind, ToolProgress, ToolStarted,
 };
 use agentwire_protocol::{Json, Text};
 
-use super::super::wire::ToolCall;
+use super::super::wire::{self, ToolCall};
 use super::Translator;
 use super::content::{Edit, KEPT_BYTES, Shown, arguments, changed, kept, look, shown};
 use super::deed::Deed;
@@ -16,7 +15,7 @@ use crate::gemini;
 use crate::json::Value;
 use crate::ledger::OpenTool;
 use crate::said::Said;
-use crate::tape::Out;
+use crate::tape::{Ending, Out};
 
 /// How many calls may wait for their arguments.
 const HELD_LIMIT: usize = 64;
@@ -269,11 +268,11 @@ impl Translator {
     fn finish_tool(&mut self, id: &str, call: &ToolCall<'_>, is_well: bool, out: &mut Out<'_>) {
         self.close_block(out);
         // In a recording the answer was not seen; the result shows it.
-        let outcome = match is_well && out.is_recording() {
-            true => (RequestOutcome::Allowed, SettledBy::Client),
-            false => (RequestOutcome::Resolved, SettledBy::Agent),
+        let ending = match out.recording().filter(|_| is_well) {
+            Some(recording) => recording.allowed(SettledBy::Client),
+            None => Ending::RESOLVED,
         };
-        self.settle_requests_of(id, outcome, out);
+        self.settle_requests_of(id, ending, out);
         self.spawn(id, out);
         let agent = &self.owner(Some(id));
         let Some(OpenTool { memo: tool, .. }) = self.ledger.close_tool(id) else { return };
@@ -393,16 +392,6 @@ pub(super) fn kind(kind: Option<&str>, name: Option<&str>) -> ToolKind {
     if name.is_some_and(|name| name.starts_with("mcp_")) {
         return ToolKind::Mcp;
     }
-    match kind.unwrap_or("other") {
-        "read" => ToolKind::Read,
-        "edit" => ToolKind::Edit,
-        "delete" => ToolKind::Delete,
-        "move" => ToolKind::Move,
-        "search" => ToolKind::Search,
-        "execute" => ToolKind::Execute,
-        "think" => ToolKind::Think,
-        "fetch" => ToolKind::Fetch,
-        "switch_mode" => ToolKind::SwitchMode,
-        _ => name.map(gemini::tool_kind).unwrap_or_default(),
-    }
+    let said = kind.and_then(wire::kind);
+    said.or_else(|| name.map(gemini::tool_kind)).unwrap_or_default()
 }

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use agentwire_protocol::event::{
-    ErrorEvent, Question, QuestionOption, RequestKind, RequestOutcome, RequestRaised,
-    RequestSettled, SettledBy, ToolFailure,
+    ErrorEvent, Question, QuestionOption, RequestKind, RequestRaised, SettledBy, ToolFailure,
 };
 use agentwire_protocol::{ErrorCode, Json, Text};
 
@@ -13,7 +12,7 @@ use crate::claude::wire::{
     Asked, AskedQuestion, Callback, CallbackRequest, ControlRequest, Echo, ResultMeta,
 };
 use crate::json::Value;
-use crate::tape::{Agent, Out};
+use crate::tape::{Agent, Ending, Out};
 
 /// What is remembered of a request until its answer.
 #[derive(Clone, Debug)]
@@ -186,29 +185,13 @@ impl Translator {
 
     /// The agent no longer asks.
     pub(super) fn withdraw(&mut self, id: &str, out: &mut Out<'_>) {
-        self.settled(id, RequestOutcome::Withdrawn, SettledBy::Agent, None, out);
+        self.settled(id, Ending::WITHDRAWN, out);
     }
 
-    pub(super) fn settled(
-        &mut self,
-        id: &str,
-        outcome: RequestOutcome,
-        by: SettledBy,
-        reason: Option<Text<'_>>,
-        out: &mut Out<'_>,
-    ) {
-        let Some(request) = self.ledger.close_request(id) else { return };
-        out.emit_as(
-            &request.agent(),
-            RequestSettled {
-                request_id: Text::from(id),
-                outcome,
-                by,
-                client: None,
-                reason,
-                updated_input: None,
-            },
-        );
+    pub(super) fn settled(&mut self, id: &str, ending: Ending, out: &mut Out<'_>) {
+        if let Some(request) = self.ledger.close_request(id) {
+            out.settled(&request.agent(), id, ending, None, None);
+        }
     }
 
     /// A tool has its result, so whatever was asked about it is over. In a recording that is the
@@ -222,29 +205,28 @@ impl Translator {
     ) {
         let decision = meta.decision.clone().unwrap_or_default();
         let by_user = decision.source.is_none_or(|source| source.starts_with("user"));
-        let recording = out.is_recording();
+        let recording = out.recording();
         // A hook may still be waited for: whoever answers it settles it.
         let about = |ask: &Ask| {
-            ask.tool_use_id.as_deref() == Some(tool) && (recording || ask.sort != Sort::Hook)
+            ask.tool_use_id.as_deref() == Some(tool)
+                && (recording.is_some() || ask.sort != Sort::Hook)
         };
         for (id, sort) in self.open_requests(about) {
-            let client = recording && (by_user || sort == Sort::Hook);
+            let client = recording.is_some() && (by_user || sort == Sort::Hook);
             let by = if client { SettledBy::Client } else { SettledBy::Agent };
-            let outcome = match (sort, decision.decision.as_deref(), failure) {
-                (Sort::Tool | Sort::Question, Some("reject"), _)
-                | (Sort::Tool | Sort::Question, None, Some(ToolFailure::Denied)) => {
-                    RequestOutcome::Denied
+            let ending = match (sort, decision.decision.as_deref(), failure, recording) {
+                (Sort::Tool | Sort::Question, Some("reject"), _, _)
+                | (Sort::Tool | Sort::Question, None, Some(ToolFailure::Denied), _) => {
+                    Ending::denied(by)
                 }
-                (Sort::Question, Some("accept"), _) | (Sort::Question, None, None) if recording => {
-                    RequestOutcome::Answered
-                }
+                (Sort::Question, Some("accept"), _, Some(recording))
+                | (Sort::Question, None, None, Some(recording)) => recording.answered(by),
+                (Sort::Tool, Some("accept"), _, Some(recording))
+                | (Sort::Tool, None, None, Some(recording)) => recording.allowed(by),
                 // What an agent says of itself allows nothing: it went on without the answer.
-                (Sort::Tool, Some("accept"), _) | (Sort::Tool, None, None) if recording => {
-                    RequestOutcome::Allowed
-                }
-                _ => RequestOutcome::Resolved,
+                _ => Ending::resolved(by),
             };
-            self.settled(&id, outcome, by, None, out);
+            self.settled(&id, ending, out);
         }
     }
 
@@ -252,7 +234,7 @@ impl Translator {
     pub(super) fn resolve_requests(&mut self, out: &mut Out<'_>) {
         let answered = |ask: &Ask| !matches!(ask.sort, Sort::Tool | Sort::Question);
         for (id, _) in self.open_requests(answered) {
-            self.settled(&id, RequestOutcome::Resolved, SettledBy::Client, None, out);
+            self.settled(&id, Ending::resolved(SettledBy::Client), out);
         }
     }
 
@@ -261,39 +243,29 @@ impl Translator {
         let server = server.map(Text::to_string);
         let earlier = |ask: &Ask| ask.sort == Sort::Mcp && ask.name == server;
         for (id, _) in self.open_requests(earlier) {
-            self.settled(&id, RequestOutcome::Resolved, SettledBy::Client, None, out);
+            self.settled(&id, Ending::resolved(SettledBy::Client), out);
         }
     }
 
     /// The echo of an answer, in recordings made with `--replay-user-messages`.
     pub(super) fn echoed(&mut self, id: &str, answer: Value<'_>, out: &mut Out<'_>) -> bool {
         // In a live session the answer is ours to give: what the agent prints settles nothing.
-        if !out.is_recording() {
-            return false;
-        }
+        let Some(recording) = out.recording() else { return false };
         let Some(sort) = self.ledger.request(id).map(|request| request.memo.sort) else {
             return false;
         };
         let echo: Echo<'_> = answer.to().unwrap_or_default();
-        let outcome = match (sort, echo.behavior.as_deref()) {
-            (_, Some("deny")) => RequestOutcome::Denied,
-            (Sort::Tool, Some(_)) => RequestOutcome::Allowed,
-            (Sort::Question, Some(_)) => RequestOutcome::Answered,
-            _ => RequestOutcome::Resolved,
+        let by = SettledBy::Client;
+        let ending = match (sort, echo.behavior.as_deref()) {
+            (_, Some("deny")) => Ending::denied(by),
+            (Sort::Tool, Some(_)) => recording.allowed(by),
+            (Sort::Question, Some(_)) => recording.answered(by),
+            _ => Ending::resolved(by),
         };
         let Some(request) = self.ledger.close_request(id) else { return false };
         let shown = request.memo.input.as_ref();
-        out.emit_as(
-            &request.agent(),
-            RequestSettled {
-                request_id: Text::from(id),
-                outcome,
-                by: SettledBy::Client,
-                client: None,
-                reason: echo.message,
-                updated_input: echo.updated_input.filter(|input| Some(input) != shown),
-            },
-        );
+        let updated_input = echo.updated_input.filter(|input| Some(input) != shown);
+        out.settled(&request.agent(), id, ending, echo.message, updated_input);
         true
     }
 

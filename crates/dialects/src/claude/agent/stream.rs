@@ -2,7 +2,7 @@
 //! not.
 
 use agentwire_protocol::event::{TextChunk, ThinkingChunk, UsageReported};
-use agentwire_protocol::{EventKind, MAIN_AGENT, Text, TokenUsage};
+use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
 
 use super::turns::{context_used, merged, usage};
 use super::{Translator, fail, owned};
@@ -102,32 +102,32 @@ impl Stream {
 impl Block {
     fn say(&mut self, agent: &Agent<'_>, content: Text<'_>, out: &mut Out<'_>) {
         self.said.add(&content.decode());
-        let id = self.id.as_deref().map(Text::from);
-        out.emit_as(agent, chunk(self.voice, content, false, id, None));
+        let block_id = self.id.as_deref().map(Text::from);
+        let chunk = ThinkingChunk { content, is_complete: false, block_id, signature: None };
+        tell(self.voice, agent, chunk, out);
     }
 
     fn close(
         &self,
         agent: &Agent<'_>,
-        rest: Text<'_>,
+        content: Text<'_>,
         signature: Option<Text<'_>>,
         out: &mut Out<'_>,
     ) {
-        let id = self.id.as_deref().map(Text::from);
-        out.emit_as(agent, chunk(self.voice, rest, true, id, signature));
+        let block_id = self.id.as_deref().map(Text::from);
+        let chunk = ThinkingChunk { content, is_complete: true, block_id, signature };
+        tell(self.voice, agent, chunk, out);
     }
 }
 
-fn chunk<'k>(
-    voice: Voice,
-    content: Text<'k>,
-    is_complete: bool,
-    block_id: Option<Text<'k>>,
-    signature: Option<Text<'k>>,
-) -> EventKind<'k> {
+/// Text is told as thoughts are, but for their signature.
+fn tell(voice: Voice, agent: &Agent<'_>, chunk: ThinkingChunk<'_>, out: &mut Out<'_>) {
     match voice {
-        Voice::Text => TextChunk { content, is_complete, block_id }.into(),
-        Voice::Thinking => ThinkingChunk { content, is_complete, block_id, signature }.into(),
+        Voice::Text => {
+            let ThinkingChunk { content, is_complete, block_id, .. } = chunk;
+            out.emit_as(agent, TextChunk { content, is_complete, block_id });
+        }
+        Voice::Thinking => out.emit_as(agent, chunk),
     }
 }
 
@@ -241,7 +241,8 @@ impl Translator {
             }
             block.close(agent, Text::fixed(""), None, out);
         }
-        out.emit_as(agent, chunk(voice, text, true, None, signature));
+        let chunk = ThinkingChunk { content: text, is_complete: true, block_id: None, signature };
+        tell(voice, agent, chunk, out);
     }
 
     /// That agent writes no more for now.

@@ -2,15 +2,13 @@
 
 use std::borrow::Cow;
 
-use agentwire_protocol::event::{
-    AgentInfo, ErrorEvent, Other, RequestOutcome, SettledBy, Status, StatusChanged,
-};
+use agentwire_protocol::event::{AgentInfo, ErrorEvent, Other, Status, StatusChanged};
 use agentwire_protocol::{Json, Text};
 
 use super::{Translator, details, plain};
 use crate::claude::wire::{ApiRetry, Init, StatusLine};
 use crate::json::Value;
-use crate::tape::Out;
+use crate::tape::{Ending, Out};
 
 impl Translator {
     pub(super) fn system(&mut self, message: Value<'_>, out: &mut Out<'_>) {
@@ -44,7 +42,7 @@ impl Translator {
                 let open = id.and_then(|id| self.elicitation(&id));
                 plain(Status::McpServer, "mcp_server_name", message, out);
                 if let Some(request) = open {
-                    self.settled(&request, RequestOutcome::Resolved, SettledBy::Agent, None, out);
+                    self.settled(&request, Ending::RESOLVED, out);
                 }
             }
             "task_started" | "task_progress" | "task_updated" | "task_notification" => {

@@ -3,18 +3,19 @@
 use std::borrow::Cow;
 
 use agentwire_protocol::event::{
-    Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestOutcome,
-    RequestRaised, RequestSettled, SettledBy, input_digest,
+    Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestRaised,
+    SettledBy, input_digest,
 };
 use agentwire_protocol::{Json, Text};
 
 use super::super::app_wire::{ApprovalMeta, Ask, Choice, Notice, Question as Asking};
+use super::super::describe::STARTED_AS;
 use super::tools::McpCall;
 use super::{Translator, pick};
 use crate::agent::deny_overload;
 use crate::json::Value;
 use crate::ledger::OpenRequest;
-use crate::tape::{Agent, Out};
+use crate::tape::{Agent, Ending, Out};
 
 /// Fields of a request that say whose it is, or are shown as its options.
 const BESIDE: &[&str] = &[
@@ -27,9 +28,6 @@ const BESIDE: &[&str] = &[
     "startedAtMs",
     "availableDecisions",
 ];
-
-/// The field of an input that says what the call started as, where something else is asked for.
-const STARTED_AS: &str = "startedAs";
 
 /// What is remembered of an open request.
 #[derive(Debug)]
@@ -286,18 +284,19 @@ impl Translator {
             }
             return;
         }
-        let (outcome, by) = match asks {
-            false if out.is_recording() => (RequestOutcome::Answered, SettledBy::Client),
-            _ => (RequestOutcome::Resolved, SettledBy::Agent),
+        let ending = match out.recording() {
+            Some(recording) if !asks => recording.answered(SettledBy::Client),
+            _ => Ending::RESOLVED,
         };
         if let Some(request) = self.ledger.close_request(&request_id) {
-            out.emit_as(&request.agent(), settled(&request_id, outcome, by));
+            out.settled(&request.agent(), &request_id, ending, None, None);
         }
     }
 
     /// The call of a request that was answered goes on: it was allowed.
     pub(super) fn settle_by_progress(&mut self, tool: &str, out: &mut Out<'_>) {
-        self.settle_where(out, RequestOutcome::Allowed, SettledBy::Client, |request| {
+        let Some(recording) = out.recording() else { return };
+        self.settle_where(out, recording.allowed(SettledBy::Client), |request| {
             request.memo.resolved && request.memo.tool.as_deref() == Some(tool)
         });
     }
@@ -305,17 +304,15 @@ impl Translator {
     /// The call ended, and with it what it waited for.
     pub(super) fn settle_by_end(&mut self, tool: &str, denied: bool, out: &mut Out<'_>) {
         let waits = |request: &OpenRequest<Asked>| request.memo.tool.as_deref() == Some(tool);
-        let (outcome, by) = match (out.is_recording(), denied) {
-            (false, _) => (RequestOutcome::Resolved, SettledBy::Agent),
-            (true, true) => (RequestOutcome::Denied, SettledBy::Client),
-            (true, false) => (RequestOutcome::Allowed, SettledBy::Client),
+        let Some(recording) = out.recording() else {
+            return self.settle_where(out, Ending::RESOLVED, waits);
         };
-        if out.is_recording() {
-            self.settle_where(out, RequestOutcome::Answered, SettledBy::Client, |request| {
-                waits(request) && matches!(request.memo.what, What::Tool | What::Questions(_))
-            });
-        }
-        self.settle_where(out, outcome, by, waits);
+        let by = SettledBy::Client;
+        self.settle_where(out, recording.answered(by), |request| {
+            waits(request) && matches!(request.memo.what, What::Tool | What::Questions(_))
+        });
+        let ending = if denied { Ending::denied(by) } else { recording.allowed(by) };
+        self.settle_where(out, ending, waits);
     }
 
     /// Declines what is asked about a file change whose patch is another now. Codex may ask again.
@@ -340,16 +337,14 @@ impl Translator {
             }
             let wire_id = &request.memo.id;
             out.write(format!(r#"{{"id":{wire_id},"result":{{"decision":"{word}"}}}}"#));
-            let (outcome, by) = (RequestOutcome::Denied, SettledBy::Gateway);
-            let settled =
-                RequestSettled { reason: Some(Text::from(reason)), ..settled(&id, outcome, by) };
-            out.emit_as(&request.agent(), settled);
+            let ending = Ending::denied(SettledBy::Gateway);
+            out.settled(&request.agent(), &id, ending, Some(Text::from(reason)), None);
         }
     }
 
     /// That agent's turn is over, and nothing showed how its requests were answered.
     pub(super) fn settle_resolved(&mut self, agent: &Agent<'_>, out: &mut Out<'_>) {
-        self.settle_where(out, RequestOutcome::Resolved, SettledBy::Agent, |request| {
+        self.settle_where(out, Ending::RESOLVED, |request| {
             request.memo.resolved && agent.id == *request.agent
         });
     }
@@ -357,28 +352,16 @@ impl Translator {
     fn settle_where(
         &mut self,
         out: &mut Out<'_>,
-        outcome: RequestOutcome,
-        by: SettledBy,
+        ending: Ending,
         fits: impl Fn(&OpenRequest<Asked>) -> bool,
     ) {
         loop {
             let open = self.ledger.requests().find(|request| fits(request));
             let Some(id) = open.map(|request| request.id.clone()) else { return };
             if let Some(request) = self.ledger.close_request(&id) {
-                out.emit_as(&request.agent(), settled(&id, outcome, by));
+                out.settled(&request.agent(), &id, ending, None, None);
             }
         }
-    }
-}
-
-fn settled(id: &str, outcome: RequestOutcome, by: SettledBy) -> RequestSettled<'_> {
-    RequestSettled {
-        request_id: Text::from(id),
-        outcome,
-        by,
-        client: None,
-        reason: None,
-        updated_input: None,
     }
 }
 

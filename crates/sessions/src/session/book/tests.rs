@@ -1,6 +1,6 @@
 //! What is to come, and what is waited for.
 
-use agentwire_dialects::agent::Capabilities;
+use agentwire_dialects::agent::AgentDialect;
 use agentwire_protocol::event::{TurnFailed, TurnFailure, TurnStarted};
 use serde_json::json;
 
@@ -15,8 +15,8 @@ fn book(folds_prompts: bool) -> Book {
         },
         "owner": null, "config": {}, "open": {},
     });
-    let capabilities = Capabilities { folds_prompts, ..Capabilities::default() };
-    Book::new(serde_json::from_value(record).unwrap(), capabilities)
+    let record: Record = serde_json::from_value(record).unwrap();
+    Book::new(record, agentwire_dialects::claude::CLAUDE.tools(), folds_prompts)
 }
 
 fn note<'k>(book: &mut Book, kind: impl Into<EventKind<'k>>) {

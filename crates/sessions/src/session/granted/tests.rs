@@ -1,5 +1,6 @@
 //! What answers give, by kind of request.
 
+use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::tape::Agent;
 use serde_json::json;
 
@@ -9,6 +10,7 @@ use super::*;
 fn raised(kind: RequestKind, input: &Value, suggestions: Option<&Value>) -> Raised {
     Raised {
         id: "r".to_owned(),
+        tools: agentwire_dialects::claude::CLAUDE.tools(),
         kind,
         agent: Agent::main(),
         digest: String::new(),

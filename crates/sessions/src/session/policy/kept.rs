@@ -3,16 +3,16 @@
 
 use std::path::PathBuf;
 
+use agentwire_dialects::describe::{Class, Description, Touches};
 use agentwire_protocol::Json;
 use agentwire_protocol::event::input_digest;
 use serde_json::{Value, json};
 
-use super::call::{Call, Touches};
+use super::call::Call;
 use super::disk::{Disk, Lookups};
 use super::paths::{Pattern, Resolve};
 use super::rules::{Detail, Rule, Subject};
-use super::table::{self, Class};
-use super::{Asked, Policy, shell, told};
+use super::{Policy, shell};
 
 /// How many answers a session remembers, of each sort.
 pub const REMEMBERED_LIMIT: usize = 256;
@@ -29,9 +29,8 @@ pub struct Always {
 impl Policy {
     /// Answers the same question in the same way for the rest of the session. Gives the rule in
     /// words, or why there is none.
-    pub fn remember(&mut self, asked: &Asked<'_>, allow: bool, disk: &dyn Disk) -> String {
-        let call = Call::of(self.agent, asked);
-        match self.kept_rule(&call, asked, allow, disk) {
+    pub fn remember(&mut self, call: &Description<'_>, allow: bool, disk: &dyn Disk) -> String {
+        match self.kept_rule(&Call::of(call), allow, disk) {
             Ok(rule) => self.keep(rule, allow),
             Err(why) => format!("not remembered: {why}"),
         }
@@ -40,28 +39,27 @@ impl Policy {
     /// Keeps a rule that a client wrote for the rest of the session. Gives it in words; the error says
     /// why it cannot be kept.
     pub fn add(&mut self, text: &str, allow: bool) -> Result<String, String> {
-        let rule = Rule::parse(self.agent, text, &self.places)
+        let rule = Rule::parse(self.tools, text, &self.places)
             .map_err(|why| format!("failed to understand the rule {text:?}: {why}"))?;
         Ok(self.keep(rule, allow))
     }
 
     /// What "always" would keep of this call.
-    pub fn always(&self, asked: &Asked<'_>, disk: &dyn Disk) -> Always {
-        let call = Call::of(self.agent, asked);
-        let rule = self.kept_rule(&call, asked, true, disk).ok();
-        let suggestion = rule.as_ref().and_then(|rule| self.suggested(&call, rule));
+    pub fn always(&self, call: &Description<'_>, disk: &dyn Disk) -> Always {
+        let rule = self.kept_rule(&Call::of(call), true, disk).ok();
+        let suggestion = rule.as_ref().and_then(|rule| self.suggested(call, rule));
         Always { is_kept: rule.is_some(), suggestion }
     }
 
     /// A rule in the words of Claude's `updatedPermissions`; nothing, if they have no word for it.
-    fn suggested(&self, call: &Call<'_>, rule: &Rule) -> Option<Json<'static>> {
-        let name = call.name?;
+    fn suggested(&self, call: &Description<'_>, rule: &Rule) -> Option<Json<'static>> {
+        let name = call.name.as_deref()?;
         let contents: Vec<Option<String>> = match (&rule.detail, &call.touches) {
             (Detail::Any, _) => vec![None],
             (Detail::Command { words, .. }, _) => vec![Some(shell::quoted(words))],
             (Detail::Host { host, .. }, _) => vec![Some(format!("domain:{host}"))],
-            (Detail::Files(..), Touches::Files(files)) => {
-                let paths = files.iter().map(|file| self.places.written(file));
+            (Detail::Files(..), Touches::Files { paths, .. }) => {
+                let paths = paths.iter().map(|file| self.places.written(file));
                 paths.map(|path| Some(format!("/{}", path?.display()))).collect()
             }
             (Detail::Files(..) | Detail::Paths(_) | Detail::Text(_) | Detail::Input(_), _) => {
@@ -100,17 +98,16 @@ impl Policy {
     fn kept_rule(
         &self,
         call: &Call<'_>,
-        asked: &Asked<'_>,
         allow: bool,
         disk: &dyn Disk,
     ) -> Result<Rule, &'static str> {
         let lookups = Lookups::new(disk);
         let resolve: Resolve<'_> = &|path| lookups.resolve(path);
         let (own, places) = (&self.own, &self.places);
-        if allow && own.may_be_touched(call, asked.input, asked.blocked_path, places, resolve) {
+        if allow && own.may_be_touched(call, places, resolve) {
             return Err("agentwire's own files are asked about every time");
         }
-        let rule = self.rule_like(call, asked, allow, resolve)?;
+        let rule = self.rule_like(call, allow, resolve)?;
         match allow && lookups.are_over() {
             true => Err("its path is not certain"),
             false => Ok(rule),
@@ -121,22 +118,21 @@ impl Policy {
     fn rule_like(
         &self,
         call: &Call<'_>,
-        asked: &Asked<'_>,
         allow: bool,
         resolve: Resolve<'_>,
     ) -> Result<Rule, &'static str> {
         let one = |text: String, subject, detail| Ok(Rule { text, subject, detail });
-        if let Some((server, tool)) = call.mcp {
-            let subject = Subject::Mcp { server: server.to_owned(), tool: Some(tool.to_owned()) };
+        if let Some((server, tool)) = &call.mcp {
+            let subject = Subject::Mcp { server: server.to_string(), tool: Some(tool.to_string()) };
             return one(format!("mcp__{server}__{tool}"), subject, Detail::Any);
         }
-        if allow && asked.warns {
+        if allow && call.warns {
             return Err("the agent warns of it, so that it is asked about each time");
         }
-        let name = call.name.map(str::to_owned);
+        let name = call.name.as_deref().map(str::to_owned);
         match (&call.touches, call.class) {
             (_, Class::Question) => Err("a question has no answer that holds for others"),
-            (Touches::Command(command), class) => match &command.words {
+            (Touches::Command(command), class) => match &call.words {
                 Some(words) => {
                     let detail = Detail::Command { words: words.clone(), more: false };
                     let text = format!("Bash({})", shell::quoted(words));
@@ -148,9 +144,7 @@ impl Policy {
                     one(text, Subject::Class(class), Detail::Text(command.text.clone()))
                 }
             },
-            (Touches::Files(files), class)
-                if files.iter().all(|file| file != told::UNKNOWN_FILE) =>
-            {
+            (Touches::Files { paths: files, are_all: true }, class) => {
                 let paths = files.iter().map(|file| self.places.written(file));
                 let paths: Option<Vec<_>> = paths.collect();
                 let paths = paths.ok_or("its path is not certain")?;
@@ -165,7 +159,7 @@ impl Policy {
                 }
                 // To list a directory is not to search it: of tools that read, the same tool alone.
                 let is_known =
-                    call.name.is_some_and(|name| table::find(self.agent, name).is_some());
+                    call.name.as_deref().is_some_and(|name| self.tools.find(name).is_some());
                 let reads = matches!(class, Class::Read | Class::Search);
                 let (who, subject) = match name.filter(|_| is_known && reads) {
                     Some(name) => (name.clone(), Subject::Tool(name)),
@@ -183,9 +177,9 @@ impl Policy {
                 let name = name.ok_or("the tool has no name")?;
                 one(name.clone(), Subject::Tool(name), Detail::Any)
             }
-            (Touches::Unclear | Touches::Files(_), _) => {
+            (Touches::Unclear | Touches::Files { .. }, _) => {
                 let name = name.ok_or("the tool has no name")?;
-                let digest = input_digest(asked.input);
+                let digest = input_digest(call.input.as_ref());
                 let text = format!("{name} with this input");
                 one(text, Subject::Tool(name), Detail::Input(digest))
             }

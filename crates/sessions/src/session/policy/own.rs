@@ -3,14 +3,12 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use agentwire_protocol::Json;
+use agentwire_dialects::describe::{INPUT_LIMIT, ShellCommand, Touches, is_text};
 use serde_json::Value;
 
-use super::call::{Call, ShellCommand, Touches};
-use super::input::{self, INPUT_LIMIT};
+use super::call::Call;
 use super::paths::{Places, Resolve, fits, normal, without_sets};
 use super::shell::{TEXT_LIMIT, base, tokens};
-use super::{raw, told};
 
 /// How many paths of one command are looked at; one with more asks.
 const PATH_LIMIT: usize = 512;
@@ -88,8 +86,6 @@ impl Own {
     pub(super) fn may_be_touched(
         &self,
         call: &Call<'_>,
-        input: Option<&Json<'_>>,
-        blocked: Option<&str>,
         places: &Places,
         resolve: Resolve<'_>,
     ) -> bool {
@@ -99,22 +95,21 @@ impl Own {
         let look = Look { own: &self.0, places, resolve };
         let reaches = call.reaches_below();
         let names = |is_all: bool| {
-            input.is_some_and(|input| {
+            call.input.as_ref().is_some_and(|input| {
                 input.get().len() > INPUT_LIMIT
                     || input.read().map_or(true, |value| look.is_named_in(&value, is_all))
             })
         };
-        blocked.is_some_and(|path| look.is_reached(path, false))
+        call.blocked_path.as_deref().is_some_and(|path| look.is_reached(path, false))
             || match &call.touches {
-                Touches::Files(files) => {
-                    let is_unclear = files.iter().any(|file| file == told::UNKNOWN_FILE);
-                    files.iter().any(|path| {
+                Touches::Files { paths, are_all } => {
+                    paths.iter().any(|path| {
                         look.is_reached(path, reaches)
                             || (call.is_adrift(path) && look.may_lead_to(path, reaches))
-                    }) || (call.moved && reaches && look.is_searched(call, input))
-                        || names(is_unclear)
+                    }) || (call.moved && reaches && look.is_searched(call))
+                        || names(!are_all)
                 }
-                Touches::Command(command) => look.is_named_by(command, call.moved) || names(false),
+                Touches::Command(command) => look.is_named_by(call, command) || names(false),
                 Touches::Nothing => names(false),
                 Touches::Host(_) => false,
                 // Nothing is known of it but what its input says.
@@ -162,8 +157,8 @@ impl Look<'_> {
             Value::String(text) => self.is_spelled_in(text),
             Value::Array(items) => items.iter().any(|item| self.is_named_in(item, is_all)),
             Value::Object(fields) => fields.iter().any(|(name, item)| {
-                let is_text = !is_all && item.is_string() && (raw::is_text(name) || name == "diff");
-                !is_text && (self.is_spelled_in(name) || self.is_named_in(item, is_all))
+                let is_shown = !is_all && item.is_string() && (is_text(name) || name == "diff");
+                !is_shown && (self.is_spelled_in(name) || self.is_named_in(item, is_all))
             }),
         }
     }
@@ -190,10 +185,8 @@ impl Look<'_> {
     }
 
     /// Whether the pattern of a search names one of them.
-    fn is_searched(&self, call: &Call<'_>, input: Option<&Json<'_>>) -> bool {
-        let field = if call.name == Some("Grep") { "glob" } else { "pattern" };
-        let pattern = input.and_then(|input| input::fields(Some(input))?.remove(field));
-        let pattern = pattern.as_ref().and_then(Value::as_str).unwrap_or_default();
+    fn is_searched(&self, call: &Call<'_>) -> bool {
+        let pattern = call.pattern.as_deref().unwrap_or_default();
         let mut names = pattern.split('/').filter(|name| !name.trim_matches('*').is_empty());
         names.any(|name| self.may_lead_to(name, true))
     }
@@ -212,7 +205,7 @@ impl Look<'_> {
         })
     }
 
-    fn is_named_by(&self, command: &ShellCommand, moved: bool) -> bool {
+    fn is_named_by(&self, call: &Call<'_>, command: &ShellCommand) -> bool {
         if command.text.len() > TEXT_LIMIT {
             return true;
         }
@@ -222,13 +215,13 @@ impl Look<'_> {
         }
         let tokens = tokens(&text);
         let mut said: Vec<&str> = tokens.iter().map(String::as_str).collect();
-        said.extend(command.words.iter().flatten().map(String::as_str));
+        said.extend(call.words.iter().flatten().map(String::as_str));
         let recurses = is_recursive(&said);
         let here = command.directory.as_deref().unwrap_or(".");
         if recurses && self.is_reached(here, true) {
             return true;
         }
-        let drifts = moved || said.iter().any(|token| MOVES.contains(token));
+        let drifts = call.moved || said.iter().any(|token| MOVES.contains(token));
         if drifts && self.is_drifted_to(&said, recurses) {
             return true;
         }
@@ -236,7 +229,7 @@ impl Look<'_> {
         // A link may have any name.
         let names = said.iter().filter(|token| !token.starts_with('-')).take(PATH_LIMIT);
         // Into a directory above nothing of theirs is moved or copied.
-        let target = match command.words.as_deref() {
+        let target = match call.words.as_deref() {
             Some([program, .., last]) if matches!(base(program), "cp" | "mv") => Some(last),
             _ => None,
         };
@@ -244,7 +237,7 @@ impl Look<'_> {
         paths.len() > PATH_LIMIT
             || names.chain(&paths).any(|path| self.is_reached(path, reaches(path)))
             || paths.iter().any(|path| self.is_matched(path))
-            || (command.words.is_none() && self.is_hinted_at(&text, &said))
+            || (call.words.is_none() && self.is_hinted_at(&text, &said))
     }
 
     /// The text with the home directory for its names.

@@ -1,17 +1,14 @@
 //! Rules: how they are written, and when one fits what an agent asks for.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use agentwire_protocol::event::input_digest;
-use agentwire_protocol::{AgentType, Json};
+use agentwire_dialects::describe::{AgentTools, Class, Touches, common_class};
 
-use super::call::{Call, ShellCommand, Touches};
+use super::call::Call;
 use super::escapes;
-use super::paths::{Pattern, Places, Resolve};
-use super::shell::{self, Mention, Said};
-use super::table::{self, Class};
+use super::paths::{Pattern, Places, Readings, Resolve};
+use super::shell::{self, Mention};
 
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,28 +65,11 @@ pub(super) enum Denial {
 pub(super) struct Measure<'a> {
     pub(super) places: &'a Places,
     pub(super) resolve: Resolve<'a>,
-    /// The call's input.
-    pub(super) input: Option<&'a Json<'a>>,
-    /// Its digest, made when the first rule wants it.
-    pub(super) digest: &'a OnceCell<String>,
-    /// The call's command, split when the first rule wants it.
-    pub(super) said: &'a OnceCell<Said>,
-}
-
-impl Measure<'_> {
-    fn has_digest(&self, digest: &str) -> bool {
-        *self.digest.get_or_init(|| input_digest(self.input)) == digest
-    }
-
-    fn mentions(&self, command: &ShellCommand, denied: &[String]) -> Mention {
-        let said = || Said::new(&command.text, command.words.as_deref());
-        self.said.get_or_init(said).mentions(denied)
-    }
 }
 
 impl Rule {
     /// Reads a rule; the error says why it cannot be understood.
-    pub(super) fn parse(agent: AgentType, text: &str, places: &Places) -> Result<Self, String> {
+    pub(super) fn parse(tools: &AgentTools, text: &str, places: &Places) -> Result<Self, String> {
         let (name, content) = match text.split_once('(') {
             None => (text, None),
             Some((name, rest)) => {
@@ -102,10 +82,10 @@ impl Rule {
         if name.is_empty() || !plain.unwrap_or(name).chars().all(is_named) {
             return Err("a rule is the name of a tool, or NAME(…)".to_owned());
         }
-        let subject = subject(agent, name)?;
+        let subject = subject(tools, name)?;
         let class = match &subject {
             Subject::Class(class) => Some(*class),
-            Subject::Tool(name) => table::find(agent, name).map(|tool| tool.class),
+            Subject::Tool(name) => tools.find(name).map(|tool| tool.class),
             Subject::Mcp { .. } => None,
         };
         let detail = match content {
@@ -119,19 +99,21 @@ impl Rule {
     pub(super) fn allows(&self, call: &Call<'_>, measure: Measure<'_>) -> bool {
         let is_subject = match &self.subject {
             Subject::Class(class) => covers(*class, call.class),
-            Subject::Tool(name) => call.mcp.is_none() && call.name == Some(name),
-            Subject::Mcp { server, tool } => call.mcp.is_some_and(|(own, own_tool)| match tool {
-                Some(tool) => own == server && own_tool == tool,
-                // `mcp__a__b__c` may be of the server `a__b`.
-                None => own == server && !own_tool.contains("__"),
-            }),
+            Subject::Tool(name) => call.mcp.is_none() && call.name.as_deref() == Some(name),
+            Subject::Mcp { server, tool } => {
+                call.mcp.as_ref().is_some_and(|(own, own_tool)| match tool {
+                    Some(tool) => own == server && own_tool == tool,
+                    // `mcp__a__b__c` may be of the server `a__b`.
+                    None => own == server && !own_tool.contains("__"),
+                })
+            }
         };
         is_subject
             && match (&self.detail, &call.touches) {
                 (Detail::Any, _) => true,
-                (Detail::Input(digest), _) => measure.has_digest(digest),
+                (Detail::Input(digest), _) => call.has_digest(digest),
                 (Detail::Command { words, more }, Touches::Command(command)) => {
-                    let fits = command.words.as_ref().is_some_and(|own| match more {
+                    let fits = call.words.as_ref().is_some_and(|own| match more {
                         true => own.starts_with(words) && !escapes::escapes(own, words.len()),
                         false => own == words,
                     });
@@ -141,23 +123,25 @@ impl Rule {
                     });
                     fits && here
                 }
-                (Detail::Files(class, own), Touches::Files(files)) => {
-                    *class == call.class
-                        && files.iter().all(|file| {
+                (Detail::Files(class, own), Touches::Files { paths, are_all }) => {
+                    *are_all
+                        && *class == call.class
+                        && paths.iter().all(|file| {
                             let readings = measure.places.read(file, measure.resolve);
                             let is_own = |path: &Path| own.iter().any(|own| own == path);
                             !call.is_adrift(file)
                                 && readings.is_some_and(|readings| readings.iter().all(is_own))
                         })
                 }
-                (Detail::Paths(patterns), Touches::Files(files)) => files.iter().all(|file| {
-                    let readings = measure.places.read(file, measure.resolve);
+                (Detail::Paths(patterns), Touches::Files { paths, are_all }) => {
                     let (places, resolve) = (measure.places, measure.resolve);
-                    !call.is_adrift(file)
-                        && readings.is_some_and(|path| {
-                            patterns.iter().any(|pattern| pattern.allows(&path, places, resolve))
-                        })
-                }),
+                    let fits = |path: &Readings| {
+                        patterns.iter().any(|pattern| pattern.allows(path, places, resolve))
+                    };
+                    let is_inside =
+                        |file: &String| places.read(file, resolve).is_some_and(|path| fits(&path));
+                    *are_all && paths.iter().all(|file| !call.is_adrift(file) && is_inside(file))
+                }
                 (Detail::Host { host, below }, Touches::Host(own)) => match below {
                     true => is_below(own, host),
                     false => own == host,
@@ -170,7 +154,7 @@ impl Rule {
                     | Detail::Text(_),
                     Touches::Nothing
                     | Touches::Unclear
-                    | Touches::Files(_)
+                    | Touches::Files { .. }
                     | Touches::Command(_)
                     | Touches::Host(_),
                 ) => false,
@@ -195,27 +179,27 @@ impl Rule {
         let sure = |is_sure| if is_sure { Denial::Sure } else { Denial::None };
         match (&self.detail, &call.touches) {
             (Detail::Any, _) => Denial::Sure,
-            (Detail::Input(digest), _) => sure(measure.has_digest(digest)),
+            (Detail::Input(digest), _) => sure(call.has_digest(digest)),
             (Detail::Text(text), Touches::Command(command)) => sure(*text == command.text),
             (Detail::Text(_), _) => Denial::None,
             (Detail::Command { words, .. }, Touches::Command(command)) => {
-                match (measure.mentions(command, words), &command.words) {
+                match (call.mentions(command, words), &call.words) {
                     (Mention::Plain, _) => Denial::Sure,
                     (Mention::Possible, _) | (Mention::None, None) => Denial::Possible,
                     (Mention::None, Some(_)) => Denial::None,
                 }
             }
-            (Detail::Paths(patterns), Touches::Files(files)) => {
+            (Detail::Paths(patterns), Touches::Files { paths, are_all }) => {
                 let (places, resolve) = (measure.places, measure.resolve);
-                let readings = files.iter().map(|file| places.read(file, resolve));
+                let readings = paths.iter().map(|file| places.read(file, resolve));
                 let readings: Vec<_> = readings.collect();
                 let is_denied = readings.iter().flatten().any(|path| {
                     patterns.iter().any(|pattern| pattern.denies(path, places, resolve))
                 });
                 // A search, a directory that is moved or deleted, reaches what is below.
-                let reaches = call.reaches_below();
-                let is_adrift = files.iter().any(|file| call.is_adrift(file));
-                match (is_denied, reaches || is_adrift || readings.iter().any(Option::is_none)) {
+                let is_adrift = paths.iter().any(|file| call.is_adrift(file));
+                let may_reach = call.reaches_below() || is_adrift || !are_all;
+                match (is_denied, may_reach || readings.iter().any(Option::is_none)) {
                     (true, _) => Denial::Sure,
                     (false, true) => Denial::Possible,
                     (false, false) => Denial::None,
@@ -228,7 +212,7 @@ impl Rule {
                 Detail::Command { .. } | Detail::Paths(_) | Detail::Files(..) | Detail::Host { .. },
                 Touches::Nothing
                 | Touches::Unclear
-                | Touches::Files(_)
+                | Touches::Files { .. }
                 | Touches::Command(_)
                 | Touches::Host(_),
             ) => Denial::Possible,
@@ -251,10 +235,10 @@ impl Rule {
     }
 
     /// Whether it is about reading files. Commands that read files are then not run unasked.
-    pub(super) fn limits_reading(&self, agent: AgentType) -> bool {
+    pub(super) fn limits_reading(&self, tools: &AgentTools) -> bool {
         let class = match &self.subject {
             Subject::Class(class) => Some(*class),
-            Subject::Tool(name) => table::find(agent, name).map(|tool| tool.class),
+            Subject::Tool(name) => tools.find(name).map(|tool| tool.class),
             Subject::Mcp { .. } => None,
         };
         matches!(class, Some(Class::Read | Class::Search))
@@ -276,7 +260,7 @@ fn denies_mcp(server: &str, tool: Option<&str>, call: &Call<'_>) -> bool {
         Some(tool) => format!("mcp__{server}__{tool}"),
         None => format!("mcp__{server}"),
     });
-    let own = match (call.mcp, call.name.or(call.titled)) {
+    let own = match (&call.mcp, call.name.as_deref().or(call.called.as_deref())) {
         (Some((server, tool)), _) => Cow::Owned(format!("mcp__{server}__{tool}")),
         (None, Some(name)) => Cow::Borrowed(name),
         (None, None) => return false,
@@ -292,7 +276,7 @@ fn is_below(own: &str, host: &str) -> bool {
 
 /// `Bash`, `Edit` and `Read` are classes for every agent; other names are the agent's own tools, and
 /// Claude's names stand for their class where the agent has no such tool.
-fn subject(agent: AgentType, name: &str) -> Result<Subject, String> {
+fn subject(tools: &AgentTools, name: &str) -> Result<Subject, String> {
     if let Some(rest) = name.strip_prefix("mcp__") {
         let (server, tool) = match (rest.strip_suffix("__*"), rest.split_once("__")) {
             (Some(server), _) => (server, None),
@@ -304,13 +288,13 @@ fn subject(agent: AgentType, name: &str) -> Result<Subject, String> {
         }
         return Ok(Subject::Mcp { server: server.to_owned(), tool });
     }
-    let own = table::find(agent, name).map(|tool| tool.class);
+    let own = tools.find(name).map(|tool| tool.class);
     Ok(match (name, own) {
         ("Bash", _) | (_, Some(Class::Shell)) => Subject::Class(Class::Shell),
         ("Edit", _) => Subject::Class(Class::Edit),
         ("Read", _) => Subject::Class(Class::Read),
         (_, Some(_)) => Subject::Tool(name.to_owned()),
-        (_, None) => match table::unified(name) {
+        (_, None) => match common_class(name) {
             Some(class) if class != Class::Unknown => Subject::Class(class),
             _ => Subject::Tool(name.to_owned()),
         },

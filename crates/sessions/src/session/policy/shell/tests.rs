@@ -4,10 +4,13 @@ use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
 
-use agentwire_protocol::{AgentType, ApprovalMode, Json, SessionConfig};
+use agentwire_dialects::agent::AgentDialect;
+use agentwire_dialects::claude::CLAUDE;
+use agentwire_dialects::describe::CallFacts;
+use agentwire_protocol::{ApprovalMode, Json, SessionConfig};
 use proptest::prelude::*;
 
-use super::super::{Asked, Policy, Verdict};
+use super::super::{Policy, Verdict};
 use super::{Mention, Said, TEXT_LIMIT, quoted, words};
 
 thread_local! {
@@ -134,12 +137,13 @@ fn a_command_is_split_once_for_all_rules() {
         blocked_tools: Some((0..60).map(|n| format!("Bash(program{n} x:*)")).collect()),
         ..SessionConfig::default()
     };
-    let policy = Policy::new(AgentType::Claude, &config, None).unwrap();
+    let policy = Policy::new(CLAUDE.tools(), &config, None).unwrap();
     let decide = |command: &str| {
         let input = Json::of(&serde_json::json!({ "command": command }));
-        let asked = Asked { tool_name: Some("Bash"), input: Some(&input), ..Asked::default() };
+        let facts =
+            CallFacts { tool_name: Some("Bash"), input: Some(&input), ..CallFacts::default() };
         let before = SPLIT.get();
-        let verdict = policy.decide(&asked, &Path::to_path_buf);
+        let verdict = policy.decide(&CLAUDE.tools().describe(&facts), &Path::to_path_buf);
         (verdict, SPLIT.get() - before)
     };
     let text = "a b ".repeat(TEXT_LIMIT / 4);

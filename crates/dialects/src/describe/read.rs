@@ -6,12 +6,64 @@ use agentwire_protocol::Json;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// An input of more bytes is not judged. No model writes as much in one call.
-pub(super) const INPUT_LIMIT: usize = 1024 * 1024;
+/// An input of more bytes is not read. No model writes as much in one call.
+pub const INPUT_LIMIT: usize = 1024 * 1024;
+
+pub(crate) type Fields = Map<String, Value>;
+
+/// Fields that hold text of a file that is edited. Names are compared without case, `_` and `-`.
+pub(crate) const TEXT: &[&str] = &[
+    "content",
+    "contents",
+    "newcontent",
+    "oldcontent",
+    "text",
+    "newtext",
+    "oldtext",
+    "filetext",
+    "inserttext",
+    "newstring",
+    "oldstring",
+    "newstr",
+    "oldstr",
+    "newsource",
+    "codeedit",
+    "search",
+    "replace",
+    "replacement",
+];
+
+/// Fields that hold words for a person or a model.
+const NOTE: &[&str] = &[
+    "description",
+    "explanation",
+    "instruction",
+    "instructions",
+    "message",
+    "prompt",
+    "reason",
+    "reasoning",
+    "summary",
+    "thinking",
+    "thought",
+    "title",
+    "activeform",
+];
+
+/// Whether a field of that name holds text, not what a tool acts on.
+pub fn is_text(name: &str) -> bool {
+    is_one(TEXT, name) || is_one(NOTE, name)
+}
+
+pub(crate) fn is_one(names: &[&str], name: &str) -> bool {
+    let plain = name.chars().filter(|c| !matches!(c, '_' | '-'));
+    let plain: String = plain.map(|c| c.to_ascii_lowercase()).collect();
+    names.contains(&plain.as_str())
+}
 
 /// The fields of an input. `None` if it is no object or too long, or if two readers could take it for
 /// two different things: a key that stands twice, or a string that is no text.
-pub(super) fn fields(input: Option<&Json<'_>>) -> Option<Map<String, Value>> {
+pub(crate) fn fields(input: Option<&Json<'_>>) -> Option<Fields> {
     let input = input.filter(|input| input.get().len() <= INPUT_LIMIT)?;
     match input.read::<Plain>().ok()?.0 {
         Value::Object(fields) => Some(fields),

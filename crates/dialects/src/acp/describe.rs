@@ -1,13 +1,24 @@
-//! What Gemini and agents that speak ACP ask for: put together from their input, the changes they
-//! show, the places they name and the kinds they say. What contradicts itself is unknown, and asks.
+//! What a call of an agent that speaks ACP touches: put together from its input, the changes it shows,
+//! the places it names and the kinds it says. What contradicts itself is unknown.
 
-use agentwire_protocol::AgentType;
+mod paths;
+
+use agentwire_protocol::ApprovalMode;
 use serde_json::Value;
 
-use super::call::{Fields, ShellCommand, Touches, command, or_title};
-use super::raw::{self, Named};
-use super::table::{self, Class, Shows, Tool};
-use super::{Asked, input, shell};
+use super::modes::gateway_mode;
+use super::wire;
+use crate::describe::{
+    AgentTools, CallFacts, Class, Description, Fields, Form, Seen, ShellCommand, Shows, Tool,
+    Touches, fields, file_address, shell_command, shown, shows_by_class,
+};
+use paths::Named;
+pub(super) use paths::PATH;
+
+/// The tools of an agent of which only the kinds of calls are known. It always asks: the names of modes
+/// that approve are modes of the gateway.
+pub(crate) const TOOLS: AgentTools =
+    AgentTools { known: &[], leaves_sandbox: false, shell_moves: false, describe, own_mode };
 
 /// The fields of ACP's tool call, which holds what its input does not tell.
 const ACP_CALL: &[&str] = &[
@@ -26,9 +37,6 @@ const ACP_CALL: &[&str] = &[
 /// Fields of an input that hold a command to run.
 const COMMANDS: &[&str] = &["command", "cmd", "argv", "script"];
 
-/// Stands for files that nobody can name: no path is read in it.
-pub(super) const UNKNOWN_FILE: &str = "\0";
-
 /// All that is told of a call.
 struct Told<'f> {
     /// The call itself, if it stands for its input.
@@ -39,43 +47,58 @@ struct Told<'f> {
     is_forged: bool,
 }
 
-pub(super) fn judge(
-    agent: AgentType,
-    asked: &Asked<'_>,
+fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
+    // Titles may be the model's own words, and say nothing of where a command runs.
+    Description::of(facts, &[], |tool| look(facts, tool, |_| None))
+}
+
+fn own_mode(mode: &str) -> ApprovalMode {
+    gateway_mode(mode).unwrap_or_default()
+}
+
+/// Looks at all of a call. `directory` says where its title runs as a command, if it is one.
+pub(crate) fn look(
+    facts: &CallFacts<'_>,
     tool: Option<&'static Tool>,
-) -> (Class, Vec<Class>, Touches) {
-    let fields = input::fields(asked.input);
-    let told = Told::of(fields.as_ref(), asked.call_id);
-    let (started, shown) = (asked.kind.map(Class::of_kind), told.kind());
-    let by_kind = match (started, shown) {
-        (Some(started), Some(shown))
-            if started != Class::Unknown && rank(shown) > rank(started) =>
-        {
-            shown
+    directory: fn(&Fields) -> Option<String>,
+) -> Seen {
+    let fields = fields(facts.input);
+    let told = Told::of(fields.as_ref(), facts.call_id);
+    let (started, said) = (facts.kind.map(Class::of_kind), told.kind());
+    let by_kind = match (started, said) {
+        (Some(started), Some(said)) if started != Class::Unknown && rank(said) > rank(started) => {
+            said
         }
-        (started, shown) => started.or(shown).unwrap_or(Class::Unknown),
+        (started, said) => started.or(said).unwrap_or(Class::Unknown),
     };
     let class = tool.map_or(by_kind, |tool| tool.class);
-    let shows = tool.map_or(table::shows_by_class(agent, by_kind), |tool| tool.shows);
+    let shows = match (tool, by_kind) {
+        (Some(tool), _) => tool.shows,
+        (None, Class::Read | Class::Search | Class::Edit | Class::Delete) => Shows::Guess,
+        (None, class) => shows_by_class(class),
+    };
     let mut suspects = vec![class, by_kind];
-    suspects.extend(started.into_iter().chain(shown).chain(told.kinds()));
+    suspects.extend(started.into_iter().chain(said).chain(told.kinds()));
     suspects.extend(told.shown_classes());
     let mut is_certain = suspects.iter().all(|suspect| includes(class, *suspect, tool.is_some()));
+    let command = || told.command(directory).map_or_else(|| shown(facts), Touches::Command);
     let touches = match (shows, &fields) {
         (Shows::Nothing, _) => {
             let names_paths = told.names_paths(class);
             // Without the agent's own name of the tool, only text is certain to touch nothing.
-            let is_text = tool.is_some() || told.raw.is_none_or(raw::is_only_text);
+            let is_text = tool.is_some() || told.raw.is_none_or(paths::is_only_text);
             is_certain &= !names_paths && is_text;
             if names_paths { told.files(class, false) } else { Touches::Nothing }
         }
-        (Shows::Command(_), _) => or_title(told.command(agent), asked),
-        _ if class == Class::Shell => or_title(told.command(agent), asked),
-        (_, Some(_)) if class == Class::Network => match told.address(asked.title) {
+        _ if class == Class::Shell => command(),
+        (_, Some(_)) if class == Class::Network => match told.address(facts.title) {
             Some(path) => {
                 suspects.push(Class::Read);
                 is_certain = false;
-                path.map_or(Touches::Unclear, |path| Touches::Files(vec![path]))
+                path.map_or(Touches::Unclear, |path| Touches::Files {
+                    paths: vec![path],
+                    are_all: true,
+                })
             }
             None => Touches::Unclear,
         },
@@ -86,14 +109,13 @@ pub(super) fn judge(
     };
     // A command that stands beside something else is still denied by what it is.
     let touches = match touches {
-        Touches::Unclear | Touches::Nothing if suspects.contains(&Class::Shell) => {
-            or_title(told.command(agent), asked)
-        }
+        Touches::Unclear | Touches::Nothing if suspects.contains(&Class::Shell) => command(),
         other => other,
     };
     // No rule and no mode answers a question.
     let is_certain = is_certain || class == Class::Question;
-    (if is_certain { class } else { Class::Unknown }, suspects, touches)
+    let class = if is_certain { class } else { Class::Unknown };
+    Seen { class, suspects, touches, is_named: true, ..Seen::default() }
 }
 
 /// How dangerous a class is.
@@ -200,8 +222,8 @@ impl<'f> Told<'f> {
             || self.raw.is_some_and(|raw| !Named::of(class, raw).is_empty())
     }
 
-    /// All files that the call names. If there may be others, or they contradict each other, an unknown
-    /// file stands beside them: rules still deny the known ones, and nothing allows the call unasked.
+    /// All files that the call names. If there may be others, or they contradict each other, they are not
+    /// all: rules still deny the known ones, and nothing allows the call unasked.
     fn files(&self, class: Class, mut is_certain: bool) -> Touches {
         let path = |item: &Value| item.get("path").and_then(Value::as_str).and_then(plain);
         let changed: Vec<_> = self.diffs().map(path).collect();
@@ -226,10 +248,7 @@ impl<'f> Told<'f> {
         if files.is_empty() {
             return Touches::Unclear;
         }
-        if !is_certain {
-            files.push(UNKNOWN_FILE.to_owned());
-        }
-        Touches::Files(files)
+        Touches::Files { paths: files, are_all: is_certain }
     }
 
     /// The path, if an address in the input is one of a file; `Some(None)` if it cannot be read.
@@ -243,13 +262,18 @@ impl<'f> Told<'f> {
     }
 
     /// The command to run.
-    fn command(&self, agent: AgentType) -> Option<ShellCommand> {
+    fn command(&self, directory: fn(&Fields) -> Option<String>) -> Option<ShellCommand> {
         let mut told = match (self.raw, self.call) {
             (Some(raw), _) => {
                 let field = COMMANDS.iter().find(|name| raw.contains_key(**name))?;
-                command(agent, field, raw)?
+                shell_command(field, raw, &[])?
             }
-            (None, Some(call)) => shown_command(agent, call)?,
+            (None, Some(call)) => {
+                let text = call.get("title")?.as_str()?.to_owned();
+                let directory = directory(call);
+                let form = if directory.is_some() { Form::Shell } else { Form::Unsure };
+                ShellCommand { text, form, directory }
+            }
             (None, None) => return None,
         };
         // A place that a command names is where it runs, or something that is not understood.
@@ -257,59 +281,19 @@ impl<'f> Told<'f> {
             match place.get("path").and_then(Value::as_str).and_then(plain) {
                 Some(path) if told.directory.is_none() => told.directory = Some(path),
                 Some(path) if told.directory.as_ref() == Some(&path) => {}
-                _ => told.words = None,
+                _ => told.form = Form::Unsure,
             }
         }
         Some(told)
     }
 }
 
-/// Gemini's title is the whole command, and before its description stands where it runs
-/// (fixture real-shell-allow-once). The titles of other agents may be the model's own words.
-fn shown_command(agent: AgentType, call: &Fields) -> Option<ShellCommand> {
-    let title = call.get("title")?.as_str()?;
-    let said = || {
-        let first = call.get("content")?.as_array()?.first()?;
-        let text = first.get("content")?.get("text")?.as_str()?;
-        let (directory, _) = text.strip_prefix("[current working directory ")?.split_once(']')?;
-        Some(directory.to_owned())
-    };
-    let directory = said().filter(|_| agent == AgentType::Gemini);
-    let words = directory.as_ref().and_then(|_| shell::words(title));
-    Some(ShellCommand { text: title.to_owned(), words, directory })
-}
-
 /// The class of ACP's word for a kind.
 fn class_of(kind: &str) -> Option<Class> {
-    Some(match kind {
-        "read" => Class::Read,
-        "search" => Class::Search,
-        "edit" => Class::Edit,
-        "delete" => Class::Delete,
-        "move" => Class::Move,
-        "execute" => Class::Shell,
-        "fetch" => Class::Network,
-        "switch_mode" => Class::Mode,
-        "think" => Class::Think,
-        _ => return None,
-    })
+    wire::kind(kind).map(Class::of_kind)
 }
 
 /// A path as it is written, or that of a file's address.
 fn plain(path: &str) -> Option<String> {
     file_address(path).unwrap_or_else(|| Some(path.to_owned()))
-}
-
-/// The path in the address of a file; `None` if it is no such address, `Some(None)` if its path cannot
-/// be read in one way only.
-pub(super) fn file_address(address: &str) -> Option<Option<String>> {
-    let trimmed = address.trim_start();
-    let rest = trimmed.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("file:"));
-    let rest = rest.and_then(|_| trimmed.get(5..))?;
-    let path = match rest.strip_prefix("//") {
-        Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest),
-        None => rest,
-    };
-    let is_plain = path.starts_with('/') && !path.contains(['%', '?', '#', '\\', '\0']);
-    Some(is_plain.then(|| path.to_owned()))
 }

@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use super::call::Fields;
-use super::table::Class;
-use super::told::file_address;
+use crate::describe::{Class, Fields, TEXT, file_address, is_one, is_text};
 
 /// Fields that are known to hold the path of a tool of which no more is known.
-const PATH: &[&str] = &[
+pub(in crate::acp) const PATH: &[&str] = &[
     "file_path",
     "path",
     "abs_path",
@@ -38,45 +36,6 @@ const LIKE_PATH: &[&str] = &[
 
 /// So may a field with exactly one of these names.
 const ALSO_PATH: &[&str] = &["from", "to", "in", "out", "input", "output"];
-
-/// Fields that hold text of a file that is edited. Names are compared without case, `_` and `-`.
-const TEXT: &[&str] = &[
-    "content",
-    "contents",
-    "newcontent",
-    "oldcontent",
-    "text",
-    "newtext",
-    "oldtext",
-    "filetext",
-    "inserttext",
-    "newstring",
-    "oldstring",
-    "newstr",
-    "oldstr",
-    "newsource",
-    "codeedit",
-    "search",
-    "replace",
-    "replacement",
-];
-
-/// Fields that hold words for a person or a model.
-const NOTE: &[&str] = &[
-    "description",
-    "explanation",
-    "instruction",
-    "instructions",
-    "message",
-    "prompt",
-    "reason",
-    "reasoning",
-    "summary",
-    "thinking",
-    "thought",
-    "title",
-    "activeform",
-];
 
 /// Further fields of text that a tool which only thinks may have.
 const LIST: &[&str] = &["todos", "plan", "steps", "tasks", "status", "priority", "id"];
@@ -197,17 +156,6 @@ pub(super) fn is_only_text(fields: &Fields) -> bool {
         }
     }
     fields.iter().all(|(name, value)| is_plain(name, value))
-}
-
-/// Whether a field of that name holds text, not what a tool acts on.
-pub(super) fn is_text(name: &str) -> bool {
-    is_one(TEXT, name) || is_one(NOTE, name)
-}
-
-fn is_one(names: &[&str], name: &str) -> bool {
-    let plain = name.chars().filter(|c| !matches!(c, '_' | '-'));
-    let plain: String = plain.map(|c| c.to_ascii_lowercase()).collect();
-    names.contains(&plain.as_str())
 }
 
 fn speaks_of_path(name: &str) -> bool {

@@ -1,0 +1,122 @@
+//! What Codex's tools are, and what its requests say that they touch. docs/policy.md shows the table; a
+//! test compares them.
+
+use agentwire_protocol::{ApprovalMode, Json};
+use serde_json::Value;
+
+use crate::describe::{
+    AgentTools, CallFacts, Class, Description, Fields, Form, Seen, ShellCommand, Shows, Tool,
+    Touches, by_name, fields, shell_command, tool, touched,
+};
+
+/// Codex's tools. It applies a change that is allowed, and runs an allowed command again, outside its
+/// sandbox.
+pub(super) const TOOLS: AgentTools =
+    AgentTools { known: KNOWN, leaves_sandbox: true, shell_moves: false, describe, own_mode };
+
+const KNOWN: &[Tool] = &[
+    tool("command_execution", Class::Shell, Shows::Command("command")),
+    tool("file_change", Class::Edit, Shows::Changes("changes")),
+    tool("image_view", Class::Read, Shows::Path("path")),
+    tool("web_search", Class::Network, Shows::Unclear),
+    tool("request_permissions", Class::Unknown, Shows::Unclear),
+];
+
+/// The field of an input that says what the call started as, where something else is asked for.
+pub(super) const STARTED_AS: &str = "startedAs";
+
+/// A rule that Codex would keep; it is never told to.
+const PROPOSED: &[&str] = &["proposedExecpolicyAmendment"];
+
+fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
+    Description::of(facts, KNOWN, |tool| look(facts, tool)).contradicted(others(facts.input))
+}
+
+fn look(facts: &CallFacts<'_>, tool: Option<&Tool>) -> Seen {
+    let seen = by_name(facts, tool, |class, shows, fields| match shows {
+        Shows::Changes(field) => changes(class, field, fields),
+        Shows::Command(field) => (class, command(field, fields)),
+        _ => touched(class, shows, fields),
+    });
+    // Codex asks for a call of an MCP tool that cannot be told from another without its kind, and under
+    // the name that its server gave it; and a path that it wants is wanted with all below it, for good.
+    match facts.kind.is_none() || facts.blocked_path.is_some() {
+        true => Seen { class: Class::Unknown, is_named: facts.kind.is_some(), ..seen },
+        false => seen,
+    }
+}
+
+/// Codex says how it starts the shell.
+fn command(field: &str, fields: &Fields) -> Touches {
+    let started = |command: ShellCommand| match command.form {
+        Form::Shell => ShellCommand { form: Form::Started, ..command },
+        Form::Started | Form::Words(_) | Form::Unsure => command,
+    };
+    let command = shell_command(field, fields, PROPOSED).map(started);
+    command.map_or(Touches::Unclear, Touches::Command)
+}
+
+/// Codex lists what it changes. One that deletes is a deletion, and one that moves is a move, whatever
+/// else it does. A field beside the list asks for more, or warns.
+fn changes(class: Class, field: &str, fields: &Fields) -> (Class, Touches) {
+    let mut class = class;
+    let mut paths = Vec::new();
+    if fields.iter().any(|(name, value)| name != field && !value.is_null()) {
+        return (class, Touches::Unclear);
+    }
+    for change in fields.get(field).and_then(Value::as_array).into_iter().flatten() {
+        let path = change.get("path").and_then(Value::as_str);
+        let kind = change.get("kind").and_then(|kind| kind.get("type")).and_then(Value::as_str);
+        let moved = change.get("kind").and_then(|kind| kind.get("move_path"));
+        let (Some(path), Some(kind @ ("add" | "update" | "delete"))) = (path, kind) else {
+            return (class, Touches::Unclear);
+        };
+        if kind == "delete" {
+            class = Class::Delete;
+        }
+        paths.push(path.to_owned());
+        match moved {
+            None | Some(Value::Null) => {}
+            Some(Value::String(moved)) => {
+                if class != Class::Delete {
+                    class = Class::Move;
+                }
+                paths.push(moved.clone());
+            }
+            Some(_) => return (class, Touches::Unclear),
+        }
+    }
+    let touches = match paths.is_empty() {
+        true => Touches::Unclear,
+        false => Touches::Files { paths, are_all: true },
+    };
+    (class, touches)
+}
+
+/// What a call said that it does, where its request asks for something else: the translator puts it
+/// beside what is asked for.
+fn others(input: Option<&Json<'_>>) -> Vec<Description<'static>> {
+    let fields = fields(input.filter(|input| input.get().contains(STARTED_AS)));
+    let started = fields.as_ref().and_then(|fields| fields.get(STARTED_AS)?.as_array());
+    let read = |value: &Value| {
+        let input = value.get("input").map(Json::of);
+        let facts = CallFacts {
+            tool_name: value.get("tool").and_then(Value::as_str),
+            server: value.get("server").and_then(Value::as_str),
+            input: input.as_ref(),
+            ..CallFacts::default()
+        };
+        Description::of(&facts, KNOWN, |tool| look(&facts, tool)).into_owned()
+    };
+    started.into_iter().flatten().map(read).collect()
+}
+
+/// `never` trusts the sandbox, which what is allowed leaves.
+fn own_mode(mode: &str) -> ApprovalMode {
+    match mode {
+        "acceptEdits" => ApprovalMode::AutoEdit,
+        "bypassPermissions" => ApprovalMode::AutoAll,
+        "on-request" | "never" => ApprovalMode::AskDangerous,
+        _ => ApprovalMode::Ask,
+    }
+}

@@ -1,0 +1,286 @@
+//! What a tool call is, and what it would touch. A dialect describes; only the session judges.
+//!
+//! Each agent's folder has a `describe.rs`: its table of tools, and how its words are read. What nobody
+//! has read is of an unknown class and touches nobody knows what, so that a dialect which says nothing
+//! allows nothing.
+
+mod by_name;
+mod read;
+mod tools;
+
+use std::borrow::Cow;
+
+use agentwire_protocol::Json;
+use agentwire_protocol::event::ToolKind;
+
+pub(crate) use by_name::{by_name, file_address, shell_command, shown, touched};
+pub(crate) use read::{Fields, TEXT, fields, is_one};
+pub use read::{INPUT_LIMIT, is_text};
+use tools::find;
+pub use tools::{AgentTools, Shows, Tool, common_class};
+pub(crate) use tools::{shows_by_class, tool};
+
+/// What a tool does, as far as the judge cares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// Reads a file or a directory.
+    Read,
+    /// Looks for something in files.
+    Search,
+    /// Changes files.
+    Edit,
+    /// Deletes files.
+    Delete,
+    /// Moves files.
+    Move,
+    /// Runs a command.
+    Shell,
+    /// Reads from a network.
+    Network,
+    /// Thinks, plans, keeps a list, or looks at what the agent itself has running.
+    Think,
+    /// Starts or speaks to a subagent.
+    Agent,
+    /// Asks the user.
+    Question,
+    /// A tool of an MCP server.
+    Mcp,
+    /// Changes the agent's mode.
+    Mode,
+    /// Anything else; counts as dangerous.
+    #[default]
+    Unknown,
+}
+
+impl Class {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Search => "search",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Move => "move",
+            Self::Shell => "shell",
+            Self::Network => "network",
+            Self::Think => "think",
+            Self::Agent => "agent",
+            Self::Question => "question",
+            Self::Mcp => "mcp",
+            Self::Mode => "mode",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The class of a tool of which only the kind is known.
+    pub fn of_kind(kind: ToolKind) -> Self {
+        match kind {
+            ToolKind::Read => Self::Read,
+            ToolKind::Edit => Self::Edit,
+            ToolKind::Delete => Self::Delete,
+            ToolKind::Move => Self::Move,
+            ToolKind::Search => Self::Search,
+            ToolKind::Execute => Self::Shell,
+            ToolKind::Fetch => Self::Network,
+            ToolKind::Think => Self::Think,
+            ToolKind::Agent => Self::Agent,
+            ToolKind::Question => Self::Question,
+            ToolKind::Mcp => Self::Mcp,
+            ToolKind::SwitchMode => Self::Mode,
+            ToolKind::Other => Self::Unknown,
+        }
+    }
+}
+
+/// What a call would touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Touches {
+    /// Nothing that has to be known.
+    Nothing,
+    /// It cannot be said with certainty.
+    #[default]
+    Unclear,
+    /// These files; at least one.
+    Files {
+        /// Their paths, as the call writes them.
+        paths: Vec<String>,
+        /// There are no others, and the paths do not contradict each other.
+        are_all: bool,
+    },
+    /// What this command touches.
+    Command(ShellCommand),
+    /// This host.
+    Host(String),
+}
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellCommand {
+    /// All that was said of it.
+    pub text: String,
+    /// How that text becomes a command.
+    pub form: Form,
+    /// Where it runs; in the working directory, if nothing is said.
+    pub directory: Option<String>,
+}
+
+/// How the text of a command becomes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A shell reads it.
+    Shell,
+    /// A shell reads it; if it starts another shell for a text, that text is the command.
+    Started,
+    /// These words are run as they are, or joined for a shell.
+    Words(Vec<String>),
+    /// It is only shown, or something beside it may change what it does.
+    Unsure,
+}
+
+/// What the agent has said of a call, whatever its wire: what a dialect describes it by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallFacts<'a> {
+    /// The tool, as the request or the call names it.
+    pub tool_name: Option<&'a str>,
+    /// That name is only a title, which may be the model's own words: it allows nothing.
+    pub is_title: bool,
+    /// The agent's id of the call.
+    pub call_id: Option<&'a str>,
+    /// Its kind, as the call that started says.
+    pub kind: Option<ToolKind>,
+    /// What it would run with.
+    pub input: Option<&'a Json<'a>>,
+    /// The line to show.
+    pub title: Option<&'a str>,
+    /// The MCP server that has the tool.
+    pub server: Option<&'a str>,
+    /// The path that made the agent ask.
+    pub blocked_path: Option<&'a str>,
+    /// The agent itself warns of it.
+    pub warns: bool,
+    /// The agent may have left its directory: a shell command ran that could have changed it.
+    pub moved: bool,
+}
+
+/// A call, as its dialect describes it. Only a dialect can make one.
+///
+/// ```compile_fail
+/// use agentwire_dialects::describe::{CallFacts, Description};
+/// let described = Description::of(&CallFacts::default(), &[], |_| Default::default());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Description<'a> {
+    /// What it does.
+    pub class: Class,
+    /// The classes it may be of: what denies one of them denies the call.
+    pub suspects: Vec<Class>,
+    /// What it would touch.
+    pub touches: Touches,
+    /// The pattern of names that a search looks for.
+    pub pattern: Option<String>,
+    /// The agent's own name of the tool, where that is certain.
+    pub name: Option<Cow<'a, str>>,
+    /// What it is called, by whomever: it may be somebody else's word, which denies and allows nothing.
+    pub called: Option<Cow<'a, str>>,
+    /// Of an MCP tool: its server and its own name, as far as they are known.
+    pub mcp: Option<(Cow<'a, str>, Cow<'a, str>)>,
+    /// What it would run with.
+    pub input: Option<Json<'a>>,
+    /// The path that made the agent ask.
+    pub blocked_path: Option<Cow<'a, str>>,
+    /// The agent itself warns of it.
+    pub warns: bool,
+    /// The agent may have left its directory.
+    pub moved: bool,
+    others: Vec<Description<'static>>,
+}
+
+/// What a dialect sees in a call. Without a word it is the most dangerous.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) class: Class,
+    /// The classes it may be of.
+    pub(crate) suspects: Vec<Class>,
+    pub(crate) touches: Touches,
+    /// The pattern of names that a search looks for.
+    pub(crate) pattern: Option<String>,
+    /// The name is the agent's own for the tool.
+    pub(crate) is_named: bool,
+}
+
+impl<'a> Description<'a> {
+    /// Describes a call by what a dialect sees in it, given the tool of that name.
+    pub(crate) fn of(
+        facts: &CallFacts<'a>,
+        known: &'static [Tool],
+        look: impl FnOnce(Option<&'static Tool>) -> Seen,
+    ) -> Self {
+        let called = facts.tool_name.filter(|name| !name.is_empty());
+        let server = facts.server.filter(|server| !server.is_empty());
+        let tool = called.and_then(|name| find(known, name));
+        // A server may give its tool any name, so that this comes before the table.
+        let full = called.and_then(|name| name.strip_prefix("mcp__")?.split_once("__"));
+        let is_served = server.is_some() || full.is_some() || facts.kind == Some(ToolKind::Mcp);
+        let (seen, is_other) = if is_served {
+            let class = Class::Mcp;
+            let seen =
+                Seen { class, suspects: vec![class], is_named: tool.is_none(), ..Seen::default() };
+            (seen, false)
+        } else {
+            let tool = tool.filter(|_| !facts.is_title);
+            let seen = look(tool);
+            // A call that is not what its name says is not what a rule of that name allows.
+            let is_other = tool.is_some_and(|tool| {
+                seen.class != tool.class
+                    && (seen.class == Class::Unknown || tool.class == Class::Network)
+            });
+            (seen, is_other)
+        };
+        let mcp = full.or_else(|| server.zip(called)).filter(|_| is_served);
+        let is_named = seen.is_named && !facts.is_title && !is_other;
+        let Seen { class, suspects, touches, pattern, .. } = seen;
+        Self {
+            class,
+            suspects,
+            touches,
+            pattern,
+            name: called.filter(|_| is_named).map(Cow::Borrowed),
+            called: called.map(Cow::Borrowed),
+            mcp: mcp.map(|(server, tool)| (Cow::Borrowed(server), Cow::Borrowed(tool))),
+            input: facts.input.map(|input| Json::checked(input.get())),
+            blocked_path: facts.blocked_path.map(Cow::Borrowed),
+            warns: facts.warns,
+            moved: facts.moved,
+            others: Vec::new(),
+        }
+    }
+
+    /// The same, of a call that said elsewhere that it does something else.
+    pub(crate) fn contradicted(self, others: Vec<Description<'static>>) -> Self {
+        Self { others, ..self }
+    }
+
+    /// What the same call said elsewhere that it does. If there is any, nobody knows which of them runs.
+    pub fn others(&self) -> &[Description<'static>] {
+        &self.others
+    }
+
+    /// A copy that borrows nothing.
+    pub(crate) fn into_owned(self) -> Description<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Description {
+            name: self.name.map(own),
+            called: self.called.map(own),
+            mcp: self.mcp.map(|(server, tool)| (own(server), own(tool))),
+            input: self.input.map(Json::into_owned),
+            blocked_path: self.blocked_path.map(own),
+            class: self.class,
+            suspects: self.suspects,
+            touches: self.touches,
+            pattern: self.pattern,
+            warns: self.warns,
+            moved: self.moved,
+            others: self.others,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Calls of tools that are known by name, whose fields are fixed.
+
+use serde_json::Value;
+
+use super::{
+    CallFacts, Class, Fields, Form, Seen, ShellCommand, Shows, Tool, Touches, fields,
+    shows_by_class,
+};
+
+/// Fields of a command that change nothing of what it does.
+const BESIDE_COMMAND: &[&str] = &[
+    "description",
+    "timeout",
+    "timeout_ms",
+    "run_in_background",
+    "is_background",
+    "commandActions",
+    "parsedCmd",
+];
+
+/// Fields that say where a command runs.
+const DIRECTORY: &[&str] = &["cwd", "directory", "dir_path", "workdir"];
+
+/// The name decides; the kind is the fall-back, and can only make it more dangerous. `read` says what a
+/// call of that class touches by its fields, and of which class it is then.
+pub(crate) fn by_name(
+    facts: &CallFacts<'_>,
+    tool: Option<&Tool>,
+    read: impl Fn(Class, Shows, &Fields) -> (Class, Touches),
+) -> Seen {
+    let by_kind = Class::of_kind(facts.kind.unwrap_or_default());
+    let (by_name, shows) = match tool {
+        Some(tool) => (tool.class, tool.shows),
+        None => (by_kind, shows_by_class(by_kind)),
+    };
+    let is_command = matches!(shows, Shows::Command(_));
+    let (by_name, touches) = match (shows, fields(facts.input)) {
+        (Shows::Nothing, _) => (by_name, Touches::Nothing),
+        (_, Some(fields)) => match read(by_name, shows, &fields) {
+            (class, Touches::Unclear) if is_command => (class, shown(facts)),
+            seen => seen,
+        },
+        (_, None) if by_name == Class::Shell => (by_name, shown(facts)),
+        (_, None) => (by_name, Touches::Unclear),
+    };
+    let is_worse = matches!(by_kind, Class::Shell | Class::Delete | Class::Move);
+    let is_certain = by_name == by_kind || by_name == Class::Delete || !is_worse;
+    let class = if is_certain { by_name } else { Class::Unknown };
+    Seen { class, suspects: vec![by_name, by_kind], touches, is_named: true, ..Seen::default() }
+}
+
+/// A command that cannot be read exactly can still be denied by what is shown of it.
+pub(crate) fn shown(facts: &CallFacts<'_>) -> Touches {
+    let title = facts.title.filter(|title| !title.is_empty());
+    title.map_or(Touches::Unclear, |title| Touches::Command(unsure(title)))
+}
+
+/// A command of which only the words that are shown are known.
+pub(crate) fn unsure(text: &str) -> ShellCommand {
+    ShellCommand { text: text.to_owned(), form: Form::Unsure, directory: None }
+}
+
+/// What a call with these fields touches, and of which class it is then.
+pub(crate) fn touched(class: Class, shows: Shows, fields: &Fields) -> (Class, Touches) {
+    let text = |field: &str| fields.get(field).and_then(Value::as_str);
+    let here = |field: &str| match fields.get(field) {
+        None | Some(Value::Null) => Some("."),
+        Some(value) => value.as_str(),
+    };
+    let path = match shows {
+        Shows::Path(field) => text(field),
+        Shows::PathOrHere(field) => here(field),
+        Shows::PathAndPattern(field, pattern) => {
+            let stays = |pattern: &str| {
+                !pattern.starts_with(['/', '~'])
+                    && !pattern.contains("..")
+                    && !pattern.contains('\\')
+            };
+            here(field).filter(|_| text(pattern).is_some_and(stays))
+        }
+        Shows::Address(field) => return addressed(class, text(field)),
+        Shows::Command(field) => {
+            let command = shell_command(field, fields, &[]);
+            return (class, command.map_or(Touches::Unclear, Touches::Command));
+        }
+        Shows::Guess | Shows::Nothing | Shows::Unclear | Shows::Changes(_) => None,
+    };
+    (class, path.map_or(Touches::Unclear, file))
+}
+
+fn file(path: impl Into<String>) -> Touches {
+    Touches::Files { paths: vec![path.into()], are_all: true }
+}
+
+/// The command in that field. `beside` are fields of the agent's own that change nothing of it.
+pub(crate) fn shell_command(field: &str, fields: &Fields, beside: &[&str]) -> Option<ShellCommand> {
+    let (text, mut form) = match fields.get(field)? {
+        Value::String(text) => (text.clone(), Form::Shell),
+        Value::Array(list) => {
+            let words = list.iter().map(|word| word.as_str().map(str::to_owned));
+            let words = words.collect::<Option<Vec<String>>>()?;
+            (words.join(" "), Form::Words(words))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
+    };
+    let is_beside = |name: &str| BESIDE_COMMAND.contains(&name) || beside.contains(&name);
+    let mut directory = None;
+    for (name, value) in fields {
+        match (name.as_str(), value) {
+            (name, _) if name == field || is_beside(name) => {}
+            (_, Value::Null) | ("dangerouslyDisableSandbox", Value::Bool(false)) => {}
+            ("kind", Value::String(kind)) if kind == "command" => {}
+            (name, Value::String(path)) if DIRECTORY.contains(&name) && directory.is_none() => {
+                directory = Some(path.clone());
+            }
+            // Something that may change what the command does, or that asks for more than it.
+            _ => form = Form::Unsure,
+        }
+    }
+    Some(ShellCommand { text, form, directory })
+}
+
+/// What an address leads to. One of a file is a path, and never a host.
+fn addressed(class: Class, address: Option<&str>) -> (Class, Touches) {
+    match address.map(|address| (address, file_address(address))) {
+        Some((_, Some(path))) => (Class::Read, path.map_or(Touches::Unclear, file)),
+        Some((address, None)) => (class, host(address).map_or(Touches::Unclear, Touches::Host)),
+        None => (class, Touches::Unclear),
+    }
+}
+
+/// The host of a web address, if it can be read in one way only.
+fn host(address: &str) -> Option<String> {
+    let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    let host = match host.split_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
+        Some(_) => return None,
+        None => host,
+    };
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    (!host.is_empty() && host.bytes().all(plain) && !address.contains('\\')).then_some(host)
+}
+
+/// The path in the address of a file; `None` if it is no such address, `Some(None)` if its path cannot
+/// be read in one way only.
+pub(crate) fn file_address(address: &str) -> Option<Option<String>> {
+    let trimmed = address.trim_start();
+    let rest = trimmed.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("file:"));
+    let rest = rest.and_then(|_| trimmed.get(5..))?;
+    let path = match rest.strip_prefix("//") {
+        Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest),
+        None => rest,
+    };
+    let is_plain = path.starts_with('/') && !path.contains(['%', '?', '#', '\\', '\0']);
+    Some(is_plain.then(|| path.to_owned()))
+}

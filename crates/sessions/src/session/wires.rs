@@ -1,0 +1,391 @@
+//! One corpus through every wire: the agent's line in, the verdict and the line on its stdin out. The
+//! same call gets the same verdict, whichever agent asks for it.
+
+mod lines;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use agentwire_dialects::agent::{AgentDialect, Setup};
+use agentwire_dialects::tape::Tape;
+use agentwire_protocol::event::RequestKind;
+use agentwire_protocol::{ApprovalMode, Command, SessionConfig, Settlement};
+use serde_json::{Value, json};
+
+use super::actor::NOBODY;
+use super::book::Book;
+use super::core::{Advisor, Core, Effect};
+use super::hooks::Hooks;
+use super::journal::Journal;
+use super::judging::screening;
+use super::policy::{Policy, Screening, Verdict};
+use super::requests::asked;
+use lines::{WIRES, Wire};
+
+const WORK: &str = "/srv/project";
+
+/// What an agent does, in the words of no agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed<'r> {
+    Run(&'r str),
+    Read(&'r str),
+    Search(&'r str),
+    Write(&'r str),
+    Edit(&'r str),
+    Delete(&'r str),
+    Move(&'r str),
+    Fetch(&'r str),
+    Mcp(&'r str, &'r str),
+    Think,
+    Spawn,
+    ChangeMode,
+    AskUser,
+    /// A tool that nobody knows, by its name.
+    Other(&'r str),
+}
+
+/// What wires cannot say, or not so that the row means the same: the wire, the tool of a rule's row (or the
+/// rule and the tool) or the class of a mode's, and why. Every other row gets the same verdict everywhere.
+const EXCEPT: &[(&str, &str, &str)] = &[
+    ("claude", "delete", "it deletes by commands"),
+    ("claude", "move", "it moves by commands"),
+    ("codex", "Read", "it reads by commands, and looks at images unasked"),
+    ("codex", "Grep", "it searches by commands"),
+    ("codex", "WebFetch", "it searches the web unasked"),
+    ("codex", "AskUserQuestion", "its questions are no permissions"),
+    ("codex", "NewTool", "its tools are a fixed list"),
+    ("codex", "Write Edit", "one tool writes and edits, and the rule is for both"),
+    ("codex", "read", "it reads by commands, and looks at images unasked"),
+    ("codex", "search", "it searches by commands"),
+    ("codex", "network", "it searches the web unasked"),
+    ("codex", "think", "it plans unasked"),
+    ("codex", "agent", "it starts subagents unasked"),
+    ("codex", "mode", "its modes are the client's"),
+    ("codex", "question", "its questions are no permissions"),
+    ("gemini", "WebFetch", "it tells no address, so that a rule with a host asks"),
+    ("gemini", "Write Edit", "its names are others, and the rule is for the class"),
+    ("gemini", "delete", "it deletes by commands"),
+    ("gemini", "move", "it moves by commands"),
+    ("acp", "WebFetch", "of its calls that fetch no host is read"),
+    ("acp", "Write Edit", "calls are known by their kinds, and the rule is for the class"),
+    ("acp", "AskUserQuestion", "its questions are no permissions"),
+    ("acp", "question", "its questions are no permissions"),
+];
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Came {
+    /// It was allowed, and the agent was told so.
+    Allowed,
+    /// It was denied, and the agent was told so.
+    Denied,
+    /// Somebody is asked, and the agent was told nothing.
+    Asked,
+}
+
+impl fmt::Display for Came {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allowed => "allow",
+            Self::Denied => "deny",
+            Self::Asked => "ask",
+        })
+    }
+}
+
+fn config(mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> SessionConfig {
+    let rules = |rules: &[&str]| Some(rules.iter().map(|&rule| rule.to_owned()).collect());
+    SessionConfig {
+        working_directory: Some(WORK.to_owned()),
+        additional_directories: Some(vec!["../other".to_owned()]),
+        approval_mode: Some(mode),
+        allowed_tools: rules(allowed),
+        blocked_tools: rules(blocked),
+        ..SessionConfig::default()
+    }
+}
+
+/// A session without a process: what an actor does with its lines, and nothing else.
+struct Session {
+    tape: Tape,
+    core: Core,
+    policy: Policy,
+}
+
+/// A disk without links.
+fn no_links(path: &Path) -> PathBuf {
+    path.to_path_buf()
+}
+
+impl Session {
+    fn new(dialect: &'static dyn AgentDialect, policy: &Policy) -> Self {
+        let record = json!({
+            "summary": {
+                "id": "s", "agentType": "acp", "state": "idle", "createdAt": "", "updatedAt": "",
+                "lastSeq": 0, "turns": 0, "openRequests": 0,
+                "usage": { "inputTokens": 0, "outputTokens": 0, "totalTokens": 0 },
+            },
+            "owner": null, "config": {}, "open": {},
+        });
+        let record = serde_json::from_value(record).expect("a record");
+        let journal = Journal::new("s".into(), 0);
+        let book = Book::new(record, dialect.tools(), false);
+        let mut core = Core::new(journal, book, Hooks::default(), None, Some(Advisor(dialect)));
+        core.guard = Some(policy.clone());
+        let tape = Tape::new(dialect, &Setup::default());
+        Self { tape, core, policy: policy.clone() }
+    }
+
+    fn hear(&mut self, lines: &[Value]) {
+        for line in lines {
+            self.tape.feed(format!("{line}\n").as_bytes(), &mut self.core);
+        }
+    }
+
+    /// What is written to the agent's stdin.
+    fn written(&mut self) -> Vec<Value> {
+        let effects = std::mem::take(&mut self.core.effects).into_iter();
+        let lines = effects.filter_map(|effect| match effect {
+            Effect::Write(line) => Some(serde_json::from_str(&line).expect("a line is JSON")),
+            _ => None,
+        });
+        lines.collect()
+    }
+
+    /// The agent asks; the verdict is given, and goes to its stdin.
+    fn ask(&mut self, wire: &Wire, lines: &[Value]) -> Came {
+        self.hear(lines);
+        self.written();
+        let raised = std::mem::take(&mut self.core.raised);
+        let [raised] = raised.as_slice() else { panic!("{}: {raised:?} of {lines:?}", wire.name) };
+        let verdict = match raised.kind {
+            RequestKind::Permission => self.policy.decide(&asked(raised), &no_links),
+            _ => Verdict::Ask,
+        };
+        let id = raised.id.as_str();
+        let settlement = match verdict {
+            Verdict::Allow(_) => Settlement::allow(id),
+            Verdict::Deny(_) => Settlement::deny(id, "denied"),
+            Verdict::Ask => return Came::Asked,
+        };
+        let settled = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
+        settled.unwrap_or_else(|error| panic!("{}: {error:?}", wire.name));
+        let written = self.written();
+        let answers = written.iter().map(|line| (wire.answer)(line));
+        let came = if matches!(verdict, Verdict::Allow(_)) { Came::Allowed } else { Came::Denied };
+        let expected = vec![came == Came::Allowed];
+        assert_eq!(answers.collect::<Vec<_>>(), expected, "{}: {written:?}", wire.name);
+        came
+    }
+}
+
+/// What comes of each way in which the agent may ask for it, which must be one; `None` if it cannot.
+fn came(wire: &Wire, policy: &Policy, deed: Deed<'_>) -> Option<Came> {
+    let ways = (wire.asks)(deed);
+    let came = ways.iter().map(|lines| Session::new(wire.dialect, policy).ask(wire, lines));
+    let mut came: Vec<Came> = came.collect();
+    came.dedup();
+    assert!(came.len() <= 1, "{}: {deed:?} is judged in {} ways: {came:?}", wire.name, came.len());
+    came.pop()
+}
+
+fn policy(wire: &Wire, mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> Policy {
+    let config = config(mode, allowed, blocked);
+    let home = Some(Path::new("/home/user"));
+    Policy::new(wire.dialect.tools(), &config, home).expect("rules that can be understood")
+}
+
+/// Commands under one rule each: what a trick must not reach, and what ordinary work must.
+#[test]
+fn every_command_is_judged_alike_over_every_wire() {
+    const COMMANDS: &str = include_str!("../../tests/commands.txt");
+    let (mut wrong, mut count, mut head) = (Vec::new(), 0, "");
+    for line in COMMANDS.lines().filter(|line| !line.is_empty() && !line.starts_with("##")) {
+        let (sign, text) = line.split_once(' ').expect("a sign and a text");
+        if sign == "@" {
+            head = text;
+            continue;
+        }
+        assert!(matches!(sign, "+" | "-"), "no such sign: {sign}");
+        let all = WIRES.iter().map(|wire| {
+            let policy = match head.split_once(' ') {
+                Some(("allow", rule)) => policy(wire, ApprovalMode::Ask, &[rule], &[]),
+                Some(("deny", rule)) => policy(wire, ApprovalMode::AutoAll, &["Bash"], &[rule]),
+                _ => policy(wire, ApprovalMode::AskDangerous, &[], &[]),
+            };
+            came(wire, &policy, Deed::Run(text)).expect("every agent runs commands")
+        });
+        let all: Vec<Came> = all.collect();
+        count += all.len();
+        let is_alike = all.windows(2).all(|two| two[0] == two[1]);
+        let is_right = all.iter().all(|came| (*came == Came::Allowed) == (sign == "+"));
+        if !is_alike || !is_right {
+            wrong.push(format!("{head}: {line}: {all:?}"));
+        }
+    }
+    assert!(count > 2000, "{count} rows are run");
+    assert!(wrong.is_empty(), "{} are judged otherwise:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Shell text that no typical rule and no mode but `autoAll` may let run unasked.
+#[test]
+fn no_bypass_runs_over_any_wire() {
+    const TYPICAL: &[&str] = &[
+        "Bash(git status)",
+        "Bash(git diff:*)",
+        "Bash(git log *)",
+        "Bash(npm run test:*)",
+        "Bash(npm test)",
+        "Bash(cargo test *)",
+        "Bash(cargo build)",
+        "Bash(echo:*)",
+        "Bash(find:*)",
+        "Bash(rg *)",
+        "Bash(sort:*)",
+        "Bash(make)",
+        "Bash(python3 -m pytest:*)",
+    ];
+    let text = include_str!("../../tests/bypasses.txt");
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("## "));
+    for wire in WIRES {
+        let with_rules = policy(wire, ApprovalMode::AskDangerous, TYPICAL, &[]);
+        let mode_alone = policy(wire, ApprovalMode::AskDangerous, &[], &[]);
+        for line in lines.clone() {
+            let (policy, command) = match line.split_once(' ') {
+                // A rule with `*` gives it to the agent.
+                Some(("mode", command)) => (&mode_alone, command.to_owned()),
+                Some(("json", json)) => {
+                    (&with_rules, serde_json::from_str(json).expect("a JSON string"))
+                }
+                // From Codex it is the command that is wrapped.
+                Some(("wrapper", _)) if wire.name == "codex" => continue,
+                Some(("wrapper", command)) => (&with_rules, command.to_owned()),
+                _ => (&with_rules, line.to_owned()),
+            };
+            let came = came(wire, policy, Deed::Run(&command));
+            assert_eq!(came, Some(Came::Asked), "{}: {command:?}", wire.name);
+        }
+    }
+}
+
+/// A row of a table of docs/policy.md.
+struct Row {
+    /// By which of these a wire may be excepted.
+    names: Vec<String>,
+    deed: Deed<'static>,
+    policy: Box<dyn Fn(&Wire) -> Policy>,
+    expected: &'static str,
+    shown: String,
+}
+
+/// The cells of each row of the table that has this head.
+fn cells(head: &str) -> Vec<Vec<&'static str>> {
+    const DOCUMENT: &str = include_str!("../../../../docs/policy.md");
+    let lines = DOCUMENT.lines().skip_while(|line| *line != head).skip(2);
+    let rows = lines.take_while(|line| line.starts_with("| "));
+    let cell = |cell: &'static str| {
+        let cell = cell.trim();
+        // Spaces within the ticks are part of the example.
+        cell.strip_prefix('`').and_then(|cell| cell.strip_suffix('`')).unwrap_or(cell)
+    };
+    let rows: Vec<Vec<&str>> =
+        rows.map(|row| row.trim_matches('|').split('|').map(cell).collect()).collect();
+    assert!(!rows.is_empty(), "there is no table {head}");
+    rows
+}
+
+fn rules() -> Vec<Row> {
+    let rows = cells("| list | rule | tool | asked | verdict |").into_iter().map(|cells| {
+        let [list, rule, tool, asked, expected] = *cells else { panic!("{cells:?}") };
+        let deed = match (tool, tool.strip_prefix("mcp__").and_then(|it| it.split_once("__"))) {
+            (_, Some((server, tool))) => Deed::Mcp(server, tool),
+            ("Bash", _) => Deed::Run(asked),
+            ("Read", _) => Deed::Read(asked),
+            ("Write", _) => Deed::Write(asked),
+            ("Edit", _) => Deed::Edit(asked),
+            ("Grep", _) => Deed::Search(asked),
+            ("WebFetch", _) => Deed::Fetch(asked),
+            ("AskUserQuestion", _) => Deed::AskUser,
+            (name, _) => Deed::Other(name),
+        };
+        let policy = move |wire: &Wire| match list {
+            "allowed" => policy(wire, ApprovalMode::Ask, &[rule], &[]),
+            "blocked" => policy(wire, ApprovalMode::AutoAll, &["Bash"], &[rule]),
+            _ => panic!("no such list: {list}"),
+        };
+        let names = vec![tool.to_owned(), format!("{rule} {tool}")];
+        Row { names, deed, policy: Box::new(policy), expected, shown: cells.join(" | ") }
+    });
+    rows.collect()
+}
+
+fn modes() -> Vec<Row> {
+    use ApprovalMode::{Ask, AskDangerous, AutoAll, AutoEdit};
+    let classes = cells("| class | ask | askDangerous | autoEdit | autoAll |");
+    assert_eq!(classes.len(), 13, "every class has a row");
+    let rows = classes.into_iter().flat_map(|cells| {
+        let deed = match cells[0] {
+            "think" => Deed::Think,
+            "read" => Deed::Read("/srv/project/a"),
+            "search" => Deed::Search("/srv/project"),
+            "edit" => Deed::Edit("/srv/project/a"),
+            "shell" => Deed::Run("make"),
+            "delete" => Deed::Delete("/srv/project/a"),
+            "move" => Deed::Move("/srv/project/a"),
+            "network" => Deed::Fetch("https://example.org/"),
+            "agent" => Deed::Spawn,
+            "mcp" => Deed::Mcp("a", "b"),
+            "mode" => Deed::ChangeMode,
+            "unknown" => Deed::Other("Unheard"),
+            "question" => Deed::AskUser,
+            class => panic!("no such class: {class}"),
+        };
+        let class = cells[0];
+        let row = move |(mode, expected): (ApprovalMode, &'static str)| Row {
+            names: vec![class.to_owned()],
+            deed,
+            policy: Box::new(move |wire| policy(wire, mode, &[], &[])),
+            expected,
+            shown: format!("{class} in {mode:?}"),
+        };
+        let expected = cells.into_iter().skip(1);
+        [Ask, AskDangerous, AutoEdit, AutoAll].into_iter().zip(expected).map(row)
+    });
+    rows.collect()
+}
+
+#[test]
+fn the_tables_of_the_document_hold_over_every_wire() {
+    let mut needed = BTreeSet::new();
+    for row in rules().into_iter().chain(modes()) {
+        for wire in WIRES {
+            let policy = (row.policy)(wire);
+            let came = came(wire, &policy, row.deed).map(|came| came.to_string());
+            let is_right = came.as_deref() == Some(row.expected);
+            let is_excepted = |(name, what, _): &(&str, &str, &str)| {
+                *name == wire.name && row.names.iter().any(|it| it == what)
+            };
+            if let Some((name, what, _)) = EXCEPT.iter().find(|it| is_excepted(it)) {
+                if !is_right {
+                    needed.insert((*name, *what));
+                }
+                continue;
+            }
+            assert!(is_right, "{}: {}: {came:?}", wire.name, row.shown);
+            // What a rule denies is stopped where it runs unasked, too.
+            for lines in (wire.runs)(row.deed) {
+                let mut session = Session::new(wire.dialect, &policy);
+                session.hear(&lines);
+                let is_screened = session.core.judged.iter().any(|judged| {
+                    let said = screening(&policy, &session.core.book, judged, &no_links);
+                    matches!(said, Screening::Deny(_))
+                });
+                let is_stopped = session.core.breach.is_some() || is_screened;
+                assert_eq!(is_stopped, row.expected == "deny", "{}: {}", wire.name, row.shown);
+            }
+        }
+    }
+    let all: BTreeSet<_> = EXCEPT.iter().map(|(wire, what, _)| (*wire, *what)).collect();
+    assert_eq!(needed, all, "what is excepted without need");
+}
