@@ -1,0 +1,92 @@
+//! Adding an agent touches its folder and one table: no other source names one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use agentwire_protocol::AgentType;
+
+/// The sources that name agents: the list of names, the table of programs, and the demo agent's own program.
+const TABLES: [&str; 3] = [
+    "crates/protocol/src/session.rs",
+    "crates/dialects/src/lib.rs",
+    "crates/cli/src/commands/demo_agent",
+];
+
+/// What `claude` is beside an agent: a wire that clients speak.
+const FRONT: &str = "claude";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every source file of the crates, by its path in the repository.
+fn sources() -> Vec<String> {
+    fn collect(at: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(at).expect("a directory").flatten() {
+            let path = entry.path();
+            match path.is_dir() {
+                true => collect(&path, found),
+                false if path.extension().is_some_and(|end| end == "rs") => found.push(path),
+                false => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for part in fs::read_dir(root().join("crates")).expect("crates").flatten() {
+        collect(&part.path().join("src"), &mut found);
+    }
+    collect(&root().join("xtask/src"), &mut found);
+    let relative = |path: PathBuf| {
+        let path = path.strip_prefix(root()).expect("in the repository").to_owned();
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    found.into_iter().map(relative).collect()
+}
+
+/// Whether a file may name agents: their folders, tests, and the models that the tests' agents call.
+fn is_exempt(path: &str) -> bool {
+    let in_folder = AgentType::NAMES
+        .iter()
+        .any(|name| path.starts_with(&format!("crates/dialects/src/{name}/")));
+    let is_test = path.ends_with("tests.rs") || path.contains("/tests/") || path.contains("/wires");
+    in_folder || is_test || path.starts_with("crates/models/")
+}
+
+/// The code of a file, without comments and the tests at its end.
+fn code(path: &str) -> String {
+    let text = fs::read_to_string(root().join(path)).expect("a source");
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn names_an_agent(code: &str) -> Option<String> {
+    let variants = AgentType::ALL.iter().map(|agent| format!("AgentType::{agent:?}"));
+    let others = AgentType::NAMES.iter().filter(|name| **name != FRONT);
+    let modules = others.map(|name| format!("{name}::"));
+    let mut marks = variants.chain(modules);
+    marks.find(|mark| {
+        code.match_indices(mark.as_str()).any(|(at, _)| {
+            let before = code.get(..at).and_then(|text| text.chars().last());
+            let after = code.get(at + mark.len()..).and_then(|text| text.chars().next());
+            let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+            !is_word(before) && (mark.ends_with(':') || !is_word(after))
+        })
+    })
+}
+
+#[test]
+fn only_the_tables_name_an_agent() {
+    for table in TABLES {
+        assert!(root().join(table).exists(), "{table} is gone");
+    }
+    for path in sources() {
+        let is_table = TABLES.iter().any(|table| path.starts_with(table));
+        if is_table || is_exempt(&path) {
+            continue;
+        }
+        if let Some(mark) = names_an_agent(&code(&path)) {
+            panic!("{path} names {mark}: ask agentwire_dialects::program() instead");
+        }
+    }
+}
