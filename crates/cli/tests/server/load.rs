@@ -314,3 +314,71 @@ fn memory_comes_back_after_load() {
         assert_eq!(server.raw("GET", "/healthz", &[], b"").status, 200);
     }
 }
+
+/// Answers that take as much as they can to be checked, from several sessions at once: everybody else is
+/// answered meanwhile, so is whoever stops these, and the memory stays bounded.
+#[test]
+fn hostile_answers_leave_the_server_answering() {
+    use std::os::unix::fs::PermissionsExt as _;
+    const AGENTS: usize = 4;
+    /// Says what stands in the file that the prompt names, as an answer.
+    const SCRIPT: &str = r#"#!/bin/sh
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":1,"agentCapabilities":{}}' ;;
+    *'"session/new"'*) result='{"sessionId":"s1"}' ;;
+    *'"session/prompt"'*)
+        printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":'
+        printf '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'
+        cat answer
+        printf '"}}}}\n'
+        result='{"stopReason":"end_turn"}' ;;
+    *) continue ;;
+    esac
+    printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+    let server = Server::with_settings("[agents.acp]\ncommand = \"WORK/../home/acp\"\nargs = []\n");
+    let program = server.work().join("../home/acp");
+    std::fs::write(&program, SCRIPT).expect("a file");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).expect("a program");
+    let quick = server.session("/say ready");
+    server.until(&quick, "turnCompleted");
+    let before = memory(&server, "VmRSS");
+    let strings = json!({ "type": "array", "items": { "type": "string" } });
+    let fields = json!({ "items": { "type": "object", "required": ["a", "b", "c", "d"] } });
+    let alternatives = json!({ "anyOf": vec![fields.clone(); 20] });
+    let matched = json!({ "items": { "not": { "pattern": "[ab]*a[ab]{2000}$" } } });
+    for (schema, part, count) in [
+        (strings.clone(), "1", 2_000_000),
+        (strings, "1", 90_000),
+        (fields, "{}", 49_000),
+        (alternatives, "{}", 40_000),
+        (matched, "\\\"abaabababbabababaaab\\\"", 40_000),
+    ] {
+        let answer = format!("[{}{part}]", format!("{part},").repeat(count - 1));
+        std::fs::write(server.work().join("answer"), answer).expect("a file");
+        let config = json!({
+            "workingDirectory": server.work(),
+            "outputFormat": { "type": "json_schema", "schema": schema },
+        });
+        let session = json!({ "agentType": "acp", "prompt": "x", "config": config });
+        let sessions: Vec<String> = (0..AGENTS)
+            .map(|_| {
+                server.post("/v1/sessions", &session)["id"].as_str().expect("an id").to_owned()
+            })
+            .collect();
+        for session in &sessions {
+            assert_eq!(server.raw("GET", "/healthz", &[], b"").status, 200);
+            server.post(&format!("/v1/sessions/{quick}/interrupt"), &json!({}));
+            let failed = server.until(session, "turnFailed");
+            let failed = failed.last().expect("an event")["error"].as_str().expect("words");
+            assert!(failed.contains("no answer matched the output format"), "{failed}");
+            assert!(failed.len() < 2000, "{failed}");
+            server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+        }
+    }
+    grown(&server, before);
+}
