@@ -28,8 +28,9 @@ use crate::store::{Open, Record};
 /// How many seconds after a session its agent's own may have begun.
 const AGENT_START: i64 = 10;
 
-/// Refuses what contradicts itself.
+/// Refuses what contradicts itself, and what no process can be started with.
 pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
+    new.config.check_texts()?;
     let message = match &new.id {
         _ if new.resume.is_some() && new.native_resume.is_some() => {
             "resume and nativeResume name two sessions; give one"
