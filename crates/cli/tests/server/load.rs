@@ -74,7 +74,7 @@ fn large_lines_leave_the_server_answering() {
         server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
     }
     grown(&server, before);
-    for pool in ["work", "read"] {
+    for pool in ["work", "clients", "read"] {
         assert_eq!(figure(&server, &format!("agentwire_in_flight_bytes{{pool=\"{pool}\"}}")), 0);
     }
 }
@@ -196,7 +196,7 @@ fn a_client_that_does_not_read_gives_its_share_back() {
     // It has begun to read the large event, and stops there.
     let mut stream = server.upgraded(&format!("/v1/sessions/{session}/ws"));
     stream.read_exact(&mut vec![0; 256 << 10]).expect("the large event begins");
-    // Its message takes all of the budget for work.
+    // Its message takes all of the budget for clients.
     let mut message = vec![0x81, 0x80 | 127];
     message.extend((MESSAGE as u64).to_be_bytes());
     message.extend([0; 4]);
@@ -274,6 +274,41 @@ fn half_messages_take_bounded_memory_and_give_way() {
     grown(&server, before);
     drop(halves);
     until_last(&server, &session, 4);
+}
+
+/// A message that does not say how long it gets holds what has come of it and no more: others need not wait.
+#[test]
+fn a_body_of_unknown_length_holds_little() {
+    let server = narrow("#!/bin/sh\ncat > /dev/null\n");
+    let session = server.session("/say ready");
+    server.until(&session, "turnCompleted");
+    let path = format!("/v1/sessions/{session}/prompt");
+    let mut stream = server.stream();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n10010\r\n",
+        server.http, server.token
+    );
+    stream.write_all(head.as_bytes()).expect("it listens");
+    stream.write_all(&vec![b' '; 0x10010]).expect("it listens");
+    let held = || figure(&server, "agentwire_in_flight_bytes{pool=\"clients\"}");
+    let begun = Instant::now();
+    while held() == 0 {
+        assert!(begun.elapsed() < PATIENCE, "it gets no share");
+    }
+    assert_eq!(held(), 1 << 20);
+    server.post(&path, &json!({ "prompt": format!("/say {}", "a".repeat(200_000)) }));
+    assert_eq!(figure(&server, "agentwire_in_flight_waits_total{pool=\"clients\"}"), 0);
+    // The rest of it comes, and grows.
+    stream.write_all(b"\r\n100000\r\n").expect("it listens");
+    stream.write_all(&vec![b' '; 1 << 20]).expect("it listens");
+    while held() < 8 << 20 {
+        assert!(begun.elapsed() < PATIENCE, "it does not grow");
+    }
+    drop(stream);
+    while held() > 0 {
+        assert!(begun.elapsed() < PATIENCE, "it is not given back");
+    }
 }
 
 /// When sessions are over and readers gone, the memory that they took is given back.
