@@ -38,7 +38,7 @@ impl Kept {
         let path = path.display();
         let message = format!(
             "no agent starts: agentwire keeps its {what} in {path}, and that directory, or one above it, \
-             was moved or replaced, so agents would see it. Move it back, or start agentwire again"
+             was moved or replaced, so agents would see it. Move it back"
         );
         Err(GatewayError::new(ErrorCode::Forbidden, message))
     }
