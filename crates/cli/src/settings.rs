@@ -14,6 +14,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use agentwire_dialects::programs;
+use agentwire_protocol::session::check_variables;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Price};
 use agentwire_sessions::Settings;
 use agentwire_sessions::process;
@@ -193,6 +194,9 @@ fn commands(
                 ))
             })?;
         }
+        check_variables(&given.env, "env").map_err(|error| {
+            invalid(format!("failed to use the setting agents.{name}.{}", error.message))
+        })?;
         let named = match known.variable() {
             Some(name) => variable(&name, environment, |program| Ok(program.to_owned()))?,
             None => None,

@@ -1,4 +1,10 @@
 //! Adding an agent touches its folder and one table: no other source names one.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test reads sources and fails by panicking"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

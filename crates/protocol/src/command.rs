@@ -218,7 +218,7 @@ pub struct Settlement {
     /// What a hook returns, or any other answer in the agent's own form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_output: Option<Json<'static>>,
-    /// The digest of what was shown; if given, it must match.
+    /// The digest of what was shown; if given, it must match, unless the answer denies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_digest: Option<String>,
     /// Whether the same is allowed from now on.
@@ -340,6 +340,10 @@ impl Settlement {
                 interrupt: self.interrupt.unwrap_or(false),
                 always: self.remember == Some(Remember::Session),
             });
+        }
+        if self.interrupt == Some(true) {
+            let message = "interrupt: only an answer that denies ends the turn";
+            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
         if let Some(error) = &self.error {
             let message = Some(error.clone());

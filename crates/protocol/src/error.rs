@@ -113,7 +113,7 @@ pub struct GatewayError {
 impl GatewayError {
     /// An error of this code.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: None }
+        Self { code, message: bounded(message.into()), details: None }
     }
 
     /// Whether the session could not hear the command: it is over, runs elsewhere, or has no room to write.
@@ -129,6 +129,26 @@ impl GatewayError {
     }
 }
 
+/// The longest message. What a client says comes back in it, and must not come back whole.
+const LONGEST: usize = 4096;
+
+/// The text, or its start and its end with what was left out between them.
+pub(crate) fn bounded(text: String) -> String {
+    if text.len() <= LONGEST {
+        return text;
+    }
+    let (start, end) = (cut_at(&text, LONGEST / 2), cut_at(&text, text.len() - LONGEST / 4));
+    let left_out = end - start;
+    let (start, end) = (text.get(..start), text.get(end..));
+    let (start, end) = (start.unwrap_or_default(), end.unwrap_or_default());
+    format!("{start}… ({left_out} bytes left out) …{end}")
+}
+
+/// The last place up to this one where a text can be cut.
+fn cut_at(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
 impl fmt::Display for GatewayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code.as_str(), self.message)
@@ -136,3 +156,19 @@ impl fmt::Display for GatewayError {
 }
 
 impl std::error::Error for GatewayError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_keeps_its_start_and_its_end() {
+        let message = format!("field {}: it is wrong", "ä".repeat(1_000_000));
+        let error = GatewayError::new(ErrorCode::InvalidMessage, message);
+        assert!(error.message.len() < LONGEST, "{}", error.message.len());
+        assert!(error.message.starts_with("field ä") && error.message.ends_with("ä: it is wrong"));
+        assert!(error.message.contains("bytes left out"));
+        let message = "x".repeat(LONGEST);
+        assert_eq!(GatewayError::new(ErrorCode::InvalidMessage, message.clone()).message, message);
+    }
+}

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use self::config::{
     AgentDefinition, ApprovalMode, HOOK_EVENTS, HookMatcher, McpServer, OnLimit, OutputFormat,
     SandboxMode, SandboxNetwork, SandboxSettings, SandboxViolations, SessionConfig, SystemPrompt,
-    SystemPromptPreset,
+    SystemPromptPreset, check_variables,
 };
 use crate::command::Prompt;
 use crate::error::{ErrorCode, GatewayError};

@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::error::bounded;
 use crate::json::Json;
 
 /// The fields of an object that a client said, each of them once: of a doubled name one value would be
@@ -91,8 +92,8 @@ pub fn read<T: DeserializeOwned>(json: &str) -> Result<T, String> {
         let path = error.path().to_string();
         // A field that nobody knows has no place.
         match path.trim_end_matches('?').trim_end_matches('.') {
-            "" => what,
-            path => format!("{path}: {what}"),
+            "" => bounded(what),
+            path => bounded(format!("{path}: {what}")),
         }
     })
 }
@@ -102,7 +103,7 @@ pub fn whole<T: DeserializeOwned + Serialize>(value: &Json<'_>) -> Result<T, Str
     let taken: T = read(value.get())?;
     let kept = serde_json::to_value(&taken).unwrap_or_default();
     match dropped(&read(value.get())?, &kept) {
-        Some(name) => Err(format!("there is no field {name}")),
+        Some(name) => Err(bounded(format!("there is no field {name}"))),
         None => Ok(taken),
     }
 }

@@ -115,7 +115,7 @@ async fn go_on(
         let changed = session.send(Command::Configure(change));
         match &share {
             None => changed.await?,
-            Some(_) => unless_wanted(&hub.log().budget().work, CHANGE, changed)
+            Some(_) => unless_wanted(&hub.log().budget().clients, CHANGE, changed)
                 .await
                 .unwrap_or_else(|| Err(GatewayError::new(ErrorCode::Overloaded, BUSY)))?,
         };

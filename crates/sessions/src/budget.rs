@@ -3,7 +3,8 @@
 //!
 //! Each task with something large in memory holds a share. Who gets none waits in turn, and holds no other
 //! share while it waits that is given back only afterwards: so no two can wait for each other. What is
-//! small needs none. Readers have a part of their own: one that is slow keeps no agent from working.
+//! small needs none. Agents, clients and readers have a part each: a client that talks or reads slowly
+//! keeps no agent from working.
 
 #[cfg(test)]
 mod tests;
@@ -38,9 +39,11 @@ const UNIT: usize = 1 << 10;
 /// The budget; clones are the same.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// For what agents and clients say, until it is durable: two thirds.
+    /// For what agents say, until it is durable: a third, and so for the others.
     pub work: Pool,
-    /// For what is on its way to readers: the rest.
+    /// For what clients say, until it is done.
+    pub clients: Pool,
+    /// For what is on its way to readers.
     pub read: Pool,
 }
 
@@ -77,7 +80,8 @@ impl Budget {
     /// So many bytes.
     pub fn new(bytes: usize) -> Self {
         let third = bytes.max(LEAST) / 3;
-        Self { work: Pool::new(bytes.max(LEAST) - third), read: Pool::new(third) }
+        let pool = || Pool::new(third);
+        Self { work: pool(), clients: pool(), read: pool() }
     }
 }
 
@@ -99,8 +103,7 @@ impl Pool {
 
     /// Waits for a share of so many bytes, in turn. All of the pool is enough for anything.
     pub async fn take(&self, bytes: usize) -> Share {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let units = units.min(self.shared.units);
+        let units = self.units(bytes);
         if let Ok(permit) = Arc::clone(&self.shared.free).try_acquire_many_owned(units) {
             return self.share(permit);
         }
@@ -124,10 +127,16 @@ impl Pool {
 
     /// A share, if it is there.
     pub fn take_now(&self, bytes: usize) -> Option<Share> {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let units = units.min(self.shared.units);
-        let permit = Arc::clone(&self.shared.free).try_acquire_many_owned(units).ok()?;
+        let permit = self.permit(self.units(bytes))?;
         Some(self.share(permit))
+    }
+
+    fn units(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.shared.units)
+    }
+
+    fn permit(&self, units: u32) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.shared.free).try_acquire_many_owned(units).ok()
     }
 
     fn share(&self, permit: OwnedSemaphorePermit) -> Share {
@@ -171,6 +180,21 @@ impl Default for Budget {
 impl Share {
     fn bytes(&self) -> i64 {
         i64::try_from(self.permit.num_permits() * UNIT).unwrap_or(i64::MAX)
+    }
+
+    /// Makes it a share of so many bytes in all, if they are there: it does not wait, since others may wait
+    /// for what it holds.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let held = u32::try_from(self.permit.num_permits()).unwrap_or(u32::MAX);
+        let more = self.pool.units(bytes).saturating_sub(held);
+        let Some(permit) = self.pool.permit(more) else {
+            self.pool.shared.refusals.add(1);
+            return false;
+        };
+        let before = self.bytes();
+        self.permit.merge(permit);
+        self.pool.shared.used.add(self.bytes() - before);
+        true
     }
 
     /// Keeps the share for as long as these bytes are used, whole or in part.

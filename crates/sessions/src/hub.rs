@@ -26,6 +26,7 @@ use crate::budget::Budget;
 use crate::figures::Figures;
 use crate::log::{Cursor, EventLog};
 use crate::look::look;
+use crate::own;
 use crate::owner::Owner;
 use crate::process::{Contain, LaunchFiles};
 use crate::session::{Mark, SessionHandle, prompt_key, storage};
@@ -52,6 +53,7 @@ pub struct Hub {
 
 struct Shared {
     settings: Arc<Settings>,
+    kept: Arc<own::Kept>,
     log: EventLog,
     owner: Option<Owner>,
     contain: Arc<Contain>,
@@ -115,6 +117,7 @@ impl Hub {
             shared: Arc::new(Shared {
                 log: EventLog::within(store, Budget::new(settings.in_flight())),
                 places: Arc::new(Semaphore::new(settings.sessions())),
+                kept: Arc::new(own::Kept::new(&settings)),
                 settings: Arc::new(settings),
                 owner,
                 contain: Arc::new(contain),

@@ -1,5 +1,7 @@
 //! agentwire's own directories: no agent works at, in or above one of them.
 
+mod kept;
+
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -10,6 +12,7 @@ use agentwire_dialects::program::DefaultCommand;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 use serde::{Deserialize, Serialize};
 
+pub use self::kept::Kept;
 use crate::Settings;
 use crate::process::Veil;
 use crate::settings::aside;

@@ -140,7 +140,7 @@ async fn speak(
     };
     let mut front = ClaudeFront::new(options);
     let mut signals = Signals::new()?;
-    let pool = hub.log().budget().work.clone();
+    let pool = hub.log().budget().clients.clone();
     // A turn is finished though nobody says any more, however long it takes.
     let code = match (asked.input, asked.output) {
         (InputFormat::StreamJson, _) => {

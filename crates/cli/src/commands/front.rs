@@ -50,7 +50,7 @@ fn speak<F: Front>(
         let hub = engine::hub(loaded).await?;
         let mut front = front(named, hub.settings());
         let mut signals = Signals::new()?;
-        let pool = hub.log().budget().work.clone();
+        let pool = hub.log().budget().clients.clone();
         let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout(), pool);
         let terms = Terms::of_parent(Some(LINGER));
         serve(&hub, connection, &mut front, terms, signals.end()).await;

@@ -229,3 +229,87 @@ fn a_wrong_type_is_told_by_the_path_of_the_field() {
     let body = start(json!({ "fork": false }));
     assert_eq!(server.ask("POST", "/v1/sessions", Some(&body)).status, 201);
 }
+
+/// A denial is taken whatever it was shown; an allow that says more than an allow can is not.
+#[test]
+fn a_denial_is_never_refused_for_its_form() {
+    let server = Server::start();
+    let session = server.session("/write a.txt x");
+    let raised = server.until(&session, "requestRaised");
+    let request =
+        raised.last().expect("a request")["requestId"].as_str().expect("an id").to_owned();
+    let place = format!("/v1/sessions/{session}/requests/{request}");
+    let interrupting = json!({ "behavior": "allow", "interrupt": true });
+    let refused = server.ask("POST", &place, Some(&interrupting));
+    assert_eq!(refused.code(), "invalidMessage");
+    assert!(refused.text.contains("interrupt: "), "{refused:?}");
+    let stale = json!({ "behavior": "allow", "inputDigest": "0" });
+    assert_eq!(server.ask("POST", &place, Some(&stale)).code(), "conflict");
+    server.post(&place, &json!({ "behavior": "deny", "inputDigest": "0" }));
+    let settled = server.until(&session, "requestSettled");
+    assert_eq!(settled.last().expect("an event")["outcome"], "denied");
+}
+
+/// What no process can be started with is refused by the path of the field, before anything starts.
+#[test]
+fn variables_and_texts_that_no_process_can_have_are_refused() {
+    let server = Server::start();
+    let wrong = "GEMINI_CLI_SYSTEM_SETTINGS_PATH=/tmp/own";
+    for (config, path) in [
+        (json!({ "env": { wrong: "" } }), "env: "),
+        (json!({ "env": { "": "x" } }), "env: "),
+        (json!({ "env": { "a\0b": "x" } }), "env: "),
+        (json!({ "env": { "A": "x\0" } }), "env.A: "),
+        (json!({ "additionalDirectories": ["/tmp", "/tmp/\0"] }), "additionalDirectories[1]: "),
+        (json!({ "nativeArgs": ["--x\0"] }), "nativeArgs[0]: "),
+        (json!({ "workingDirectory": "/tmp\0" }), "workingDirectory: "),
+        (
+            json!({ "mcpServers": { "m": { "command": "x", "env": { "A=B": "" } } } }),
+            "mcpServers.m.env: ",
+        ),
+    ] {
+        for agent in ["demo", "gemini"] {
+            let body = json!({ "agentType": agent, "prompt": "/say hi", "config": config });
+            let answer = server.ask("POST", "/v1/sessions", Some(&body));
+            assert_eq!(
+                (answer.status, answer.code().as_str()),
+                (400, "invalidMessage"),
+                "{config}"
+            );
+            let detail = answer.json()["detail"].as_str().expect("words").to_owned();
+            assert!(detail.contains(path), "{config}: {detail}");
+        }
+    }
+}
+
+/// What a client says does not come back whole in what it is refused with.
+#[test]
+fn a_refusal_is_short_however_long_the_name() {
+    let server = Server::start();
+    let session = server.session("/say hi");
+    server.until(&session, "turnCompleted");
+    let name = "a".repeat(2_000_000);
+    for (path, body) in [
+        (format!("/v1/sessions/{session}/prompt"), json!({ &name: 1 })),
+        (format!("/v1/sessions/{session}/prompt"), json!({ "prompt": "x", "delivery": name })),
+        ("/v1/sessions".to_owned(), json!({ "agentType": name })),
+        ("/v1/sessions".to_owned(), json!({ "agentType": "demo", "config": { &name: 1 } })),
+        (
+            "/v1/sessions".to_owned(),
+            json!({ "agentType": "demo", "config": { "env": { format!("{name}="): "" } } }),
+        ),
+        ("/v1/sessions".to_owned(), json!({ "agentType": "demo", "config": { "driver": name } })),
+    ] {
+        let answer = server.ask("POST", &path, Some(&body));
+        assert!((400..500).contains(&answer.status), "{}", answer.status);
+        assert!(answer.text.len() < 10_000, "{path}: {} bytes", answer.text.len());
+    }
+    let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
+    socket.say(&json!({ "id": 1, "command": name }));
+    let reply = socket.until(|frame| frame["id"] == 1 && frame.get("type").is_none());
+    assert!(reply.to_string().len() < 10_000);
+    let mut rpc = server.socket("/rpc");
+    rpc.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": name }));
+    let reply = rpc.until(|frame| frame["id"] == 1);
+    assert!(reply.to_string().len() < 10_000);
+}

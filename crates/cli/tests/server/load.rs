@@ -74,7 +74,7 @@ fn large_lines_leave_the_server_answering() {
         server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
     }
     grown(&server, before);
-    for pool in ["work", "read"] {
+    for pool in ["work", "clients", "read"] {
         assert_eq!(figure(&server, &format!("agentwire_in_flight_bytes{{pool=\"{pool}\"}}")), 0);
     }
 }
@@ -196,7 +196,7 @@ fn a_client_that_does_not_read_gives_its_share_back() {
     // It has begun to read the large event, and stops there.
     let mut stream = server.upgraded(&format!("/v1/sessions/{session}/ws"));
     stream.read_exact(&mut vec![0; 256 << 10]).expect("the large event begins");
-    // Its message takes all of the budget for work.
+    // Its message takes all of the budget for clients.
     let mut message = vec![0x81, 0x80 | 127];
     message.extend((MESSAGE as u64).to_be_bytes());
     message.extend([0; 4]);
@@ -276,6 +276,41 @@ fn half_messages_take_bounded_memory_and_give_way() {
     until_last(&server, &session, 4);
 }
 
+/// A message that does not say how long it gets holds what has come of it and no more: others need not wait.
+#[test]
+fn a_body_of_unknown_length_holds_little() {
+    let server = narrow("#!/bin/sh\ncat > /dev/null\n");
+    let session = server.session("/say ready");
+    server.until(&session, "turnCompleted");
+    let path = format!("/v1/sessions/{session}/prompt");
+    let mut stream = server.stream();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n10010\r\n",
+        server.http, server.token
+    );
+    stream.write_all(head.as_bytes()).expect("it listens");
+    stream.write_all(&vec![b' '; 0x10010]).expect("it listens");
+    let held = || figure(&server, "agentwire_in_flight_bytes{pool=\"clients\"}");
+    let begun = Instant::now();
+    while held() == 0 {
+        assert!(begun.elapsed() < PATIENCE, "it gets no share");
+    }
+    assert_eq!(held(), 1 << 20);
+    server.post(&path, &json!({ "prompt": format!("/say {}", "a".repeat(200_000)) }));
+    assert_eq!(figure(&server, "agentwire_in_flight_waits_total{pool=\"clients\"}"), 0);
+    // The rest of it comes, and grows.
+    stream.write_all(b"\r\n100000\r\n").expect("it listens");
+    stream.write_all(&vec![b' '; 1 << 20]).expect("it listens");
+    while held() < 8 << 20 {
+        assert!(begun.elapsed() < PATIENCE, "it does not grow");
+    }
+    drop(stream);
+    while held() > 0 {
+        assert!(begun.elapsed() < PATIENCE, "it is not given back");
+    }
+}
+
 /// When sessions are over and readers gone, the memory that they took is given back.
 #[test]
 fn memory_comes_back_after_load() {
@@ -313,4 +348,72 @@ fn memory_comes_back_after_load() {
         );
         assert_eq!(server.raw("GET", "/healthz", &[], b"").status, 200);
     }
+}
+
+/// Answers that take as much as they can to be checked, from several sessions at once: everybody else is
+/// answered meanwhile, so is whoever stops these, and the memory stays bounded.
+#[test]
+fn hostile_answers_leave_the_server_answering() {
+    use std::os::unix::fs::PermissionsExt as _;
+    const AGENTS: usize = 4;
+    /// Says what stands in the file that the prompt names, as an answer.
+    const SCRIPT: &str = r#"#!/bin/sh
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":1,"agentCapabilities":{}}' ;;
+    *'"session/new"'*) result='{"sessionId":"s1"}' ;;
+    *'"session/prompt"'*)
+        printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":'
+        printf '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'
+        cat answer
+        printf '"}}}}\n'
+        result='{"stopReason":"end_turn"}' ;;
+    *) continue ;;
+    esac
+    printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+    let server = Server::with_settings("[agents.acp]\ncommand = \"WORK/../home/acp\"\nargs = []\n");
+    let program = server.work().join("../home/acp");
+    std::fs::write(&program, SCRIPT).expect("a file");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).expect("a program");
+    let quick = server.session("/say ready");
+    server.until(&quick, "turnCompleted");
+    let before = memory(&server, "VmRSS");
+    let strings = json!({ "type": "array", "items": { "type": "string" } });
+    let fields = json!({ "items": { "type": "object", "required": ["a", "b", "c", "d"] } });
+    let alternatives = json!({ "anyOf": vec![fields.clone(); 20] });
+    let matched = json!({ "items": { "not": { "pattern": "[ab]*a[ab]{2000}$" } } });
+    for (schema, part, count) in [
+        (strings.clone(), "1", 2_000_000),
+        (strings, "1", 90_000),
+        (fields, "{}", 49_000),
+        (alternatives, "{}", 40_000),
+        (matched, "\\\"abaabababbabababaaab\\\"", 40_000),
+    ] {
+        let answer = format!("[{}{part}]", format!("{part},").repeat(count - 1));
+        std::fs::write(server.work().join("answer"), answer).expect("a file");
+        let config = json!({
+            "workingDirectory": server.work(),
+            "outputFormat": { "type": "json_schema", "schema": schema },
+        });
+        let session = json!({ "agentType": "acp", "prompt": "x", "config": config });
+        let sessions: Vec<String> = (0..AGENTS)
+            .map(|_| {
+                server.post("/v1/sessions", &session)["id"].as_str().expect("an id").to_owned()
+            })
+            .collect();
+        for session in &sessions {
+            assert_eq!(server.raw("GET", "/healthz", &[], b"").status, 200);
+            server.post(&format!("/v1/sessions/{quick}/interrupt"), &json!({}));
+            let failed = server.until(session, "turnFailed");
+            let failed = failed.last().expect("an event")["error"].as_str().expect("words");
+            assert!(failed.contains("no answer matched the output format"), "{failed}");
+            assert!(failed.len() < 2000, "{failed}");
+            server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+        }
+    }
+    grown(&server, before);
 }

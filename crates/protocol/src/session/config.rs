@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{ErrorCode, GatewayError};
 use crate::json::Json;
 
 /// The events that a hook may be for.
@@ -261,6 +262,30 @@ impl SessionConfig {
         }
     }
 
+    /// Refuses what no process can be started with: variables that are none, and texts with a NUL byte.
+    pub fn check_texts(&self) -> Result<(), GatewayError> {
+        let lists = [
+            ("additionalDirectories", &self.additional_directories),
+            ("nativeArgs", &self.native_args),
+        ];
+        for (field, list) in lists {
+            for (at, text) in list.iter().flatten().enumerate() {
+                without_nul(text, || format!("{field}[{at}]"))?;
+            }
+        }
+        if let Some(directory) = &self.working_directory {
+            without_nul(directory, || "workingDirectory".to_owned())?;
+        }
+        self.env.as_ref().map_or(Ok(()), |env| check_variables(env, "env"))?;
+        for (name, server) in self.mcp_servers.iter().flatten() {
+            check_variables(&server.env, &format!("mcpServers.{name}.env"))?;
+            for text in server.command.iter().chain(&server.args) {
+                without_nul(text, || format!("mcpServers.{name}"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// What readers of the log may see: no environment, no arguments, and of MCP servers only their
     /// names and kinds, since variables, headers, arguments and addresses hold secrets.
     pub fn shown(&self) -> Self {
@@ -419,6 +444,31 @@ impl McpServer {
     pub fn is_hosted(&self) -> bool {
         self.kind.as_deref() == Some("sdk")
     }
+}
+
+/// Refuses variables that an environment cannot have. A name with `=` would set another variable.
+pub fn check_variables(
+    variables: &BTreeMap<String, String>,
+    field: &str,
+) -> Result<(), GatewayError> {
+    for (name, value) in variables {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let message = format!(
+                "{field}: {name:?} is not the name of a variable: it must not be empty, nor have = or a NUL byte"
+            );
+            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        }
+        without_nul(value, || format!("{field}.{name}"))?;
+    }
+    Ok(())
+}
+
+fn without_nul(text: &str, field: impl FnOnce() -> String) -> Result<(), GatewayError> {
+    if !text.contains('\0') {
+        return Ok(());
+    }
+    let message = format!("{}: it must not have a NUL byte", field());
+    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 
 /// A kind of subagent.

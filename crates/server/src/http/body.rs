@@ -1,6 +1,6 @@
 //! Bodies and queries: read with bounds, refused in words.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agentwire_protocol::{ErrorCode, GatewayError, Json, strict};
 use agentwire_sessions::apart::apart_if_long;
@@ -14,9 +14,10 @@ use http::{HeaderValue, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use super::App;
-use super::meter::{FREE, STOPS};
+use super::meter::{FREE, Pace, STOPS, step};
 use super::problem::Problem;
 
 /// How long a body may take to come.
@@ -38,13 +39,13 @@ pub(crate) struct Taken<T> {
 }
 
 /// Reads a body as text. What is large is read once there is a share for it, and must then come without
-/// stopping.
+/// stopping. Of a body that does not say how long it gets, the share grows with what has come.
 pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<String>, Problem> {
     // What is announced need not be waited for.
     if body.size_hint().lower() > limit as u64 {
         return Err(Problem::too_large(limit));
     }
-    let pool = &app.hub().log().budget().work;
+    let pool = &app.hub().log().budget().clients;
     let announced = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let mut share = match announced {
         Some(size) if size > FREE => Some(take(pool, size).await?),
@@ -52,16 +53,21 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
     };
     let mut body = Limited::new(body, limit);
     let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(FREE));
+    let mut held = announced.unwrap_or(0);
     let mut begun = Instant::now();
+    let mut pace = Pace::new(begun, 0);
     loop {
         let moved = Instant::now();
         let frame = loop {
             match tokio::time::timeout(STOPS.0, body.frame()).await {
                 Ok(frame) => break frame,
                 Err(_) => {
-                    let is_wanted = share.is_some() && pool.waiting() > 0;
-                    let is_stopped = share.is_some() && moved.elapsed() >= STOPS.1;
-                    if is_wanted || is_stopped || begun.elapsed() >= BODY_TIME {
+                    let is_slow = pace.is_slow(Instant::now(), bytes.len(), held);
+                    let is_wanted = is_slow && pool.waiting() > 0;
+                    let is_stopped = moved.elapsed() >= STOPS.1;
+                    if (share.is_some() && (is_wanted || is_stopped))
+                        || begun.elapsed() >= BODY_TIME
+                    {
                         return Err(Problem::too_slow(begun.elapsed()));
                     }
                 }
@@ -76,12 +82,26 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
         if let Ok(data) = frame.into_data() {
             bytes.extend_from_slice(&data);
         }
-        if begun.elapsed() >= BODY_TIME {
-            return Err(Problem::too_slow(BODY_TIME));
+        let is_slow = pace.is_slow(Instant::now(), bytes.len(), held);
+        if begun.elapsed() >= BODY_TIME || (share.is_some() && is_slow && pool.waiting() > 0) {
+            return Err(Problem::too_slow(begun.elapsed()));
         }
-        if bytes.len() > FREE && share.is_none() {
-            share = Some(take(pool, limit).await?);
-            begun = Instant::now();
+        let wanted = step(bytes.len(), limit);
+        match &mut share {
+            None if bytes.len() > FREE => {
+                share = Some(take(pool, wanted).await?);
+                held = wanted;
+                begun = Instant::now();
+                pace = Pace::new(begun, bytes.len());
+            }
+            // Others may wait for what it holds, so it does not wait for more.
+            Some(share) if bytes.len() > held => {
+                if !share.grow(wanted.saturating_mul(WORK)) {
+                    return Err(overloaded());
+                }
+                held = wanted;
+            }
+            Some(_) | None => {}
         }
     }
     let value = apart_if_long(bytes.len(), || String::from_utf8(bytes)).map_err(|_| {
@@ -92,10 +112,12 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
 
 async fn take(pool: &Pool, bytes: usize) -> Result<Share, Problem> {
     let share = pool.take_within(bytes.saturating_mul(WORK), PATIENCE).await;
-    share.ok_or_else(|| {
-        let message = "too many large messages at once; try again soon";
-        Problem::from(GatewayError::new(ErrorCode::Overloaded, message))
-    })
+    share.ok_or_else(overloaded)
+}
+
+fn overloaded() -> Problem {
+    let message = "too many large messages at once; try again soon";
+    Problem::from(GatewayError::new(ErrorCode::Overloaded, message))
 }
 
 /// Reads a body as an object of JSON.

@@ -110,7 +110,7 @@ impl Listener {
             refusals: refusals.clone(),
             spare: spare(),
             traffic: app.traffic.clone(),
-            pool: app.hub().log().budget().work.clone(),
+            pool: app.hub().log().budget().clients.clone(),
             readers: app.hub().log().budget().read.clone(),
             is_insights,
             stopping: stopping.clone(),

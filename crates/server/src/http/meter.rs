@@ -2,7 +2,8 @@
 //!
 //! The library that reads WebSockets holds a message until it is whole. So it is counted below it, where
 //! bytes come from the wire: a message that says it is large is read no further until there is a share of
-//! the budget for it, and must then come without stopping.
+//! the budget for it, and must then come without stopping. Of a message that does not say how long it gets,
+//! the share grows with what has come.
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,43 @@ pub(super) const STOPS: (Duration, Duration) = (Duration::from_secs(1), Duration
 /// How long it may take in all while others wait.
 pub(super) const COMES: Duration = Duration::from_secs(30);
 
+/// How much of a message of unknown length has a share at first.
+const STEP: usize = 256 << 10;
+
+/// The least that must come of a large message in a second while others wait for its share, and the part
+/// of what the share is for, so that nobody waits for long.
+const LEAST: (usize, usize) = (64 << 10, 8);
+
+/// For how many bytes a message has a share of which so many have come, and that may get this long.
+pub(super) fn step(come: usize, longest: usize) -> usize {
+    come.max(STEP).checked_next_power_of_two().unwrap_or(longest).min(longest)
+}
+
+/// How fast a large message comes.
+pub(super) struct Pace {
+    since: Instant,
+    come: usize,
+}
+
+impl Pace {
+    pub(super) fn new(now: Instant, come: usize) -> Self {
+        Self { since: now, come }
+    }
+
+    /// Whether too little has come since it was last looked, of a message with a share for so many bytes.
+    /// A byte now and then is not enough.
+    pub(super) fn is_slow(&mut self, now: Instant, come: usize, held: usize) -> bool {
+        let passed = now - self.since;
+        if passed < STOPS.0 {
+            return false;
+        }
+        let least = LEAST.0.max(held / LEAST.1) as f64 * passed.as_secs_f64();
+        let is_slow = ((come - self.come) as f64) < least;
+        *self = Self::new(now, come);
+        is_slow
+    }
+}
+
 /// The count of one connection; clones are the same.
 #[derive(Clone)]
 pub(super) struct Meter {
@@ -48,6 +86,11 @@ struct State {
 
 struct Coming {
     share: Share,
+    /// For how many bytes the share is.
+    held: usize,
+    /// How many have come since it has it.
+    come: usize,
+    pace: Pace,
     since: Instant,
     moved: Instant,
     look: Pin<Box<Sleep>>,
@@ -81,7 +124,16 @@ impl Meter {
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
         let wanted = frames.wanted();
-        if wanted == 0 || share.is_some() {
+        if let Some(coming) = share {
+            let is_enough = wanted <= coming.held || coming.share.grow(wanted.saturating_mul(WORK));
+            coming.held = coming.held.max(wanted);
+            // There is no more, and others may wait for what it has: it is given up.
+            return match is_enough {
+                true => Poll::Ready(Ok(())),
+                false => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            };
+        }
+        if wanted == 0 {
             return Poll::Ready(Ok(()));
         }
         let waits = sharing.get_or_insert_with(|| {
@@ -92,7 +144,8 @@ impl Meter {
         *sharing = None;
         let now = Instant::now();
         let look = Box::pin(tokio::time::sleep(STOPS.0));
-        *share = Some(Coming { share: given, since: now, moved: now, look });
+        let (held, pace) = (wanted, Pace::new(now, 0));
+        *share = Some(Coming { share: given, held, come: 0, pace, since: now, moved: now, look });
         Poll::Ready(Ok(()))
     }
 
@@ -111,6 +164,7 @@ impl Meter {
         }
         if let Some(coming) = &mut state.share {
             coming.moved = Instant::now();
+            coming.come += bytes.len();
         }
         while let Some(frames) = &mut state.frames
             && !bytes.is_empty()
@@ -131,20 +185,18 @@ impl Meter {
         }
     }
 
-    /// Nothing came: tells whether the client has stopped in a message that others wait for.
+    /// Nothing came: tells whether the client has stopped in a message that others wait for, or is slow.
     pub(super) fn poll_stopped(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state();
         let Some(coming) = &mut state.share else { return Poll::Pending };
         while coming.look.as_mut().poll(context).is_ready() {
             let now = Instant::now();
-            let stopped = now - coming.moved;
-            let is_late = stopped >= STOPS.0 || now - coming.since >= COMES;
-            if stopped >= STOPS.1 || (is_late && self.pool.waiting() > 0) {
+            let is_slow = coming.pace.is_slow(now, coming.come, coming.held);
+            let is_late = is_slow || now - coming.since >= COMES;
+            if now - coming.moved >= STOPS.1 || (is_late && self.pool.waiting() > 0) {
                 return Poll::Ready(());
             }
-            // When it will have stopped for too long, if nothing comes; else again.
-            let next = if is_late { now } else { coming.moved };
-            coming.look.as_mut().reset(next + STOPS.0);
+            coming.look.as_mut().reset(now + STOPS.0);
         }
         Poll::Pending
     }
@@ -179,7 +231,7 @@ impl Frames {
             // What is too long is refused by the reader.
             true if length > self.longest => 0,
             // How long it gets is not known.
-            true if self.goes_on => self.longest,
+            true if self.goes_on => step(length, self.longest),
             true => length,
             false => 0,
         }

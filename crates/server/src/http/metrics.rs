@@ -145,9 +145,10 @@ fn log(page: &mut Page, figures: &Figures, size: Option<u64>) {
     }
 }
 
-/// What is large and in memory at once: `work` is what agents and clients say, `read` what is on its way to readers.
+/// What is large and in memory at once: `work` is what agents say, `clients` what
+/// clients say, `read` what is on its way to readers.
 fn large(page: &mut Page, budget: &Budget) {
-    let pools = [("work", &budget.work), ("read", &budget.read)];
+    let pools = [("work", &budget.work), ("clients", &budget.clients), ("read", &budget.read)];
     let mut family = |name, kind, help, value: fn(&Pool) -> f64| {
         page.family(name, kind, help);
         for (pool, of) in pools {

@@ -152,7 +152,7 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
     let (said, incoming) = mpsc::channel(1);
     let outgoing = Outgoing::default();
     let fault = Arc::new(OnceLock::new());
-    let work = app.hub().log().budget().work.clone();
+    let clients = app.hub().log().budget().clients.clone();
     let reader = tokio::spawn({
         let (fault, outgoing) = (Arc::clone(&fault), outgoing.clone());
         async move {
@@ -171,7 +171,7 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
                 let is_large = share.is_some();
                 let message = Incoming::Line(line, share);
                 let is_heard = match is_large {
-                    true => heard_in_time(&said, message, &work).await,
+                    true => heard_in_time(&said, message, &clients).await,
                     false => Some(said.send(message).await.is_ok()),
                 };
                 match is_heard {

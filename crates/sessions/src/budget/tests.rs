@@ -57,3 +57,32 @@ async fn bytes_hold_their_share_to_the_last_slice() {
     drop(slice);
     assert_eq!(pool.used(), 0);
 }
+
+#[tokio::test]
+async fn a_share_grows_only_while_nobody_waits() {
+    let pool = Pool::new(ALL);
+    let mut share = pool.take(UNIT).await;
+    assert!(share.grow(3 * UNIT) && share.grow(UNIT));
+    assert_eq!(pool.used(), (3 * UNIT) as i64);
+    let mut waits = Box::pin(pool.take(ALL));
+    assert!(poll(waits.as_mut()).is_pending());
+    assert!(!share.grow(4 * UNIT));
+    assert_eq!((pool.used(), pool.refusals()), ((3 * UNIT) as i64, 1));
+    // Whoever cannot grow gives up what it has, and the other goes on.
+    drop(share);
+    assert!(poll(waits.as_mut()).is_ready());
+    drop(waits);
+    let mut share = pool.take(UNIT).await;
+    assert!(share.grow(usize::MAX), "all of it is enough");
+    drop(share);
+    assert_eq!(pool.used(), 0);
+}
+
+#[tokio::test]
+async fn what_clients_hold_keeps_no_agent_waiting() {
+    let budget = Budget::new(0);
+    let _all = budget.clients.take(usize::MAX).await;
+    assert!(budget.work.take_now(usize::MAX).is_some());
+    let total = budget.work.total() + budget.clients.total() + budget.read.total();
+    assert!(total <= LEAST);
+}

@@ -24,8 +24,9 @@ use crate::own;
 use crate::session::Origin;
 use crate::store::{Open, Record};
 
-/// Refuses what contradicts itself.
+/// Refuses what contradicts itself, and what no process can be started with.
 pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
+    new.config.check_texts()?;
     let message = match &new.id {
         _ if new.resume.is_some() && new.native_resume.is_some() => {
             "resume and nativeResume name two sessions; give one"

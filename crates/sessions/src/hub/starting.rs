@@ -105,6 +105,7 @@ impl Hub {
             command: self.command(agent),
             contain: Arc::clone(&self.shared.contain),
             settings: Arc::clone(&self.shared.settings),
+            kept: Arc::clone(&self.shared.kept),
             budget: self.shared.log.budget().clone(),
         };
         let policy = Policy::new(dialect.tools(), &config, std::env::home_dir().as_deref())?

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_dialects::agent::{AgentDialect, Arg, Exit, Launch, Start, Stdin};
+use agentwire_dialects::agent::{AgentDialect, Arg, Exit, Launch, Part, Start, Stdin};
 use agentwire_dialects::program;
 use agentwire_dialects::program::{DefaultCommand, Source};
 use agentwire_protocol::session::{McpServer, OnLimit};
@@ -76,6 +76,8 @@ pub(crate) struct Plan {
     pub(crate) command: AgentCommand,
     pub(crate) contain: Arc<Contain>,
     pub(crate) settings: Arc<Settings>,
+    /// The directories that agents do not see.
+    pub(crate) kept: Arc<own::Kept>,
     /// What the agent starts in place of MCP servers that the client hosts and it cannot reach.
     pub(crate) offers: BTreeMap<String, McpServer>,
     /// What large lines are taken from.
@@ -103,6 +105,15 @@ impl Plan {
             launch.env.entry(name.clone()).or_insert_with(|| value.clone());
         }
         self.check_guards(&config)?;
+        let parts = launch.args.iter().flat_map(|arg| &arg.0);
+        let mut texts = parts.filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            Part::File(_) | Part::EscapedFile(_) | Part::QuotedFile(_) | Part::Directory => None,
+        });
+        if texts.any(|text| text.contains('\0')) {
+            let message = "an argument of the agent must not have a NUL byte";
+            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        }
         Ok(launch)
     }
 
@@ -121,9 +132,13 @@ impl Plan {
         guarded.check_variables(self.command.env.keys(), &whose)
     }
 
+    fn is_namespace(&self) -> bool {
+        matches!(self.contain.containment(), Containment::Namespace { .. })
+    }
+
     /// Refuses a program that the agent's own processes would not see.
     fn check_visible(&self, spawn: &Spawn) -> Result<(), GatewayError> {
-        let is_namespace = matches!(self.contain.containment(), Containment::Namespace { .. });
+        let is_namespace = self.is_namespace();
         let hides = |place: &&PathBuf| spawn.program.starts_with(place);
         let is_shown = spawn.veil.shown.iter().any(|place| spawn.program.starts_with(place));
         match spawn.veil.hidden.iter().find(hides).filter(|_| is_namespace && !is_shown) {
@@ -245,6 +260,9 @@ impl Plan {
                     launch.env.contains_key(name) || !guarded.keeps_out(name, files)
                 })
             });
+        }
+        if self.is_namespace() {
+            self.kept.check(&self.settings)?;
         }
         spawn.veil = own::veil(&self.settings, self.agent, files.directory());
         self.check_visible(&spawn)?;

@@ -137,7 +137,10 @@ impl Actor {
         let Some(raised) = self.core.book.requests.get(id).cloned() else {
             return Err(self.not_open(id));
         };
-        if settlement.input_digest.as_ref().is_some_and(|digest| *digest != raised.digest) {
+        // What denies is taken, whatever it was shown.
+        let is_denied = settlement.behavior == Some(Behavior::Deny);
+        let digest = settlement.input_digest.as_ref().filter(|_| !is_denied);
+        if digest.is_some_and(|digest| *digest != raised.digest) {
             let message = format!("request {id} is not what the answer is for: its input differs");
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
@@ -152,7 +155,6 @@ impl Actor {
         if allows && raised.asker == Asker::Agent {
             self.check_limit()?;
         }
-        let is_denied = settlement.behavior == Some(Behavior::Deny);
         let failed = settlement.error.as_deref().filter(|_| !is_denied);
         if let Some(error) = failed.filter(|_| self.is_hook(id)) {
             self.hook_failed(call, &raised, error);

@@ -10,21 +10,17 @@ use std::collections::VecDeque;
 use agentwire_dialects::agent::Capabilities;
 use agentwire_protocol::usage::{ModelUsage, plus_cost};
 use agentwire_protocol::{ErrorCode, GatewayError, Json, SessionConfig, TokenUsage};
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::Validator;
 
+use self::answer::cut;
 use super::entry::Entry;
+use crate::apart::apart;
 
 /// The name of the failure, as clients of Claude know it.
 pub(super) const FAILED: &str = "error_max_structured_output_retries";
 
 /// How long an answer may be that is checked.
-const ANSWER_LIMIT: usize = 4 << 20;
-
-/// How often a pattern of the schema may go back; more is no match.
-const BACKTRACKS: usize = 100_000;
-
-/// How large the program of a pattern may be.
-const PATTERN_BYTES: usize = 1 << 20;
+const ANSWER_LIMIT: usize = 1 << 20;
 
 /// How many prompts may wait for the turn to end.
 const WAITING_LIMIT: usize = 1024;
@@ -36,6 +32,7 @@ const WAITING_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Structured {
     validator: Validator,
+    weight: bounds::Weight,
     schema: Json<'static>,
     /// What the main agent has said since its last tool call.
     answer: String,
@@ -90,18 +87,21 @@ impl Structured {
         }
         let schema: serde_json::Value =
             format.schema.read().map_err(|error| invalid(format!("schema: {error}")))?;
-        bounds::check(format.schema.get(), &schema)
-            .map_err(|why| invalid(format!("schema {why}")))?;
-        let patterns = PatternOptions::fancy_regex()
-            .backtrack_limit(BACKTRACKS)
-            .size_limit(PATTERN_BYTES)
-            .dfa_size_limit(PATTERN_BYTES);
-        let options = jsonschema::options().offline().with_pattern_options(patterns);
-        let validator = options
-            .build(&schema)
-            .map_err(|error| invalid(format!("schema is not a valid JSON Schema: {error}")))?;
+        // A short schema may have patterns that take long to compile.
+        let (weight, validator) = apart(|| {
+            let weight = bounds::check(format.schema.get(), &schema)
+                .map_err(|why| invalid(format!("schema {why}")))?;
+            let patterns = bounds::patterns(bounds::LARGEST_PATTERN);
+            let options = jsonschema::options().offline().with_pattern_options(patterns);
+            let validator = options.build(&schema).map_err(|error| {
+                let why = cut(&error.to_string());
+                invalid(format!("schema is not a valid JSON Schema: {why}"))
+            })?;
+            Ok::<_, GatewayError>((weight, validator))
+        })?;
         Ok(Some(Self {
             validator,
+            weight,
             schema: format.schema.clone(),
             answer: String::new(),
             is_overlong: false,

@@ -289,3 +289,31 @@ fn what_another_user_owns_is_refused() {
     let (is_fine, said) = run(&data, &["token", "show"]);
     assert!(!is_fine && said.contains("mv '") && !said.contains("rm '"), "{said}");
 }
+
+/// What is hidden goes by path: an agent that renames a directory above it shows nothing to the next.
+#[test]
+fn no_agent_starts_while_a_hidden_directory_is_elsewhere() {
+    let server = Server::set_up(&[], "", |command, place| {
+        let run = place.join("above/run");
+        std::fs::create_dir_all(&run).expect("a directory");
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&run, mode).expect("it is private");
+        command.env("XDG_RUNTIME_DIR", &run);
+    });
+    let root = server.work().parent().expect("a directory").to_owned();
+    assert!(secret(&server).starts_with(root.join("above")));
+    if server.get("/v1/status")["containment"]["kind"] != "namespace" {
+        return;
+    }
+    let first = server.session("/say hi");
+    server.until(&first, "turnCompleted");
+    std::fs::rename(root.join("above"), root.join("moved")).expect("it moves");
+    let body = json!({ "agentType": "demo", "prompt": "/say hi" });
+    let refused = server.ask("POST", "/v1/sessions", Some(&body));
+    assert_eq!(refused.code(), "forbidden");
+    assert!(refused.text.contains("operator's token"), "{refused:?}");
+    assert!(refused.text.contains(&text(&root.join("above"))), "{refused:?}");
+    std::fs::rename(root.join("moved"), root.join("above")).expect("it moves back");
+    let next = server.session("/say hi");
+    server.until(&next, "turnCompleted");
+}

@@ -22,7 +22,7 @@ fn room(meter: &Meter) -> bool {
 }
 
 fn begun(longest: usize) -> (Meter, Pool) {
-    let pool = Budget::new(0).work;
+    let pool = Budget::new(0).clients;
     let meter = Meter::new(pool.clone());
     meter.read(b"GET / HTTP/1.1\r\n\r\n");
     meter.begin(longest);
@@ -85,7 +85,7 @@ async fn who_stops_in_a_large_message_makes_room_for_those_who_wait() {
 
 #[tokio::test]
 async fn what_comes_before_it_may_is_refused() {
-    let pool = Budget::new(0).work;
+    let pool = Budget::new(0).clients;
     let meter = Meter::new(pool);
     meter.read(b"GET / HTTP/1.1\r\n\r\n\x81");
     meter.begin(FREE);
@@ -93,4 +93,38 @@ async fn what_comes_before_it_may_is_refused() {
     let (meter, _) = begun(FREE);
     meter.read(&frame(0x89, 126)[..20]);
     assert!(!room(&meter));
+}
+
+#[tokio::test]
+async fn a_message_of_unknown_length_takes_a_share_of_what_has_come() {
+    let (meter, pool) = begun(64 << 20);
+    for count in 1..=8 {
+        meter.read(&frame(0x01, FREE + 16));
+        assert!(room(&meter));
+        let come = count * (FREE + 16);
+        assert!(pool.used() <= (WORK * 2 * come.max(STEP)) as i64, "{come}: {}", pool.used());
+    }
+    // It cannot grow while another waits, and is given up.
+    let mut waits = Box::pin(pool.take(usize::MAX));
+    assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    meter.read(&frame(0x00, 2 << 20));
+    assert!(!room(&meter));
+    drop(meter);
+    assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+}
+
+#[test]
+fn a_byte_now_and_then_is_slow() {
+    let begun = Instant::now();
+    let after = |milliseconds: u64| begun + Duration::from_millis(milliseconds);
+    let mut pace = Pace::new(begun, 0);
+    assert!(!pace.is_slow(after(300), 1, STEP));
+    assert!(!pace.is_slow(after(900), 3, STEP));
+    assert!(pace.is_slow(after(1200), 4, STEP));
+    // What holds more must come faster.
+    assert!(!pace.is_slow(after(2200), 1 << 20, STEP));
+    assert!(!pace.is_slow(after(3200), 9 << 20, 64 << 20));
+    assert!(pace.is_slow(after(4200), 10 << 20, 64 << 20));
+    assert_eq!((step(FREE + 1, 64 << 20), step(STEP + 1, 64 << 20)), (STEP, 2 * STEP));
+    assert_eq!(step(3 << 20, 3 << 20), 3 << 20);
 }

@@ -1,14 +1,24 @@
 //! The agent's answer: what of it counts, and whether it matches the schema.
 
-use agentwire_protocol::Json;
+use std::sync::{Mutex, PoisonError};
 
+use agentwire_protocol::Json;
+use jsonschema::ValidationError;
+use serde_json::Value;
+
+use super::bounds::Cost;
 use super::{ANSWER_LIMIT, Structured};
+use crate::apart::apart;
 
 /// How many mistakes are reported at once.
 const MISTAKES: usize = 5;
 
 /// How long one of them may be.
 const MISTAKE_LENGTH: usize = 400;
+
+/// Held while a large answer is checked: a value takes many times the memory of its text, so that of
+/// several sessions is not taken at once.
+static LARGE: Mutex<()> = Mutex::new(());
 
 impl Structured {
     /// The main agent said something.
@@ -37,25 +47,46 @@ impl Structured {
         }
         let not_json = |error: serde_json::Error| format!("it is not JSON: {error}");
         let answer = Json::parse(text).map_err(not_json)?;
-        let value: serde_json::Value = answer.read().map_err(not_json)?;
-        let mistakes: Vec<String> = self
-            .validator
-            .iter_errors(&value)
-            .take(MISTAKES)
-            .map(|error| {
-                let place = error.instance_path().to_string();
-                let place = if place.is_empty() { "the whole".to_owned() } else { place };
-                short(&format!("{place}: {error}"))
-            })
-            .collect();
-        match mistakes.is_empty() {
-            true => Ok(answer.into_owned()),
-            false => Err(format!("it does not match the schema: {}", mistakes.join("; "))),
+        let cost = self.weight.cost(text)?;
+        let check = || {
+            let value: Value = answer.read().map_err(not_json)?;
+            self.check(&value, cost)
+        };
+        match cost.is_small {
+            true => check()?,
+            false => apart(|| {
+                let _one = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
+                check()
+            })?,
         }
+        Ok(answer.into_owned())
+    }
+
+    /// Finds what is wrong, as far as that can be found with bounded memory.
+    fn check(&self, value: &Value, cost: Cost) -> Result<(), String> {
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        let mistakes: Vec<String> = if cost.can_tell_all {
+            self.validator.iter_errors(value).take(MISTAKES).map(|error| told(&error)).collect()
+        } else if cost.can_tell_first {
+            self.validator.validate(value).err().iter().map(told).collect()
+        } else {
+            vec!["it is too large to say where".to_owned()]
+        };
+        Err(format!("it does not match the schema: {}", mistakes.join("; ")))
     }
 }
 
-fn short(text: &str) -> String {
+/// What a mistake is, and where.
+fn told(error: &ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    let place = if place.is_empty() { "the whole".to_owned() } else { place };
+    cut(&format!("{place}: {error}"))
+}
+
+/// The start of a text.
+pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(MISTAKE_LENGTH) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
@@ -135,6 +166,29 @@ mod tests {
     }
 
     #[test]
+    fn a_large_answer_is_refused_with_bounded_words_and_work() {
+        let judge = |schema: &Value, text: &str| {
+            let error = of(schema).unwrap().unwrap().judge(Some(text)).unwrap_err();
+            assert!(error.len() < 1000, "{error}");
+            error
+        };
+        let ones = |count: usize| format!("[{}1]", "1,".repeat(count - 1));
+        let strings = json!({ "type": "array", "items": { "type": "string" } });
+        assert!(judge(&strings, &ones(2_000_000)).contains("longer than"));
+        assert!(judge(&strings, &ones(400_000)).contains("more than 100000 values"));
+        // Of a large one the first mistake is told.
+        assert!(judge(&strings, &ones(90_000)).contains("/0: "));
+        let either = json!({ "anyOf": [strings, { "type": "null" }] });
+        assert!(judge(&either, &ones(90_000)).contains("too large to say where"));
+        assert!(judge(&either, &ones(10)).contains("the whole: "));
+        let objects = json!({ "items": { "required": ["a", "b", "c", "d"] } });
+        assert!(judge(&objects, &format!("[{}{{}}]", "{},".repeat(40_000))).contains("/0: "));
+        // One that matches is taken.
+        let numbers = json!({ "items": { "type": "number" } });
+        assert!(of(&numbers).unwrap().unwrap().judge(Some(&ones(90_000))).is_ok());
+    }
+
+    #[test]
     fn a_pattern_cannot_hold_the_session_up() {
         let hostile = json!({ "answer": 1, "name": format!("{}!", "a".repeat(2000)) });
         assert!(judge(&hostile.to_string()).is_err());
@@ -165,6 +219,7 @@ mod tests {
             json!({ "properties": 1 }),
             json!("text"),
             json!({ "pattern": "(" }),
+            json!({ "pattern": "^(?:(a|aa)+\\1?)+$" }),
             json!({ "$ref": "https://schemas.invalid/one.json" }),
             json!({ "$ref": "file:///etc/passwd" }),
         ] {

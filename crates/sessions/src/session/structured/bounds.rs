@@ -1,8 +1,12 @@
 //! How much work a schema may make. A short one can describe more than any program checks: references
 //! that fan out double the work with each step, and a long chain of them overflows the stack of who reads
-//! it. So a schema is walked once, with its references followed, before anything else reads it.
+//! it. So a schema is walked once, with its references followed, before anything else reads it. What it
+//! weighs then says how large an answer is checked with it.
 
-use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+use jsonschema::PatternOptions;
+use serde_json::{Map, Value, json};
 
 /// The longest schema.
 const BYTES: usize = 64 * 1024;
@@ -13,12 +17,48 @@ const SCHEMAS: usize = 2000;
 /// How deep they may lie in each other.
 const DEPTH: usize = 100;
 
-/// Keywords by which a reference is more than the place of another schema in the same document.
-const UNKNOWN_PLACE: [&str; 5] =
-    ["$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor"];
+/// How many values it may be made of, counted in the same way: keywords, and what an answer is compared
+/// with.
+const VALUES: usize = 50_000;
+
+/// How large its patterns may be together once they are compiled, in KiB.
+const PATTERNS: usize = 4096;
+
+/// How large one pattern may be, in KiB.
+pub(super) const LARGEST_PATTERN: usize = 1024;
+
+/// The sizes of patterns that are told apart, in KiB.
+const PATTERN_SIZES: [usize; 5] = [4, 16, 64, 256, LARGEST_PATTERN];
+
+/// How much a schema may check of an answer: its values times those of the answer.
+const WORK: usize = 20_000_000;
+
+/// How much of an answer is compared with patterns: their KiB times the bytes of the answer.
+const PATTERN_WORK: usize = 16 << 20;
+
+/// How many mistakes at most are collected to tell some of them: the library collects all.
+const TOLD_WORK: usize = 50_000;
+
+/// The most values of an answer.
+const ANSWER_VALUES: usize = 100_000;
+
+/// So many bytes of an answer take as much work as another value.
+const BYTES_PER_VALUE: usize = 32;
+
+/// Keywords by which a reference is more than the place of another schema in the same document, and those
+/// that check the same schemas again for each schema that they lie in.
+const NOT_SUPPORTED: [&str; 7] = [
+    "$dynamicRef",
+    "$recursiveRef",
+    "$anchor",
+    "$dynamicAnchor",
+    "$recursiveAnchor",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
 
 /// Keywords whose value is a schema that is applied to the same value, or to parts of it.
-const ONE: [&str; 13] = [
+const ONE: [&str; 11] = [
     "items",
     "additionalItems",
     "additionalProperties",
@@ -28,24 +68,94 @@ const ONE: [&str; 13] = [
     "if",
     "then",
     "else",
-    "unevaluatedItems",
-    "unevaluatedProperties",
     "contentSchema",
     "extends",
 ];
 
 /// Refuses a schema that would take too much work, in words that follow "schema".
-pub(super) fn check(text: &str, schema: &Value) -> Result<(), String> {
+pub(super) fn check(text: &str, schema: &Value) -> Result<Weight, String> {
     if text.len() > BYTES {
         return Err(format!("is longer than {BYTES} bytes"));
     }
-    let mut walk = Walk { root: schema, seen: 0, path: vec!["#".to_owned()] };
-    walk.schema(schema, 0).map(drop)
+    let weight = Weight::default();
+    let mut walk =
+        Walk { root: schema, seen: 0, weight, sizes: HashMap::new(), path: vec!["#".to_owned()] };
+    walk.schema(schema, 0)?;
+    Ok(walk.weight)
+}
+
+/// How patterns are matched: in a time that grows with the text alone.
+pub(super) fn patterns(kib: usize) -> PatternOptions<jsonschema::Regex> {
+    PatternOptions::regex().size_limit(kib << 10).dfa_size_limit(LARGEST_PATTERN << 10)
+}
+
+/// How much work a schema makes for each part of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weight {
+    /// The values that it is made of, references followed.
+    values: usize,
+    /// The size of its patterns, in KiB.
+    patterns: usize,
+    /// One mistake has the mistakes of each alternative in it.
+    has_alternatives: bool,
+}
+
+/// What checking an answer takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// It takes so little that it is done at once.
+    pub(super) is_small: bool,
+    /// All mistakes can be collected.
+    pub(super) can_tell_all: bool,
+    /// The first mistake can be found without the others.
+    pub(super) can_tell_first: bool,
+}
+
+impl Weight {
+    /// What it takes to check that answer, if it is not too much.
+    pub(super) fn cost(self, answer: &str) -> Result<Cost, String> {
+        let values = values_of(answer);
+        if values > ANSWER_VALUES {
+            return Err(format!("it has more than {ANSWER_VALUES} values"));
+        }
+        let work = self.values.saturating_mul(values + answer.len() / BYTES_PER_VALUE);
+        let patterns = self.patterns.saturating_mul(answer.len());
+        if work > WORK || patterns > PATTERN_WORK {
+            let length = answer.len();
+            return Err(format!(
+                "it is too large to be checked with this schema ({length} bytes, {values} values)"
+            ));
+        }
+        let can_tell_all = work <= TOLD_WORK;
+        Ok(Cost {
+            is_small: can_tell_all && patterns <= TOLD_WORK,
+            can_tell_all,
+            can_tell_first: !self.has_alternatives,
+        })
+    }
+}
+
+/// How many values and names there are in that JSON, or some more.
+fn values_of(json: &str) -> usize {
+    let (mut count, mut is_text, mut is_escaped) = (1, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b',' | b':' | b'[' | b'{' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 struct Walk<'s> {
     root: &'s Value,
     seen: usize,
+    weight: Weight,
+    /// The sizes of the patterns that were seen.
+    sizes: HashMap<&'s str, usize>,
     /// The references that lead here.
     path: Vec<String>,
 }
@@ -72,8 +182,9 @@ impl<'s> Walk<'s> {
     fn fields(&mut self, fields: &'s Map<String, Value>, depth: usize) -> Result<usize, String> {
         let mut again = 0;
         for (name, value) in fields {
+            self.weigh(name, value)?;
             let is_inner_id = name == "$id" && depth > 0;
-            if UNKNOWN_PLACE.contains(&name.as_str()) || is_inner_id {
+            if NOT_SUPPORTED.contains(&name.as_str()) || is_inner_id {
                 return Err(format!("has {name}, which is not supported here"));
             }
             again += match (name.as_str(), value) {
@@ -89,6 +200,42 @@ impl<'s> Walk<'s> {
             };
         }
         Ok(again)
+    }
+
+    /// Counts a keyword, and what of its value is no schema.
+    fn weigh(&mut self, name: &'s str, value: &'s Value) -> Result<(), String> {
+        self.weight.values += 1;
+        match (name, value) {
+            ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
+            ("patternProperties", Value::Object(all)) => {
+                all.keys().try_for_each(|pattern| self.pattern(pattern))?;
+            }
+            ("anyOf" | "oneOf", _) => self.weight.has_alternatives = true,
+            ("enum" | "const" | "required" | "type" | "dependentRequired" | "dependencies", _) => {
+                self.weight.values += values_of(&value.to_string());
+            }
+            _ => {}
+        }
+        if self.weight.values > VALUES {
+            return Err(format!("is made of more than {VALUES} values, references followed"));
+        }
+        Ok(())
+    }
+
+    fn pattern(&mut self, pattern: &'s str) -> Result<(), String> {
+        let size = match self.sizes.get(pattern) {
+            Some(size) => *size,
+            None => {
+                let size = size_of(pattern)?;
+                self.sizes.insert(pattern, size);
+                size
+            }
+        };
+        self.weight.patterns += size;
+        if self.weight.patterns > PATTERNS {
+            return Err("has patterns that are too large together".to_owned());
+        }
+        Ok(())
     }
 
     /// Of schemas that are all applied to the same value.
@@ -127,14 +274,33 @@ impl<'s> Walk<'s> {
     }
 }
 
+/// How large a pattern is once it is compiled, in KiB.
+fn size_of(pattern: &str) -> Result<usize, String> {
+    let schema = json!({ "pattern": pattern });
+    let fits = |kib: &usize| {
+        jsonschema::options().offline().with_pattern_options(patterns(*kib)).build(&schema).is_ok()
+    };
+    PATTERN_SIZES.into_iter().find(fits).ok_or_else(|| {
+        let start: String = pattern.chars().take(100).collect();
+        format!(
+            "has the pattern {start:?}, which is not valid, is too large, or has look-around or \
+             back-references, which are not supported here"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::check;
+    use super::{Weight, check, values_of};
+
+    fn weighed(schema: &Value) -> Result<Weight, String> {
+        check(&schema.to_string(), schema)
+    }
 
     fn checked(schema: &Value) -> Result<(), String> {
-        check(&schema.to_string(), schema)
+        weighed(schema).map(drop)
     }
 
     /// A chain of definitions, each made of the next one.
@@ -168,6 +334,22 @@ mod tests {
             ),
             (json!({ "$ref": "other.json" }), "only #/"),
             (json!({ "$dynamicRef": "#a" }), "$dynamicRef"),
+            (json!({ "items": { "unevaluatedProperties": false } }), "unevaluatedProperties"),
+            (
+                json!({
+                    "allOf": vec![json!({ "$ref": "#/$defs/a" }); 6],
+                    "$defs": { "a": { "enum": vec![0; 10_000] } },
+                }),
+                "more than 50000 values",
+            ),
+            (json!({ "pattern": "^(?=a)" }), "look-around"),
+            (json!({ "patternProperties": { "(a)\\1": true } }), "back-references"),
+            (json!({ "pattern": "(((a{1000}){1000}){1000})" }), "too large"),
+            (
+                json!({ "allOf": (0..500).map(|it| json!({ "pattern": format!("[ab]{{{}}}", 500 + it) }))
+                .collect::<Vec<_>>() }),
+                "too large together",
+            ),
         ] {
             let refused = checked(&schema).unwrap_err();
             assert!(refused.contains(why), "{refused}");
@@ -194,5 +376,26 @@ mod tests {
         ] {
             assert_eq!(checked(&schema), Ok(()), "{schema}");
         }
+    }
+
+    #[test]
+    fn what_an_answer_costs_goes_by_the_schema() {
+        let long = |values: usize| format!("[{}1]", "1,".repeat(values - 2));
+        let strings = weighed(&json!({ "items": { "type": "string" } })).unwrap();
+        let cost = strings.cost(&long(90_000)).unwrap();
+        assert!(!cost.is_small && !cost.can_tell_all && cost.can_tell_first);
+        assert!(strings.cost("[1,2]").unwrap().is_small);
+        assert!(strings.cost(&long(110_000)).unwrap_err().contains("more than 100000 values"));
+        let names: Vec<String> = (0..2000).map(|it| it.to_string()).collect();
+        let large = weighed(&json!({ "items": { "enum": names } })).unwrap();
+        assert!(large.cost(&long(5000)).is_ok());
+        assert!(large.cost(&long(50_000)).unwrap_err().contains("too large to be checked"));
+        let either =
+            weighed(&json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] })).unwrap();
+        assert!(!either.cost(&long(90_000)).unwrap().can_tell_first);
+        let matched = weighed(&json!({ "items": { "pattern": "[ab]*a[ab]{2000}" } })).unwrap();
+        assert!(matched.cost(&format!("[\"{}\"]", "ab".repeat(1000))).is_ok());
+        assert!(matched.cost(&format!("[\"{}\"]", "ab".repeat(200_000))).is_err());
+        assert_eq!(values_of(r#"{"a,\"[":[1,"{",2]}"#), 6);
     }
 }
