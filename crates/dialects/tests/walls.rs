@@ -2,7 +2,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
-    clippy::panic,
     reason = "a test reads sources and fails by panicking"
 )]
 
