@@ -13,9 +13,9 @@ use std::borrow::Cow;
 use agentwire_protocol::Json;
 use agentwire_protocol::event::ToolKind;
 
-pub(crate) use by_name::{by_name, file_address, shell_command, shown, touched};
-pub(crate) use read::{Fields, TEXT, fields, is_one};
-pub use read::{INPUT_LIMIT, is_text};
+pub(crate) use by_name::{by_name, file_address, shell_command, shown, touched, unsure};
+pub(crate) use read::{Fields, TEXT, fields, is_one, value};
+pub use read::{INPUT_LIMIT, is_plain, is_text};
 use tools::find;
 pub use tools::{AgentTools, Shows, Tool, common_class};
 pub(crate) use tools::{shows_by_class, tool};

@@ -1486,6 +1486,31 @@ fn a_request_shows_all_of_its_call() {
         asks(json!({"rawInput":{"url":"https://a.org"}})),
     ]);
     assert_eq!(shown["locations"], json!([{"path":"file:///etc/d"}]));
+    // An input without fields, which nobody can read, beside a change that is shown.
+    for raw in [json!("/etc/d"), json!([{"path":"/etc/d"}]), json!(5)] {
+        let started = first(
+            json!({"title":"x","kind":"edit","status":"in_progress","content":[diff("/w/a")]}),
+        );
+        let shown = input(&[started.clone(), asks(json!({"rawInput":raw}))]);
+        assert_eq!(shown["rawInput"], raw);
+        let odd = first(json!({"title":"x","kind":"edit","status":"in_progress","rawInput":raw}));
+        let shown = input(&[odd, asks(json!({"content":[diff("/w/a")]}))]);
+        assert_eq!(shown["rawInput"], raw);
+    }
+    // What is shown of a call says of which kinds it is.
+    let gone = json!({"type":"diff","path":"/w/a","oldText":"a","newText":null});
+    for (piece, kind) in [
+        (json!({"type":"terminal","terminalId":"1"}), "execute"),
+        (gone, "delete"),
+        (json!({"type":"later"}), "other"),
+    ] {
+        let shown = input(&[
+            first(json!({"title":"x","kind":"edit","status":"in_progress","content":[piece]})),
+            asks(json!({"rawInput":{"path":"/w/a"},"content":[diff("/w/a")]})),
+        ]);
+        let kinds = shown["kinds"].as_array().expect("kinds");
+        assert!(kinds.contains(&kind.into()), "{shown}");
+    }
     // An input that says it all is shown as it is.
     let raw = json!({"file_path":"/w/a","old_string":"a","new_string":"b"});
     let shown = input(&[

@@ -1,6 +1,7 @@
 //! What a call of an agent that speaks ACP touches: put together from its input, the changes it shows,
 //! the places it names and the kinds it says. What contradicts itself is unknown.
 
+mod hints;
 mod paths;
 
 use agentwire_protocol::ApprovalMode;
@@ -10,7 +11,7 @@ use super::modes::gateway_mode;
 use super::wire;
 use crate::describe::{
     AgentTools, CallFacts, Class, Description, Fields, Form, Seen, ShellCommand, Shows, Tool,
-    Touches, fields, file_address, shell_command, shown, shows_by_class,
+    Touches, file_address, shell_command, shown, shows_by_class, unsure, value,
 };
 use paths::Named;
 pub(super) use paths::PATH;
@@ -34,15 +35,14 @@ const ACP_CALL: &[&str] = &[
     "_meta",
 ];
 
-/// Fields of an input that hold a command to run.
-const COMMANDS: &[&str] = &["command", "cmd", "argv", "script"];
-
 /// All that is told of a call.
 struct Told<'f> {
     /// The call itself, if it stands for its input.
     call: Option<&'f Fields>,
     /// What the tool is called with.
     raw: Option<&'f Fields>,
+    /// What it is called with, if that has no fields: nobody knows what any of it means.
+    odd: Option<&'f Value>,
     /// The input looks like a call, but is not this one.
     is_forged: bool,
 }
@@ -62,8 +62,8 @@ pub(crate) fn look(
     tool: Option<&'static Tool>,
     directory: fn(&Fields) -> Option<String>,
 ) -> Seen {
-    let fields = fields(facts.input);
-    let told = Told::of(fields.as_ref(), facts.call_id);
+    let input = value(facts.input);
+    let told = Told::of(input.as_ref(), facts.call_id);
     let (started, said) = (facts.kind.map(Class::of_kind), told.kind());
     let by_kind = match (started, said) {
         (Some(started), Some(said)) if started != Class::Unknown && rank(said) > rank(started) => {
@@ -80,15 +80,18 @@ pub(crate) fn look(
     let mut suspects = vec![class, by_kind];
     suspects.extend(started.into_iter().chain(said).chain(told.kinds()));
     suspects.extend(told.shown_classes());
-    let mut is_certain = suspects.iter().all(|suspect| includes(class, *suspect, tool.is_some()));
+    let mut is_certain = suspects.iter().all(|suspect| includes(class, *suspect, tool.is_some()))
+        && !told.shows_unknown()
+        && told.odd.is_none();
     let command = || told.command(directory).map_or_else(|| shown(facts), Touches::Command);
-    let touches = match (shows, &fields) {
+    let touches = match (shows, &input) {
         (Shows::Nothing, _) => {
             let names_paths = told.names_paths(class);
             // Without the agent's own name of the tool, only text is certain to touch nothing.
             let is_text = tool.is_some() || told.raw.is_none_or(paths::is_only_text);
             is_certain &= !names_paths && is_text;
-            if names_paths { told.files(class, false) } else { Touches::Nothing }
+            let names_files = names_paths && told.odd.is_none();
+            if names_files { told.files(class, false) } else { Touches::Nothing }
         }
         _ if class == Class::Shell => command(),
         (_, Some(_)) if class == Class::Network => match told.address(facts.title) {
@@ -160,16 +163,24 @@ fn includes(class: Class, other: Class, is_named: bool) -> bool {
 impl<'f> Told<'f> {
     /// Arguments come from the model, which may add fields to look like a call; one that has any other
     /// field, or another call's id, is none.
-    fn of(fields: Option<&'f Fields>, call_id: Option<&str>) -> Self {
+    fn of(input: Option<&'f Value>, call_id: Option<&str>) -> Self {
+        let is_odd = |value: &&Value| !value.is_object() && !value.is_null();
+        let fields = input.and_then(Value::as_object);
         let id = fields.and_then(|fields| fields.get("toolCallId")?.as_str());
         let is_call = id.is_some_and(|id| call_id.is_none_or(|own| own == id))
             && fields.is_some_and(|it| it.keys().all(|name| ACP_CALL.contains(&name.as_str())));
         match fields {
             Some(call) if is_call => {
-                let raw = call.get("rawInput").and_then(Value::as_object);
-                Self { call: Some(call), raw, is_forged: false }
+                let raw = call.get("rawInput");
+                let odd = raw.filter(is_odd);
+                Self {
+                    call: Some(call),
+                    raw: raw.and_then(Value::as_object),
+                    odd,
+                    is_forged: false,
+                }
             }
-            raw => Self { call: None, raw, is_forged: id.is_some() },
+            raw => Self { call: None, raw, odd: input.filter(is_odd), is_forged: id.is_some() },
         }
     }
 
@@ -202,24 +213,48 @@ impl<'f> Told<'f> {
 
     /// Of which classes the call is by what it shows.
     fn shown_classes(&self) -> Vec<Class> {
-        let kind = |diff: &Value| Some(diff.get("_meta")?.get("kind")?.as_str()? == "delete");
         let mut classes = Vec::new();
-        for diff in self.diffs() {
-            let deletes = kind(diff) == Some(true);
-            classes.push(if deletes { Class::Delete } else { Class::Edit });
+        for piece in self.list("content") {
+            match piece.get("type").and_then(Value::as_str) {
+                Some("diff") if deletes(piece) => classes.push(Class::Delete),
+                Some("diff") => classes.push(Class::Edit),
+                Some("terminal") => classes.push(Class::Shell),
+                _ => {}
+            }
         }
-        let runs = |raw: &Fields| COMMANDS.iter().any(|name| raw.contains_key(*name));
-        if self.raw.is_some_and(runs) {
+        if let Some(raw) = self.raw {
+            hints::classes(raw, &mut classes);
+        }
+        // More than one word may be a command.
+        if self.odd.is_some_and(|odd| hints::texts(odd).split_whitespace().nth(1).is_some()) {
             classes.push(Class::Shell);
         }
         classes
+    }
+
+    /// Whether it shows something of which nobody knows what it means.
+    fn shows_unknown(&self) -> bool {
+        let is_known = |piece: &Value| {
+            let kind = piece.get("type").and_then(Value::as_str);
+            matches!(kind, Some("content" | "diff" | "terminal"))
+        };
+        !self.list("content").all(is_known)
+    }
+
+    /// What the input names.
+    fn named(&self, class: Class) -> Named {
+        match (self.raw, self.odd) {
+            (Some(raw), _) => Named::of(class, raw),
+            (None, Some(odd)) => Named::anywhere(class, odd),
+            (None, None) => Named::default(),
+        }
     }
 
     /// Whether the call names a file or a directory.
     fn names_paths(&self, class: Class) -> bool {
         self.diffs().chain(self.list("locations")).next().is_some()
             || self.links().next().is_some()
-            || self.raw.is_some_and(|raw| !Named::of(class, raw).is_empty())
+            || !self.named(class).is_empty()
     }
 
     /// All files that the call names. If there may be others, or they contradict each other, they are not
@@ -228,7 +263,7 @@ impl<'f> Told<'f> {
         let path = |item: &Value| item.get("path").and_then(Value::as_str).and_then(plain);
         let changed: Vec<_> = self.diffs().map(path).collect();
         let places = self.list("locations").map(path).chain(self.links().map(plain));
-        let named = self.raw.map(|raw| Named::of(class, raw)).unwrap_or_default();
+        let named = self.named(class);
         is_certain &= !named.is_unclear && !self.is_forged;
         let is_shown = |own: &String| {
             let own = plain(own);
@@ -253,28 +288,27 @@ impl<'f> Told<'f> {
 
     /// The path, if an address in the input is one of a file; `Some(None)` if it cannot be read.
     fn address(&self, title: Option<&str>) -> Option<Option<String>> {
-        let texts = self.raw.into_iter().flat_map(Fields::values).filter_map(Value::as_str);
+        let raw = self.raw.map(hints::texts_of).or_else(|| self.odd.map(hints::texts));
         let places = self.list("locations").filter_map(|it| it.get("path")?.as_str());
         let shown = self.call.and_then(|call| call.get("title")?.as_str());
-        let all = texts.chain(places).chain(self.links()).chain(shown).chain(title);
+        let all =
+            raw.as_deref().into_iter().chain(places).chain(self.links()).chain(shown).chain(title);
         let mut words = all.flat_map(str::split_whitespace);
         words.find_map(|word| file_address(word.trim_matches(['"', '\'', '<', '(', ')', ','])))
     }
 
     /// The command to run.
     fn command(&self, directory: fn(&Fields) -> Option<String>) -> Option<ShellCommand> {
-        let mut told = match (self.raw, self.call) {
-            (Some(raw), _) => {
-                let field = COMMANDS.iter().find(|name| raw.contains_key(**name))?;
-                shell_command(field, raw, &[])?
-            }
-            (None, Some(call)) => {
+        let mut told = match (self.raw, self.odd, self.call) {
+            (Some(raw), _, _) => shell_command(hints::command(raw)?, raw, &[])?,
+            (None, Some(odd), _) => unsure(&hints::texts(odd)),
+            (None, None, Some(call)) => {
                 let text = call.get("title")?.as_str()?.to_owned();
                 let directory = directory(call);
                 let form = if directory.is_some() { Form::Shell } else { Form::Unsure };
                 ShellCommand { text, form, directory }
             }
-            (None, None) => return None,
+            (None, None, None) => return None,
         };
         // A place that a command names is where it runs, or something that is not understood.
         for place in self.list("locations").chain(self.diffs()) {
@@ -286,6 +320,12 @@ impl<'f> Told<'f> {
         }
         Some(told)
     }
+}
+
+/// Whether a change that is shown leaves nothing of the file.
+pub(super) fn deletes(diff: &Value) -> bool {
+    let kind = diff.get("_meta").and_then(|meta| meta.get("kind")?.as_str());
+    kind == Some("delete") || !diff.get("newText").is_some_and(Value::is_string)
 }
 
 /// The class of ACP's word for a kind.

@@ -61,11 +61,21 @@ pub(crate) fn is_one(names: &[&str], name: &str) -> bool {
     names.contains(&plain.as_str())
 }
 
-/// The fields of an input. `None` if it is no object or too long, or if two readers could take it for
-/// two different things: a key that stands twice, or a string that is no text.
-pub(crate) fn fields(input: Option<&Json<'_>>) -> Option<Fields> {
+/// The value of an input. `None` if it is too long, or if two readers could take it for two different
+/// things: a key that stands twice, or a string that is no text.
+pub(crate) fn value(input: Option<&Json<'_>>) -> Option<Value> {
     let input = input.filter(|input| input.get().len() <= INPUT_LIMIT)?;
-    match input.read::<Plain>().ok()?.0 {
+    Some(input.read::<Plain>().ok()?.0)
+}
+
+/// Whether an input can be read in one way only, and is not too long to read.
+pub fn is_plain(input: &Json<'_>) -> bool {
+    value(Some(input)).is_some()
+}
+
+/// The fields of an input. `None` if it is no object, or cannot be read in one way only.
+pub(crate) fn fields(input: Option<&Json<'_>>) -> Option<Fields> {
+    match value(input)? {
         Value::Object(fields) => Some(fields),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             None

@@ -193,6 +193,15 @@ impl Policy {
         }
     }
 
+    /// The rules that may deny the call, or do, in words.
+    pub fn doubts(&self, call: &Description<'_>, disk: &dyn Disk) -> Vec<&str> {
+        let lookups = Lookups::new(disk);
+        let measure = Measure { places: &self.places, resolve: &|path| lookups.resolve(path) };
+        let (call, rules) = (Call::of(call), self.blocked.iter().chain(&self.denied_here));
+        let fits = |rule: &&Rule| rule.denies(&call, measure) != Denial::None;
+        rules.filter(fits).map(|rule| rule.text.as_str()).collect()
+    }
+
     /// Whether a rule may deny the call; the error is the rule that does, in words.
     fn denial(&self, call: &Call<'_>, measure: Measure<'_>) -> Result<bool, String> {
         let mut is_doubtful = false;

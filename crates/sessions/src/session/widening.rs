@@ -1,10 +1,11 @@
 //! Answers that change a call or the rules: the policy judges what would run, and the gateway keeps the
 //! rules and the mode itself.
 
+use agentwire_dialects::describe::is_plain;
 use agentwire_dialects::hooks::{self, Block, Permission, Reply};
 use agentwire_dialects::program;
 use agentwire_protocol::command::Behavior;
-use agentwire_protocol::event::RequestKind;
+use agentwire_protocol::event::{RequestKind, input_digest};
 use agentwire_protocol::{Answer, Configure, ErrorCode, GatewayError, Json, Settlement};
 use serde::Deserialize;
 use serde_json::Value;
@@ -137,7 +138,8 @@ impl Actor {
                 Answer::Allow { updated_input, updated_permissions, always },
             ) => {
                 if let Some(input) = updated_input {
-                    self.check_changed(&Raised { input: Some(input.clone()), ..raised.clone() })?;
+                    let changed = Raised { input: Some(input.clone()), ..raised.clone() };
+                    self.check_changed(raised, &changed)?;
                 }
                 let mut widening = Widening { remember: *always, ..Widening::default() };
                 let mut told = Settlement { remember: None, ..settlement.clone() };
@@ -191,17 +193,40 @@ impl Actor {
         kept
     }
 
-    /// Refuses a changed call that a rule denies.
-    fn check_changed(&self, changed: &Raised) -> Result<(), GatewayError> {
-        match self.policy.decide(&asked(changed), &OnDisk) {
-            Verdict::Deny(rule) => {
-                let id = &changed.id;
-                let message = format!(
-                    "the answer to {id} lets a call run that is {rule}; the request is still open"
-                );
-                Err(GatewayError::new(ErrorCode::Forbidden, message))
+    /// Refuses a changed call that a rule denies, or may deny although it did not before.
+    fn check_changed(&self, shown: &Raised, changed: &Raised) -> Result<(), GatewayError> {
+        let id = &changed.id;
+        let forbidden = |why: String| {
+            let message =
+                format!("the answer to {id} lets a call run that {why}; the request is still open");
+            Err(GatewayError::new(ErrorCode::Forbidden, message))
+        };
+        if let Verdict::Deny(rule) = self.policy.decide(&asked(changed), &OnDisk) {
+            return forbidden(format!("is {rule}"));
+        }
+        if let Some(input) =
+            changed.input.as_ref().filter(|input| shown.input.as_ref() != Some(*input))
+        {
+            if !is_plain(input) {
+                return Err(invalid(
+                    "updatedInput has a key twice or a string that is no text, or is too long",
+                ));
             }
-            Verdict::Allow(_) | Verdict::Ask => Ok(()),
+        } else {
+            return Ok(());
+        }
+        // Clients give an input back as it was shown: that is the call that somebody looked at.
+        if input_digest(shown.input.as_ref()) == input_digest(changed.input.as_ref()) {
+            return Ok(());
+        }
+        let before = match self.caller.is_limited {
+            true => Vec::new(),
+            false => self.policy.doubts(&asked(shown), &OnDisk),
+        };
+        let doubts = self.policy.doubts(&asked(changed), &OnDisk);
+        match doubts.iter().find(|rule| !before.contains(rule)) {
+            Some(rule) => forbidden(format!("the rule {rule} may deny")),
+            None => Ok(()),
         }
     }
 
@@ -232,14 +257,16 @@ impl Actor {
         let call = Raised {
             kind: RequestKind::Permission,
             tool_name: told.tool_name,
-            input: changed.clone().or(told.tool_input),
+            input: told.tool_input,
             ..raised.clone()
         };
+        let shown = call.clone();
+        let call = Raised { input: changed.clone().or(call.input), ..call };
         if allows {
             self.check_limit()?;
         }
         if allows || changed.is_some() {
-            self.check_changed(&call)?;
+            self.check_changed(&shown, &call)?;
         }
         let mut widening = Widening::default();
         let mut value: Value = output.read().map_err(|error| invalid(error.to_string()))?;

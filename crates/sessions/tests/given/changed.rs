@@ -49,6 +49,45 @@ async fn an_agent_that_takes_another_input_is_not_said_to_refuse_it() {
     session.end().await;
 }
 
+/// A changed call that a rule may deny is as little allowed as one that it denies.
+#[tokio::test]
+async fn a_changed_input_in_doubt_is_refused() {
+    let asks = r#"        say '{"type":"control_request","request_id":"p1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch made"},"tool_use_id":"toolu_1"}}' ;;"#;
+    let script = include_str!("../hooks/claude.sh");
+    let lines = script.lines().map(|line| if line.contains("hook_callback") { asks } else { line });
+    let script = lines.collect::<Vec<_>>().join("\n");
+    let config = SessionConfig {
+        blocked_tools: Some(vec!["Bash(rm:*)".to_owned()]),
+        ..SessionConfig::default()
+    };
+    let mut session = Session::start((AgentType::Claude, &script), config, "ASK").await;
+    let id = session.request().await.request_id.to_string();
+    let allow = |input: &'static str| Settlement {
+        updated_input: Some(Json::checked(input)),
+        ..Settlement::allow(id.as_str())
+    };
+    for (input, code) in [
+        (r#"{"command":"rm x"}"#, ErrorCode::Forbidden),
+        (r#"{"comm\u0061nd":"rm x"}"#, ErrorCode::Forbidden),
+        (r#"{"command":["rm","x"]}"#, ErrorCode::Forbidden),
+        (r#"{"command":["rm",1]}"#, ErrorCode::Forbidden),
+        (r#"{"command":"$(echo r)m x"}"#, ErrorCode::Forbidden),
+        (r#"{"command":"ls","stdin":"x"}"#, ErrorCode::Forbidden),
+        (r"{}", ErrorCode::Forbidden),
+        (r#"{"command":"ls","command":"rm x"}"#, ErrorCode::InvalidMessage),
+        (r#"{"command":"ls","comm\u0061nd":"rm x"}"#, ErrorCode::InvalidMessage),
+        (r#"{"command":"ls","description":"\ud800"}"#, ErrorCode::InvalidMessage),
+    ] {
+        let error = session.settle(allow(input)).await.unwrap_err();
+        assert_eq!(error.code, code, "{input}: {}", error.message);
+        assert_eq!(session.handle.summary().open_requests, 1, "{input}");
+    }
+    session.settle(allow(r#"{ "command": "touch other" }"#)).await.unwrap();
+    assert_eq!(session.settled(&id).await.outcome, RequestOutcome::Allowed);
+    session.completed().await;
+    session.end().await;
+}
+
 #[tokio::test]
 async fn a_request_says_whether_an_allow_can_be_kept() {
     // Codex gives a reason where it wants more than to run the command.

@@ -8,7 +8,7 @@ use agentwire_dialects::describe::{Class, Shows};
 use agentwire_protocol::AgentType;
 use agentwire_protocol::event::ToolKind;
 use agentwire_sessions::session::policy::PROTECTED;
-use agentwire_sessions::session::policy::escapes::{ESCAPES, WRAPPERS};
+use agentwire_sessions::session::policy::escapes::{CONFIG_KEYS, ESCAPES, WRAPPERS};
 use agentwire_sessions::session::policy::readonly::READERS;
 
 use super::tools;
@@ -69,6 +69,8 @@ fn escape_table() -> String {
 #[test]
 fn the_lists_are_those_of_the_code() {
     let protected = format!("`{}`\n", PROTECTED.join("` `"));
+    let keys = format!("sets only these keys: `{}`. Any", CONFIG_KEYS.join("` `"));
+    assert!(DOCUMENT.contains(&keys), "docs/policy.md has not:\n{keys}");
     let wrappers = format!("`{}`\n", WRAPPERS.join("` `"));
     for part in [
         tool_table(AgentType::Claude),

@@ -37,6 +37,21 @@ fn always_is_the_same_tool_and_the_same_file() {
             vec![write("/etc/y"), write("/etc/x/y"), read("/etc/x")],
         ),
         (
+            call("Task", json!({ "prompt": "x" })),
+            vec![call("Task", json!({ "prompt": "x" }))],
+            vec![call("Task", json!({ "prompt": "y" })), call("Agent", json!({ "prompt": "x" }))],
+        ),
+        (
+            call("ExitPlanMode", json!({ "plan": "x" })),
+            vec![call("ExitPlanMode", json!({ "plan": "x" }))],
+            vec![call("ExitPlanMode", json!({ "plan": "y" })), call("ExitPlanMode", json!({}))],
+        ),
+        (
+            call("TodoWrite", json!({ "todos": [] })),
+            vec![call("TodoWrite", json!({ "todos": [{ "content": "x" }] }))],
+            vec![call("TaskStop", json!({ "todos": [] }))],
+        ),
+        (
             call("mcp__s__a", json!({})),
             vec![call("mcp__s__a", json!({ "n": 1 }))],
             vec![call("mcp__s__b", json!({})), call("mcp__s2__a", json!({}))],

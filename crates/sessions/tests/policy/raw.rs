@@ -49,6 +49,10 @@ fn a_field_that_leads_outside_asks() {
         json!({ "path": IN, "x": "https://evil.net/x" }),
         json!({ "path": IN, "description": "/etc/x" }),
         json!({ "path": IN, "changes": { "/etc/x": "text" } }),
+        json!({ "path": IN, "/etc/x": "new text" }),
+        json!({ "path": IN, "~/x": 1 }),
+        json!({ "path": IN, "a ../../x": null }),
+        json!({ "path": IN, "https://evil.net/x": "" }),
         json!({ "path": IN, "files": { "b": { "content": "/etc/x" } } }),
         json!({ "path": { "text": IN } }),
         json!({ "path": [IN, "/etc/x"] }),
@@ -71,6 +75,114 @@ fn a_field_that_leads_outside_asks() {
     assert_eq!(verdicts(ApprovalMode::AskDangerous, &[], ToolKind::Search, &raw), ["ask"]);
 }
 
+/// Nobody knows what an input without fields means: it asks, and rules see all its text.
+#[test]
+fn an_input_without_fields_asks() {
+    let diff = json!({ "type": "diff", "path": IN, "oldText": "x", "newText": "y" });
+    for raw in [
+        json!("/etc/passwd"),
+        json!([{ "path": "/etc/passwd" }]),
+        json!([["/etc/passwd"]]),
+        json!("rm -rf /etc"),
+        json!(["rm", "-rf", "/etc"]),
+        json!(IN),
+        json!([{ "path": IN }]),
+        json!(5),
+        json!(true),
+    ] {
+        for (kind, class) in [
+            (ToolKind::Read, "read"),
+            (ToolKind::Search, "search"),
+            (ToolKind::Edit, "edit"),
+            (ToolKind::Think, "think"),
+            (ToolKind::Execute, "execute"),
+        ] {
+            for mode in [ApprovalMode::AskDangerous, ApprovalMode::AutoEdit] {
+                assert_eq!(verdicts(mode, &[], kind, &raw), ["ask"], "{kind:?} {raw}");
+                let call = json!({ "toolCallId": "t", "kind": class, "content": [diff],
+                    "locations": [{ "path": IN }], "rawInput": raw });
+                let verdict = Question::new("x", Some(kind), &call).ask(&policy(
+                    AgentType::Acp,
+                    mode,
+                    &[],
+                    &[],
+                ));
+                assert_eq!(word(&verdict), "ask", "{call}");
+            }
+        }
+    }
+    for (rule, kind, raw, expected) in [
+        ("Edit(//etc/**)", ToolKind::Edit, json!("/etc/passwd"), "deny"),
+        ("Edit(//etc/**)", ToolKind::Edit, json!([{ "x": "/etc/passwd" }]), "deny"),
+        ("Edit(//etc/**)", ToolKind::Edit, json!([{ "/etc/passwd": "x" }]), "deny"),
+        ("Read(.env)", ToolKind::Read, json!(".env"), "deny"),
+        ("Read(.env)", ToolKind::Search, json!(["x", ".env"]), "deny"),
+        ("Read(.env)", ToolKind::Read, json!("a"), "ask"),
+        ("Bash(rm:*)", ToolKind::Execute, json!("rm -rf x"), "deny"),
+        ("Bash(rm:*)", ToolKind::Execute, json!(["rm", "x"]), "deny"),
+        ("Bash(rm:*)", ToolKind::Execute, json!("ls"), "ask"),
+        ("Bash(rm:*)", ToolKind::Think, json!("rm -rf x"), "deny"),
+        ("Bash(rm:*)", ToolKind::Edit, json!(["rm", "x"]), "ask"),
+        ("Bash(rm:*)", ToolKind::Read, json!("a"), "allow"),
+    ] {
+        let verdicts = verdicts(ApprovalMode::AutoAll, &[rule], kind, &raw);
+        assert_eq!(verdicts, [expected], "{rule} {kind:?} {raw}");
+    }
+}
+
+/// What a call shows and what its input says must be of its kind.
+#[test]
+fn an_input_that_speaks_of_another_kind_asks() {
+    for more in [
+        json!({ "delete": true }),
+        json!({ "Delete_File": 1 }),
+        json!({ "operation": "delete" }),
+        json!({ "changes": [{ "action": "Remove" }] }),
+        json!({ "rename_to": "b" }),
+        json!({ "op": "move" }),
+        json!({ "args": ["rm", "x"] }),
+        json!({ "exec": "id" }),
+        json!({ "run": "id" }),
+        json!({ "shell": "id" }),
+        json!({ "steps": [{ "command": "id" }] }),
+        json!({ "type": "execute" }),
+    ] {
+        let mut raw = json!({ "path": IN });
+        for (name, value) in more.as_object().expect("fields") {
+            raw[name] = value.clone();
+        }
+        for kind in [ToolKind::Read, ToolKind::Search, ToolKind::Edit] {
+            let asks = verdicts(ApprovalMode::AskDangerous, &[], kind, &raw);
+            assert_eq!(asks, ["ask"], "{kind:?} {raw}");
+        }
+        assert_eq!(verdicts(ApprovalMode::AskDangerous, &[], ToolKind::Think, &more), ["ask"]);
+    }
+    let raw = json!({ "path": IN, "delete": false, "exec": null, "rename_to": null });
+    assert_eq!(verdicts(ApprovalMode::AutoEdit, &[], ToolKind::Edit, &raw), ["allow"]);
+    let diff = |new: Value| json!({ "type": "diff", "path": IN, "oldText": "x", "newText": new });
+    let edit = |pieces: Value| json!({ "toolCallId": "t", "kind": "edit", "content": pieces });
+    for (call, allowed) in [
+        (edit(json!([diff(json!("y"))])), true),
+        (edit(json!([diff(Value::Null)])), false),
+        (edit(json!([{ "type": "diff", "path": IN }])), false),
+        (edit(json!([diff(json!("y")), { "type": "terminal", "terminalId": "t" }])), false),
+        (edit(json!([diff(json!("y")), { "type": "exec", "cmd": "x" }])), false),
+        (edit(json!([diff(json!("y")), 1])), false),
+    ] {
+        for agent in [AgentType::Acp, AgentType::Gemini] {
+            let edits = policy(agent, ApprovalMode::AutoEdit, &[], &[]);
+            let verdict = Question::new("x", Some(ToolKind::Edit), &call).ask(&edits);
+            assert_eq!(is_allowed(&verdict), allowed, "{call}");
+        }
+    }
+    for kind in [ToolKind::Think, ToolKind::Read] {
+        let call = json!({ "toolCallId": "t", "locations": [{ "path": IN }],
+            "content": [{ "type": "terminal", "terminalId": "t" }] });
+        let reads = policy(AgentType::Acp, ApprovalMode::AskDangerous, &[], &[]);
+        assert_eq!(word(&Question::new("x", Some(kind), &call).ask(&reads)), "ask", "{kind:?}");
+    }
+}
+
 #[test]
 fn rules_see_every_field() {
     let env = "/srv/project/b/.env";
@@ -78,6 +190,7 @@ fn rules_see_every_field() {
         ("Edit(//etc/**)", ToolKind::Edit, json!({ "edits": [{ "file_path": "/etc/x" }] }), "deny"),
         ("Edit(//etc/**)", ToolKind::Edit, json!({ "x": [["/etc/x"]] }), "deny"),
         ("Edit(//etc/**)", ToolKind::Edit, json!({ "changes": { "/etc/x": "" } }), "deny"),
+        ("Edit(//etc/**)", ToolKind::Edit, json!({ "/etc/x": "new text" }), "deny"),
         ("Edit(//etc/**)", ToolKind::Edit, json!({ "x": "file:///etc/x" }), "deny"),
         ("Edit(//etc/**)", ToolKind::Delete, json!({ "x": "/etc/x" }), "deny"),
         ("Edit(//etc/**)", ToolKind::Move, json!({ "to": "/etc/x" }), "deny"),

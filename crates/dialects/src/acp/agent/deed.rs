@@ -5,11 +5,11 @@ use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{Json, Text};
 use serde_json::{Map, Value as Object, json};
 
-use super::super::describe::PATH;
+use super::super::describe::{PATH, deletes};
 use super::super::wire::ToolCall;
 use super::content::KEPT_BYTES;
 use super::tools::{Tool, kind, name_in_id};
-use crate::describe::file_address;
+use crate::describe::{file_address, value};
 use crate::json::Value;
 use crate::tape::Unasked;
 
@@ -51,6 +51,14 @@ impl Deed {
         }
         let mut has_changes = false;
         for piece in call.content.into_iter().flat_map(Value::items) {
+            match piece.get("type").and_then(Value::string).as_deref() {
+                Some("diff") if piece.json().read().is_ok_and(|diff| deletes(&diff)) => {
+                    self.is_of(ToolKind::Delete);
+                }
+                Some("content" | "diff") | None => {}
+                Some("terminal") => self.is_of(ToolKind::Execute),
+                Some(_) => self.is_of(ToolKind::Other),
+            }
             if let Some(path) = piece.get("path").and_then(Value::string) {
                 has_changes = true;
                 self.add(&path);
@@ -75,7 +83,7 @@ impl Deed {
             self.version += u64::from(content.is_none() || content != self.changes);
             self.changes = content;
         }
-        if let Some(raw) = call.raw_input.filter(|input| input.is_object()) {
+        if let Some(raw) = call.raw_input.filter(|input| !input.is_null()) {
             let raw = Some(raw.json().into_owned());
             self.version += u64::from(raw != self.raw);
             self.raw = raw;
@@ -110,6 +118,11 @@ impl Deed {
             PATHS_LIMIT => self.paths.push(TOO_MANY.to_owned()),
             _ => {}
         }
+    }
+
+    /// Whether its input has no fields, so that nobody knows what it means.
+    fn is_odd(&self) -> bool {
+        self.raw.as_ref().is_some_and(|raw| !raw.get().starts_with('{'))
     }
 
     /// Whether the call has shown changes of files, and tells no input of its own.
@@ -151,7 +164,7 @@ impl Tool {
         deed.learn(call, named.as_deref());
         deed.told = kind(call.kind.as_deref(), named.as_deref());
         let mut tool = Self::default();
-        tool.input.clone_from(&deed.raw);
+        tool.input = deed.raw.clone().filter(|_| !deed.is_odd());
         tool.deed = deed;
         tool.is_named = named.is_some();
         tool.name = named.unwrap_or_default();
@@ -175,7 +188,8 @@ impl Tool {
     pub(super) fn judged(&self, id: &str, own: Option<Value<'_>>) -> Option<Json<'static>> {
         let own = own.map(|own| own.json().into_owned());
         let contradicts = self.deed.contradicts_itself();
-        let is_known = rank(self.deed.kind()) <= rank(self.deed.told) && !contradicts;
+        let is_known =
+            rank(self.deed.kind()) <= rank(self.deed.told) && !contradicts && !self.deed.is_odd();
         let names_all = |named: &dyn Fn(&Fields) -> Vec<&str>, input: &Json<'_>| {
             let fields = input.read::<Fields>().ok().filter(|_| is_known);
             fields.is_some_and(|fields| {
@@ -199,7 +213,9 @@ impl Tool {
             call.insert("kinds".to_owned(), json!(kinds));
         }
         if let Some(raw) = self.deed.raw.as_ref().or(self.input.as_ref()) {
-            call.insert("rawInput".to_owned(), raw.read().unwrap_or_default());
+            // What can be read in two ways is shown as it is written.
+            let raw = value(Some(raw)).unwrap_or_else(|| json!(raw.get()));
+            call.insert("rawInput".to_owned(), raw);
         }
         if !call.contains_key("content")
             && let Some(changes) = &self.deed.changes

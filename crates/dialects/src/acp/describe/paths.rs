@@ -72,12 +72,17 @@ impl Named {
     /// All that the input of a call of that class names.
     pub(super) fn of(class: Class, fields: &Fields) -> Self {
         let mut named = Self::default();
-        for (name, value) in fields {
-            named.look(class, At { name, in_path: false }, value);
-        }
+        named.look_in(class, false, fields);
         // A path may begin in the directory that another field names.
         named.is_unclear |= named.fields > 1 && named.has_relative;
         named
+    }
+
+    /// All that an input without fields may name: any text of it may be a path.
+    pub(super) fn anywhere(class: Class, value: &Value) -> Self {
+        let mut named = Self::default();
+        named.look(class, At { name: "", in_path: true }, value);
+        Self { is_unclear: true, ..named }
     }
 
     /// Whether it names nothing, as far as can be seen.
@@ -93,15 +98,19 @@ impl Named {
             Value::Array(items) => items.iter().for_each(|item| self.look(class, at, item)),
             Value::Object(fields) => {
                 self.is_unclear |= PATH.contains(&at.name);
-                let in_path = at.in_path || speaks_of_path(at.name);
-                for (name, value) in fields {
-                    // The keys of a map may be paths too.
-                    if leads_away(name) || (in_path && name.contains(['/', '.'])) {
-                        self.add(name, false);
-                    }
-                    self.look(class, At { name, in_path }, value);
-                }
+                self.look_in(class, at.in_path || speaks_of_path(at.name), fields);
             }
+        }
+    }
+
+    fn look_in(&mut self, class: Class, in_path: bool, fields: &Fields) {
+        for (name, value) in fields {
+            // The keys of a map may be paths too.
+            if leads_away(name) || (in_path && name.contains(['/', '.'])) {
+                self.add(name, false);
+            }
+            self.is_unclear |= name.split_whitespace().any(has_path);
+            self.look(class, At { name, in_path }, value);
         }
     }
 

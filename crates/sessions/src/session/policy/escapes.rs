@@ -7,6 +7,7 @@ mod table;
 
 use super::shell::base;
 
+pub use git::CONFIG_KEYS;
 pub use table::{ESCAPES, Escape, WRAPPERS};
 
 /// A word of a command, and whether the rule names it.
@@ -35,7 +36,7 @@ pub(super) fn escapes(words: &[String], covered: usize) -> bool {
 }
 
 /// Options that are no short form of one of the table.
-const WHOLE: &[&str] = &["cc", "checkpoint", "cookie", "file", "global", "to"];
+const WHOLE: &[&str] = &["cc", "checkpoint", "cookie", "file", "global", "list", "ssl", "to"];
 
 /// More programs behind one wrapper are not looked at.
 const PROGRAM_LIMIT: usize = 16;
@@ -75,6 +76,8 @@ fn canonical(name: &str) -> &str {
         "gdate" => "date",
         "gshuf" => "shuf",
         "guniq" => "uniq",
+        "gsplit" => "split",
+        "ug" | "ugrep+" | "ug+" => "ugrep",
         "gawk" | "mawk" | "nawk" | "original-awk" => "awk",
         "zless" | "more" | "zmore" | "most" => "less",
         "mandoc" | "gman" => "man",
@@ -109,9 +112,21 @@ fn program_escapes(words: &[Word<'_>]) -> bool {
             })
         }),
         // These read more options from a file.
-        "nm" | "objdump" | "readelf" | "size" | "strings" => {
-            given().any(|word| word.starts_with('@'))
-        }
+        "addr2line" | "ar" | "c++filt" | "gprof" | "nm" | "objcopy" | "objdump" | "ranlib"
+        | "readelf" | "size" | "strings" | "strip" => given().any(|word| word.starts_with('@')),
+        // The loader that a file names is run.
+        "ldd" => given().any(|word| !word.starts_with('-') && !is_installed(word)),
+        // A reader or a writer in Lua.
+        "pandoc" => given().any(|word| word.ends_with(".lua")),
+        // Its own commands run programs and write files; these only show.
+        "sqlite3" => given().any(|word| {
+            let command = word.split(' ').next().unwrap_or_default();
+            word.starts_with('.') && !word.contains('/') && !SQLITE_SHOWS.contains(&command)
+        }),
+        // An alias and an extension are programs.
+        "gh" => rest.first().is_some_and(|(word, covered)| {
+            !covered && matches!(*word, "alias" | "config" | "ext" | "extension" | "extensions")
+        }),
         "tar" => tar(rest),
         // What follows is for another program.
         "cargo" if leads_out(rest, "--manifest-path") => true,
@@ -125,10 +140,46 @@ fn program_escapes(words: &[Word<'_>]) -> bool {
             variable
                 .is_some_and(|variable| variable.contains("SHELL") || variable.starts_with("MAKE"))
         }),
-        "go" => given().any(|word| word == "-w") && rest.iter().any(|(word, _)| *word == "env"),
+        "go" => go(rest),
         _ => false,
     };
     by_form || has_option(name, given())
+}
+
+/// Commands of sqlite3's own that only show something.
+const SQLITE_SHOWS: &[&str] = &[
+    ".databases",
+    ".dump",
+    ".fullschema",
+    ".headers",
+    ".help",
+    ".indexes",
+    ".mode",
+    ".schema",
+    ".show",
+    ".tables",
+];
+
+/// Whether a path lies where programs and libraries are installed.
+fn is_installed(path: &str) -> bool {
+    let places = ["/bin/", "/sbin/", "/lib/", "/lib64/", "/usr/"];
+    places.iter().any(|place| path.starts_with(place)) && !path.contains("..")
+}
+
+/// Variables that `go env -w` sets, a linker in the flags for one, and what a test run writes. To build a
+/// program is to write it.
+fn go(words: &[Word<'_>]) -> bool {
+    let is_command = |name: &str| words.iter().any(|(word, _)| *word == name);
+    let (sets, builds) = (is_command("env"), is_command("build"));
+    words.iter().filter(|(_, covered)| !covered).any(|(word, _)| {
+        let flag = word.trim_start_matches('-').split('=').next().unwrap_or_default();
+        let is_flag = word.starts_with('-');
+        let writes = ["profile", "trace", "dir"].iter().any(|end| flag.ends_with(end));
+        (sets && *word == "-w")
+            || word.contains("-extld")
+            || (is_flag && flag == "o" && !builds)
+            || (is_flag && flag.starts_with("test.") && writes)
+    })
 }
 
 /// Whether a word is an option of the table's row for this program.
@@ -169,7 +220,7 @@ fn operands(words: &[Word<'_>], valued: &str) -> usize {
 /// read by a program.
 fn tar(words: &[Word<'_>]) -> bool {
     let old = words.first().filter(|(word, covered)| !covered && !word.starts_with('-'));
-    old.is_some_and(|(letters, _)| letters.contains(['I', 'F', 'T']))
+    old.is_some_and(|(letters, _)| letters.contains(['I', 'F', 'T', 'g']))
         || words.iter().any(|(word, covered)| {
             let name = word.strip_prefix("--file=").unwrap_or(word);
             let host = name.split_once(':').map(|(host, _)| host);

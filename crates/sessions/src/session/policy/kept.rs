@@ -173,11 +173,12 @@ impl Policy {
                 one(format!("WebFetch(domain:{host})"), Subject::Class(class), detail)
             }
             (_, Class::Shell) if allow => Err("only one simple command can be allowed from now on"),
-            (Touches::Nothing, _) => {
+            // What a tool that only thinks is called with changes nothing.
+            (Touches::Nothing, Class::Think) => {
                 let name = name.ok_or("the tool has no name")?;
                 one(name.clone(), Subject::Tool(name), Detail::Any)
             }
-            (Touches::Unclear | Touches::Files { .. }, _) => {
+            (Touches::Nothing | Touches::Unclear | Touches::Files { .. }, _) => {
                 let name = name.ok_or("the tool has no name")?;
                 let digest = input_digest(call.input.as_ref());
                 let text = format!("{name} with this input");

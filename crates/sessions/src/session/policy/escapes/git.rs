@@ -1,7 +1,6 @@
 //! What of git's words runs a program: options before the command, commands that run others, keys of
 //! the configuration.
 
-use super::super::git;
 use super::{ESCAPES, Word, is};
 
 /// Commands that a rule for all of git covers. Others may be aliases or programs of their own.
@@ -98,6 +97,75 @@ const HARMLESS: &[&str] = &[
     "-h",
 ];
 
+/// Options of `git config` that say where and how it reads or sets a key.
+const CONFIG_OPTIONS: &[&str] = &[
+    "--global",
+    "--local",
+    "--system",
+    "--worktree",
+    "--list",
+    "-l",
+    "--get",
+    "--get-all",
+    "--get-regexp",
+    "--get-urlmatch",
+    "--get-color",
+    "--get-colorbool",
+    "--name-only",
+    "--show-names",
+    "--show-origin",
+    "--show-scope",
+    "--null",
+    "-z",
+    "--bool",
+    "--int",
+    "--bool-or-int",
+    "--path",
+    "--expiry-date",
+    "--type",
+    "--no-type",
+    "--includes",
+    "--no-includes",
+    "--default",
+    "--all",
+    "--regexp",
+    "--value",
+    "--fixed-value",
+    "--url",
+    "--add",
+    "--replace-all",
+    "--unset",
+    "--unset-all",
+];
+
+/// The keys that a rule with `*` lets `git config` set. No whole sections: what is set in one can be moved
+/// to another.
+pub const CONFIG_KEYS: &[&str] = &[
+    "user.name",
+    "user.email",
+    "author.name",
+    "author.email",
+    "committer.name",
+    "committer.email",
+    "color.ui",
+    "commit.gpgsign",
+    "core.autocrlf",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.longpaths",
+    "core.quotepath",
+    "fetch.prune",
+    "init.defaultbranch",
+    "merge.conflictstyle",
+    "pull.ff",
+    "pull.rebase",
+    "push.autosetupremote",
+    "push.default",
+    "rebase.autostash",
+    "tag.gpgsign",
+];
+
 /// Whether git's words write a file or run a program beyond what the rule names.
 pub(super) fn escapes(words: &[Word<'_>]) -> bool {
     let mut rest = words.iter();
@@ -135,25 +203,28 @@ pub(super) fn escapes(words: &[Word<'_>]) -> bool {
         || (command == "config" && configures(&given))
 }
 
-/// Whether `git config` sets a key by which git may run a program.
+/// Whether `git config` does more than to read, or to set one of the keys that run nothing. Sections can
+/// be renamed, and an editor can write any key.
 fn configures(words: &[&str]) -> bool {
-    let is_reading = |word: &str| word.starts_with("--get") || matches!(word, "-l" | "--list");
-    let mut operands = words.iter().filter(|word| !word.starts_with('-')).copied().peekable();
-    let reads = matches!(operands.peek(), Some(&("get" | "list")));
-    if reads || words.iter().any(|word| is_reading(word)) {
-        return false;
-    }
-    if operands.peek() == Some(&"edit") {
+    let (options, operands): (Vec<&str>, Vec<&str>) =
+        words.iter().copied().partition(|word| word.starts_with('-'));
+    let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
+    if !options.iter().all(|option| CONFIG_OPTIONS.contains(&name(option).as_str())) {
         return true;
     }
-    operands.next_if(|word| matches!(*word, "set" | "unset"));
-    match (operands.next(), operands.next()) {
-        (Some(key), Some(_)) => {
-            let key = key.to_ascii_lowercase();
-            let (section, name) = (key.split('.').next(), key.rsplit('.').next());
-            let (Some(section), Some(name)) = (section, name) else { return true };
-            !git::is_harmless(section, name) || name == "hookspath"
-        }
-        _ => false,
+    let is_reading =
+        |option: &&str| option.starts_with("--get") || matches!(*option, "-l" | "--list");
+    let is_writing =
+        |option: &&str| matches!(*option, "--add" | "--replace-all" | "--unset" | "--unset-all");
+    let (is_set, keys) = match operands.as_slice() {
+        ["get" | "list", ..] => return false,
+        ["set" | "unset", keys @ ..] => (true, keys),
+        keys => (options.iter().any(is_writing), keys),
+    };
+    match keys {
+        [] => false,
+        [_] if !is_set => false,
+        _ if !is_set && options.iter().any(is_reading) => false,
+        [key, ..] => !CONFIG_KEYS.contains(&key.to_ascii_lowercase().as_str()),
     }
 }
