@@ -10,6 +10,7 @@ use std::fmt;
 use agentwire_protocol::AgentType;
 use serde::Serialize;
 
+use crate::acp::Own;
 use crate::agent::AgentDialect;
 use crate::guarded::Unguarded;
 
@@ -39,6 +40,8 @@ pub struct Program {
     pub claude_flags: ClaudeFlags,
     /// How it counts tokens that were read from a cache.
     pub cache: CacheCount,
+    /// What is its own over ACP, if it speaks that.
+    pub acp: Option<&'static Own>,
     /// The versions that agentwire was tested with, oldest first.
     pub tested: &'static [&'static str],
     /// How it tells whether it is signed in.

@@ -9,8 +9,9 @@
 
 mod common;
 
-use agentwire_dialects::acp::{ACP, Acp, GEMINI};
+use agentwire_dialects::acp::{ACP, Acp};
 use agentwire_dialects::agent::{AgentDialect, Exit, Setup, Start, Stdin};
+use agentwire_dialects::gemini::OVER_ACP as GEMINI;
 use agentwire_dialects::tape::{Action, Draft, Sink, Tape, Unasked};
 use agentwire_protocol::{Call, CommandFrame, ErrorCode, GatewayError, Json, SessionConfig};
 use serde_json::{Value, json};

@@ -70,7 +70,7 @@ fn codex_is_told_whether_it_may_read_the_project() {
 #[test]
 fn gemini_trusts_what_the_gateway_trusts() {
     const TRUST: &str = "GEMINI_CLI_TRUST_WORKSPACE";
-    for dialect in [&acp::GEMINI as &dyn AgentDialect, &gemini::Gemini] {
+    for dialect in [&gemini::OVER_ACP as &dyn AgentDialect, &gemini::Gemini] {
         for (fields, skips, variable) in [
             (json!({}), true, None),
             (json!({ "trust": true }), true, Some("true")),
@@ -91,7 +91,7 @@ fn agents_that_cannot_do_without_the_project_say_so() {
         (&demo::DEMO, true),
         (&codex::CODEX, true),
         (&codex::CODEX_EXEC, true),
-        (&acp::GEMINI, true),
+        (&gemini::OVER_ACP, true),
         (&gemini::Gemini, false),
         (&acp::ACP, false),
     ] {

@@ -1,4 +1,5 @@
-//! Adding an agent touches its folder and one table: no other source names one.
+//! Adding an agent touches its folder and one table: no other source names one, and the folder of a wire
+//! that several agents speak names none of those that use it.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -55,6 +56,25 @@ fn is_exempt(path: &str) -> bool {
         .any(|name| path.starts_with(&format!("crates/dialects/src/{name}/")));
     let is_test = path.ends_with("tests.rs") || path.contains("/tests/") || path.contains("/wires");
     in_folder || is_test || path.starts_with("crates/models/")
+}
+
+/// The folders of wires that several agents speak, and the agents that use them.
+const SHARED: [(&str, &[&str]); 2] = [("acp", &["gemini"]), ("claude", &["demo"])];
+
+#[test]
+fn a_shared_wire_does_not_import_who_uses_it() {
+    for path in sources() {
+        for (wire, users) in SHARED {
+            if !path.starts_with(&format!("crates/dialects/src/{wire}/")) {
+                continue;
+            }
+            let code = code(&path);
+            for user in users {
+                let imports = [format!("crate::{user}"), format!("{user}::")];
+                assert!(!imports.iter().any(|it| code.contains(it)), "{path} imports {user}");
+            }
+        }
+    }
 }
 
 /// The code of a file, without comments and the tests at its end.

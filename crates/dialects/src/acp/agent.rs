@@ -16,9 +16,7 @@ mod updates;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use agentwire_protocol::event::{ErrorEvent, Other, SessionEndReason, TurnFailure};
-use agentwire_protocol::{
-    AgentType, Call, Command, ErrorCode, GatewayError, Json, MAIN_AGENT, Prompt, Text,
-};
+use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, MAIN_AGENT, Prompt, Text};
 
 use self::opening::Stage;
 use self::requests::Asked;
@@ -26,10 +24,9 @@ use self::settings::Choice;
 use self::subagents::Agents;
 use self::tools::{Held, Tool};
 use self::turns::Block;
-use super::launch;
 use super::wire::{self, Failure, Message};
+use super::{Own, launch, own};
 use crate::agent::{AgentTranslator, Exit, Setup};
-use crate::gemini;
 use crate::json::Value;
 use crate::ledger::Ledger;
 use crate::recent::Recent;
@@ -41,15 +38,16 @@ const SENT_LIMIT: usize = 1024;
 /// What is known of one session.
 pub(super) struct Translator {
     setup: Setup,
-    agent: AgentType,
+    /// What was known of the agent when it was started.
+    own: Option<&'static Own>,
     /// The model that the session was started with, or that the agent then had.
     first_model: Option<String>,
-    /// The model that Gemini was started with.
+    /// The model that the agent was started with.
     launch_model: Option<String>,
     /// What was asked that the agent tells when it has opened the session.
     inquiries: Vec<(Call, &'static str)>,
-    /// The quirks of Gemini hold.
-    is_gemini: bool,
+    /// What is known of it now that it has told its name.
+    quirks: Option<&'static Own>,
     ledger: Ledger<Tool, Asked>,
     /// The agent's own id of the session.
     session: Option<String>,
@@ -136,14 +134,14 @@ enum Setting {
 }
 
 impl Translator {
-    pub(super) fn new(setup: Setup, agent: AgentType) -> Self {
+    pub(super) fn new(setup: Setup, own: Option<&'static Own>) -> Self {
         Self {
             first_model: setup.config.model.clone(),
             inquiries: Vec::new(),
             launch_model: setup.config.model.clone(),
             setup,
-            agent,
-            is_gemini: agent == AgentType::Gemini,
+            own,
+            quirks: own,
             ledger: Ledger::default(),
             session: None,
             stage: Stage::Starting,
@@ -175,7 +173,12 @@ impl Translator {
 
     /// The agent's name in refusals.
     fn name(&self) -> &'static str {
-        launch::name(self.agent)
+        launch::name(self.own)
+    }
+
+    /// Whether the agent is known to have that quirk.
+    fn has(&self, quirk: impl FnOnce(&Own) -> bool) -> bool {
+        self.quirks.is_some_and(quirk)
     }
 
     /// Writes a request of ours.
@@ -377,7 +380,7 @@ fn may_fail_a_prompt(code: i64) -> bool {
 fn words(failure: &Failure<'_>) -> (String, Option<String>) {
     let message = failure.message.as_deref().unwrap_or("an error without words");
     let code = failure.code.map(|code| code.to_string());
-    if let Some((message, status)) = gemini::api_error(message) {
+    if let Some((message, status)) = own::api_error(message) {
         return (message, status.or(code));
     }
     let details = failure.data.and_then(|data| data.get("details").unwrap_or(data).string());

@@ -3,23 +3,22 @@
 use std::path::Path;
 
 use agentwire_protocol::session::McpServer;
-use agentwire_protocol::{AgentType, ErrorCode, GatewayError, SandboxMode, SessionConfig};
+use agentwire_protocol::{ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
-use super::modes;
-use crate::agent::{Launch, Part, Start, further_prompt, has_native_options, refuse, whole_prompt};
-use crate::gemini;
+use super::Own;
+use crate::agent::{Launch, Start, further_prompt, has_native_options, refuse, whole_prompt};
 
-pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, GatewayError> {
+pub(super) fn launch(start: &Start<'_>, own: Option<&Own>) -> Result<Launch, GatewayError> {
     let config = start.config;
-    let is_gemini = agent == AgentType::Gemini;
-    let name = name(agent);
+    let has_sandbox = own.is_some_and(|own| own.has_sandbox);
+    let name = name(own);
     let sandbox = config.sandbox_mode.unwrap_or_default();
     refuse(
         name,
         &[
             ("sandboxMode readOnly", sandbox == SandboxMode::ReadOnly),
-            ("sandboxMode workspaceWrite", sandbox == SandboxMode::WorkspaceWrite && !is_gemini),
+            ("sandboxMode workspaceWrite", sandbox == SandboxMode::WorkspaceWrite && !has_sandbox),
             ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
             ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
             ("agents", config.agents.is_some()),
@@ -34,30 +33,11 @@ pub(super) fn launch(start: &Start<'_>, agent: AgentType) -> Result<Launch, Gate
     )?;
     mcp_servers(config, name, |_| true)?;
     working_directory(config)?;
-    if !is_gemini {
+    match own {
+        Some(own) => (own.launch)(config),
         // The user's settings name the program and its arguments; the rest is said on the wire.
-        return Ok(Launch::new("acp", config));
+        None => Ok(Launch::new("acp", config)),
     }
-    let mut launch = Launch::new("gemini", config);
-    launch.words(&["--acp"]);
-    gemini::project::trust(config.trust, &mut launch);
-    gemini::system_prompt(config, &mut launch);
-    launch.option("--approval-mode", gemini_mode(config.permission_mode.as_deref())?);
-    let blocked = config.blocked_tools.as_deref().unwrap_or_default();
-    launch.file(gemini::rules::FILE, gemini::rules::file(blocked));
-    launch.option_of("--policy", [Part::File(gemini::rules::FILE.to_owned())]);
-    if let Some(model) = &config.model {
-        launch.option("--model", model);
-    }
-    if sandbox == SandboxMode::WorkspaceWrite {
-        launch.words(&["--sandbox"]);
-    }
-    for directory in config.additional_directories.iter().flatten() {
-        launch.option("--include-directories", directory);
-    }
-    // The launcher swallows signals; one process does not.
-    launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
-    Ok(launch)
 }
 
 /// The capability of agents that take a system prompt.
@@ -72,22 +52,9 @@ pub(super) fn preface(config: &SessionConfig, announces: impl Fn(&str) -> bool) 
     ))
 }
 
-/// The mode that Gemini runs in: the one that asks, unless a mode is wanted that does less.
-fn gemini_mode(permission_mode: Option<&str>) -> Result<&'static str, GatewayError> {
-    match permission_mode {
-        None => Ok("default"),
-        Some(mode) if modes::gateway_mode(mode).is_some() => Ok("default"),
-        Some("plan") => Ok("plan"),
-        Some(other) => Err(GatewayError::unsupported("gemini", &format!("permissionMode {other}"))),
-    }
-}
-
 /// The agent's name in refusals.
-pub(super) fn name(agent: AgentType) -> &'static str {
-    match agent {
-        AgentType::Gemini => "gemini over ACP",
-        AgentType::Acp | AgentType::Claude | AgentType::Codex | AgentType::Demo => "the ACP agent",
-    }
+pub(super) fn name(own: Option<&Own>) -> &'static str {
+    own.map_or("the ACP agent", |own| own.name)
 }
 
 /// The parameters of `session/new`, `session/load`, `session/resume` and `session/fork`. `announces` tells which
@@ -95,10 +62,10 @@ pub(super) fn name(agent: AgentType) -> &'static str {
 pub(super) fn session(
     config: &SessionConfig,
     resume: Option<&str>,
-    agent: AgentType,
+    own: Option<&Own>,
     announces: impl Fn(&str) -> bool,
 ) -> Result<Object, GatewayError> {
-    let name = name(agent);
+    let name = name(own);
     let servers =
         mcp_servers(config, name, |transport| announces(&format!("mcpCapabilities.{transport}")))?;
     let mut params = serde_json::Map::new();
@@ -114,11 +81,11 @@ pub(super) fn session(
     if let Some(directories) = &config.additional_directories {
         if announces("sessionCapabilities.additionalDirectories") {
             add("additionalDirectories", json!(directories));
-        } else if agent != AgentType::Gemini && !directories.is_empty() {
+        } else if own.is_none() && !directories.is_empty() {
             return Err(GatewayError::unsupported(name, "the option additionalDirectories"));
         }
     }
-    let whole = whole_prompt(config).filter(|_| agent != AgentType::Gemini);
+    let whole = whole_prompt(config).filter(|_| own.is_none());
     if announces(SYSTEM_PROMPT) {
         let further = further_prompt(config).map(|text| json!({ "append": text }));
         if let Some(prompt) = whole.map(|text| json!(text)).or(further) {

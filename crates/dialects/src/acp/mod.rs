@@ -4,21 +4,23 @@
 //! Whose: any agent that speaks it (schema of `@agentclientprotocol/sdk` 2.4.0), and Gemini CLI with
 //! `--acp` (measured with 0.61.0), whose default driver this is.
 //!
-//! Quirks of Gemini, known by `agentInfo.name` `gemini-cli`: a call that must be approved is first
-//! seen in the request; a refused call gets no further word; a mode change is said as text
-//! (`[MODE_UPDATE] yolo`); the result of `session/load` comes before its replay ends; its own request
-//! ids start at 0, like ours; errors of the model have HTTP codes.
+//! An agent may have quirks of its own ([`Own`]), known by `agentInfo.name`: a call that must be approved is
+//! first seen in the request; a refused call gets no further word; a mode change is said as text
+//! (`[MODE_UPDATE] yolo`); the result of `session/load` comes before its replay ends. Its own request ids
+//! may start at 0, like ours; errors of the model may have HTTP codes.
 
 mod agent;
 mod describe;
 mod launch;
 mod modes;
+mod own;
 mod program;
 mod project;
 mod wire;
 
 pub(crate) use describe::{TOOLS, look};
 pub(crate) use modes::gateway_mode;
+pub use own::Own;
 pub use program::PROGRAM;
 
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};
@@ -26,21 +28,21 @@ use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
 use crate::describe::AgentTools;
-use crate::gemini;
 use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
 
 /// Any agent that speaks ACP.
-pub const ACP: Acp = Acp { agent: AgentType::Acp, tools: &TOOLS };
-
-/// Gemini CLI over ACP: the same wire, started and configured by Gemini's own flags.
-pub const GEMINI: Acp = Acp { agent: AgentType::Gemini, tools: &gemini::describe::TOOLS };
+pub const ACP: Acp = Acp { agent: AgentType::Acp, tools: &TOOLS, own: None };
 
 /// The dialect, for one agent that speaks it.
 pub struct Acp {
-    agent: AgentType,
-    tools: &'static AgentTools,
+    /// The agent.
+    pub(crate) agent: AgentType,
+    /// Its tools.
+    pub(crate) tools: &'static AgentTools,
+    /// What is known of it beside.
+    pub(crate) own: Option<&'static Own>,
 }
 
 impl AgentDialect for Acp {
@@ -59,7 +61,7 @@ impl AgentDialect for Acp {
             deltas: true,
             interrupt: true,
             images: true,
-            resumes_next_minute: self.agent == AgentType::Gemini,
+            resumes_next_minute: self.own.is_some_and(|own| own.resumes_next_minute),
             resume: true,
             configure: true,
             ..Capabilities::default()
@@ -86,43 +88,45 @@ impl AgentDialect for Acp {
     }
 
     fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError> {
-        launch::launch(start, self.agent)
+        launch::launch(start, self.own)
     }
 
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
         // `AUTH_REQUIRED`
         let is_code = failed.error_type.as_ref().is_some_and(|name| *name == *"-32000");
-        is_code || (self.agent == AgentType::Gemini && gemini::wants_sign_in(failed))
+        is_code || self.own.is_some_and(|own| (own.wants_sign_in)(failed))
     }
 
     fn overhear<'l>(&self, line: &'l str) -> Option<ErrorEvent<'l>> {
-        gemini::retry(line).filter(|_| self.agent == AgentType::Gemini)
+        self.own.and_then(|own| (own.overhear)(line))
     }
 
     fn guarded(&self) -> Option<&'static Guarded> {
         // Of other agents nobody knows the arguments.
-        (self.agent == AgentType::Gemini).then_some(&gemini::native::GUARDED)
+        self.own.map(|own| own.guarded)
     }
 
     fn machine_files(&self) -> &'static [MachineFile] {
-        if self.agent == AgentType::Gemini { gemini::native::MACHINE } else { &[] }
+        self.own.map_or(&[], |own| own.machine_files)
     }
 
     fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
-        project::files(self.agent)
+        match self.own {
+            Some(own) => own.project_files.to_vec(),
+            None => project::files(self.agent),
+        }
     }
 
     /// Which files an ACP agent reads, only its maker knows.
     fn starts_without_project(&self) -> bool {
-        self.agent == AgentType::Gemini
+        self.own.is_some()
     }
 
-    /// Of Gemini: in a folder that it does not trust it connects to no server, also not to those of the session (0.61.0).
     fn servers_need_trust(&self) -> bool {
-        self.agent == AgentType::Gemini
+        self.own.is_some_and(|own| own.servers_need_trust)
     }
 
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator> {
-        Box::new(agent::Translator::new(setup.clone(), self.agent))
+        Box::new(agent::Translator::new(setup.clone(), self.own))
     }
 }

@@ -20,6 +20,7 @@ pub const PROGRAM: Program = Program {
     wires: &[Wire { dialect: &ACP, about: "Agent Client Protocol, such as `gemini --acp`" }],
     claude_flags: ClaudeFlags::None,
     cache: CacheCount::Unknown,
+    acp: None,
     tested: &[],
     login: LoginQuestion::None { key: None },
     sign_in: "sign in with the agent's own program, or set the key that it reads",

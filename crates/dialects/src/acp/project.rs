@@ -1,12 +1,12 @@
-//! The files of a project that make an ACP agent run something. Gemini's are known. Which agent another
-//! program is, is not known, so the files of all known agents count: their own ones, and those of the
+//! The files of a project that make an ACP agent run something. Which agent a program of the user's choice
+//! is, is not known, so the files of all known agents count: their own ones, and those of the
 //! agents that many are built on.
 
-use agentwire_protocol::AgentType;
+use agentwire_protocol::{AgentType, SessionConfig};
 
+use crate::programs;
 use crate::project::Above::Repository;
 use crate::project::{Form, ProjectFile};
-use crate::{claude, codex, gemini};
 
 /// What agents keep in a directory of their own, by its usual names.
 macro_rules! own {
@@ -109,15 +109,10 @@ const FILES: [ProjectFile; 13] = [
 ];
 
 pub(super) fn files(agent: AgentType) -> Vec<ProjectFile> {
-    if agent == AgentType::Gemini {
-        return gemini::project::FILES.to_vec();
-    }
-    let mut files = claude::project::PROJECT.to_vec();
-    files.push(claude::project::LOCAL);
-    files.extend(codex::project::FILES);
+    let others = programs().iter().filter(|program| program.agent != agent);
+    let drivers = others.filter_map(|program| program.drivers.first());
+    let files = drivers.flat_map(|(_, dialect)| dialect.project_files(&SessionConfig::default()));
     // Projects have `.env` for their own programs.
-    files.extend(gemini::project::FILES.into_iter().filter(|file| file.path != ".env"));
-    files.extend_from_slice(DIRECTORIES);
-    files.extend(FILES);
-    files
+    let files = files.filter(|file| file.path != ".env");
+    files.chain(DIRECTORIES.iter().copied()).chain(FILES).collect()
 }

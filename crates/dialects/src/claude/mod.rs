@@ -17,7 +17,7 @@ mod modes;
 mod native;
 pub(crate) mod permission;
 mod program;
-pub(crate) mod project;
+mod project;
 pub mod render;
 pub mod tools;
 mod wire;

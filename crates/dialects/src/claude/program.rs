@@ -22,6 +22,7 @@ pub const PROGRAM: Program = Program {
     wires: &[Wire { dialect: &CLAUDE, about: "Claude Code's stream-json" }],
     claude_flags: ClaudeFlags::All,
     cache: CacheCount::BesideInput,
+    acp: None,
     tested: &["2.1.197", "2.1.325"],
     // Without `--json`, 2.1.29 takes these words for a prompt and asks the model.
     login: LoginQuestion::Ask { args: &["auth", "status", "--json"], read: login },

@@ -6,7 +6,7 @@ use crate::project::Above::{Everywhere, Repository};
 use crate::project::{Form, ProjectFile};
 
 /// Read with the setting source `project`.
-pub(crate) const PROJECT: [ProjectFile; 10] = [
+const PROJECT: [ProjectFile; 10] = [
     ProjectFile::file(".claude/settings.json", Form::Json, Repository),
     ProjectFile::file(".claude/launch.json", Form::Json, Repository),
     ProjectFile::file(".claude/scheduled_tasks.json", Form::Opaque, Repository),
@@ -26,8 +26,7 @@ pub(crate) const PROJECT: [ProjectFile; 10] = [
 const PLUGIN: [&str; 4] = ["plugin.json", "hooks.json", ".mcp.json", ".lsp.json"];
 
 /// Read with the setting source `local`.
-pub(crate) const LOCAL: ProjectFile =
-    ProjectFile::file(".claude/settings.local.json", Form::Json, Repository);
+const LOCAL: ProjectFile = ProjectFile::file(".claude/settings.local.json", Form::Json, Repository);
 
 /// The settings of the user alone.
 const USER: &str = "user";

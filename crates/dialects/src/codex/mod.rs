@@ -18,7 +18,7 @@ mod mcp;
 mod native;
 mod policy;
 mod program;
-pub(crate) mod project;
+mod project;
 mod rules;
 
 pub use program::PROGRAM;

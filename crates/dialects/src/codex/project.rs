@@ -9,7 +9,7 @@ use crate::project::Above::Repository;
 use crate::project::{Form, ProjectFile};
 
 /// Read where the project is trusted, from the root of the repository down.
-pub(crate) const FILES: [ProjectFile; 6] = [
+pub(super) const FILES: [ProjectFile; 6] = [
     ProjectFile::file(".codex/config.toml", Form::Toml, Repository),
     ProjectFile::file(".codex/hooks.json", Form::Json, Repository),
     ProjectFile::tree(".codex/agents", &[".toml"], Form::Toml, Repository),

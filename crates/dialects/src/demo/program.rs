@@ -19,6 +19,7 @@ pub const PROGRAM: Program = Program {
     wires: &[],
     claude_flags: ClaudeFlags::Some,
     cache: CacheCount::BesideInput,
+    acp: None,
     tested: &[env!("CARGO_PKG_VERSION")],
     login: LoginQuestion::Needless,
     sign_in: "",

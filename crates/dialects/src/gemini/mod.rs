@@ -8,17 +8,19 @@
 //! Where approvals or interrupts matter, drive Gemini over ACP, which is its default here.
 
 mod agent;
-pub(crate) mod describe;
+mod describe;
 mod launch;
-pub(crate) mod native;
+mod native;
+mod over_acp;
 mod program;
-pub(crate) mod project;
-pub(crate) mod rules;
+mod project;
+mod rules;
 mod wire;
 
+pub use over_acp::OVER_ACP;
 pub use program::PROGRAM;
 
-pub(crate) use agent::{SPAWN, api_error, tool_kind};
+use agent::{SPAWN, api_error, tool_kind};
 
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig, Text};

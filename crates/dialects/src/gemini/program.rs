@@ -2,8 +2,8 @@
 
 use agentwire_protocol::AgentType;
 
-use super::Gemini;
-use crate::acp;
+use super::over_acp::OWN;
+use super::{Gemini, OVER_ACP};
 use crate::program::{
     CacheCount, ClaudeFlags, DefaultCommand, LoginQuestion, Problem, Program, Source, Wire,
 };
@@ -17,10 +17,11 @@ pub const PROGRAM: Program = Program {
     command: DefaultCommand::Named("gemini"),
     is_candidate: true,
     default_prompt: None,
-    drivers: &[("acp", &acp::GEMINI), ("stream-json", &Gemini)],
+    drivers: &[("acp", &OVER_ACP), ("stream-json", &Gemini)],
     wires: &[Wire { dialect: &Gemini, about: "Gemini CLI's stream-json" }],
     claude_flags: ClaudeFlags::None,
     cache: CacheCount::WithinInput,
+    acp: Some(&OWN),
     tested: &["0.61.0"],
     login: LoginQuestion::None { key: Some("GEMINI_API_KEY") },
     sign_in: "run `gemini` once and sign in, or set GEMINI_API_KEY",

@@ -8,7 +8,7 @@ use crate::project::{Form, ProjectFile};
 const TRUST: &str = "GEMINI_CLI_TRUST_WORKSPACE";
 
 /// Read where the workspace is trusted. Of `.env` the variables of its login are read otherwise too.
-pub(crate) const FILES: [ProjectFile; 11] = [
+pub(super) const FILES: [ProjectFile; 11] = [
     ProjectFile::file(".gemini/settings.json", Form::Json, Nowhere),
     ProjectFile::file(".gemini/.env", Form::Variables, Everywhere),
     ProjectFile::file(".env", Form::Variables, Everywhere),

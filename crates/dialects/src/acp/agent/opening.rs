@@ -2,11 +2,11 @@
 //! like, then the mode and the model that are wanted.
 
 use agentwire_protocol::event::{AgentInfo, ErrorEvent, Other, TurnFailure};
-use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Text};
+use agentwire_protocol::{ErrorCode, GatewayError, Text};
 use serde_json::json;
 
-use super::super::launch;
 use super::super::wire::{Initialized, Opened};
+use super::super::{launch, own};
 use super::settings::{Choice, options_changed, shown_mode};
 use super::{Sent, Setting, Translator, Waiter};
 use crate::json::Value;
@@ -55,7 +55,7 @@ impl Translator {
     pub(super) fn initialized(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
         let read: Initialized<'_> = result.and_then(Value::to).unwrap_or_default();
         let name = read.info.and_then(|info| info.get("name"));
-        self.is_gemini |= name.is_some_and(|name| name.is("gemini-cli"));
+        self.quirks = self.quirks.or_else(|| name.and_then(own::named));
         let capabilities = read.capabilities.map(Value::json);
         self.capabilities = capabilities.and_then(|json| json.read().ok()).unwrap_or_default();
         self.auth_methods = read.auth_methods.map(|methods| methods.json().into_owned());
@@ -109,7 +109,7 @@ impl Translator {
         };
         let replays = method == "session/load";
         let announces = |path: &str| self.announces(path);
-        let sent = launch::session(&self.setup.config, resume, self.agent, announces)
+        let sent = launch::session(&self.setup.config, resume, self.own, announces)
             .and_then(|params| self.send(method, &params, Sent::Open { replays }, out));
         match sent {
             Ok(()) => self.replaying = replays,
@@ -166,7 +166,7 @@ impl Translator {
         }
         // Gemini's replay goes on after the result and ends with its commands
         // (fixture real-load-1-load).
-        self.replaying = replays && self.is_gemini && self.commands.is_none();
+        self.replaying = replays && self.has(|own| own.replays_late) && self.commands.is_none();
         if out.is_recording() {
             self.stage = Stage::Ready;
             return;
@@ -186,8 +186,8 @@ impl Translator {
         if let Some(own) = mode.own {
             self.set(Setting::Mode, (own, mode.shown), Waiter::Opening, out)?;
         }
-        // Gemini was started with its model, which may be an alias of the one it names.
-        let is_given = self.agent == AgentType::Gemini;
+        // It may have been started with its model, which may be an alias of the one it names.
+        let is_given = self.own.is_some();
         let model = self.setup.config.model.clone();
         let model = model.filter(|model| !is_given || self.launch_model.as_ref() != Some(model));
         match model.filter(|model| self.model.current.as_ref() != Some(model)) {
@@ -209,7 +209,7 @@ impl Translator {
     pub(super) fn forget_process(&mut self) {
         self.setup.resume = self.session.take().or(self.setup.resume.take());
         self.stage = Stage::Starting;
-        self.is_gemini = self.agent == AgentType::Gemini;
+        self.quirks = self.own;
         self.replaying = false;
         self.capabilities = serde_json::Value::Null;
         self.auth_methods = None;

@@ -6,12 +6,12 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{Json, Text};
 
+use super::super::own;
 use super::super::wire::{self, ToolCall};
 use super::Translator;
 use super::content::{Edit, KEPT_BYTES, Shown, arguments, changed, kept, look, shown};
 use super::deed::Deed;
 use super::subagents::Spawned;
-use crate::gemini;
 use crate::json::Value;
 use crate::ledger::OpenTool;
 use crate::said::Said;
@@ -87,7 +87,7 @@ impl Translator {
         }
         match call.status.as_deref() {
             Some("completed") => self.finish_tool(&id, call, true, out),
-            Some("failed") if is_new && !was_held && self.is_gemini => {
+            Some("failed") if is_new && !was_held && self.has(|own| own.hides_refused) => {
                 // The arguments were wrong: Gemini reports no call before (fixture real-bad-args).
                 let error = shown(call.content).text;
                 self.fail_tool(&id, ToolFailure::Invalid, &error, out);
@@ -174,7 +174,7 @@ impl Translator {
             None if server.is_some() => object_in(&begun.shown.text),
             None => arguments(&begun.shown.edits),
         };
-        let spawns = begun.spawns || (self.is_gemini && named == Some(gemini::SPAWN));
+        let spawns = begun.spawns || self.has(|own| named == Some(own.spawn_tool));
         let kind = if spawns { ToolKind::Agent } else { kind(begun.kind.as_deref(), named) };
         deed.told = kind;
         let agent = &self.speaker(begun.spawned_by.as_deref(), out);
@@ -393,5 +393,5 @@ pub(super) fn kind(kind: Option<&str>, name: Option<&str>) -> ToolKind {
         return ToolKind::Mcp;
     }
     let said = kind.and_then(wire::kind);
-    said.or_else(|| name.map(gemini::tool_kind)).unwrap_or_default()
+    said.or_else(|| name.map(own::tool_kind)).unwrap_or_default()
 }

@@ -96,11 +96,12 @@ impl Translator {
         if text.is_some_and(|text| !text.is_string()) {
             return;
         }
-        let mode = text.filter(|_| self.is_gemini && !is_thought).and_then(mode_update);
+        let mode =
+            text.filter(|_| self.has(|own| own.says_modes) && !is_thought).and_then(mode_update);
         if let Some(mode) = mode.filter(|mode| self.mode.ids.iter().any(|id| id == mode)) {
             return self.mode_changed(&mode, out);
         }
-        if self.is_gemini {
+        if self.has(|own| own.hides_refused) {
             // Gemini runs calls one after another and says nothing of one that was refused
             // (fixture real-shell-reject): when it goes on, an open request was refused.
             self.settle_passed_over(out);
@@ -157,7 +158,7 @@ impl Translator {
                 .message(Text::from("availableCommands"))
                 .details(commands.json()),
         );
-        if self.is_gemini && self.session.is_some() {
+        if self.has(|own| own.replays_late) && self.session.is_some() {
             self.replaying = false;
             self.pump(out);
         }

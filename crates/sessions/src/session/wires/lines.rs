@@ -1,11 +1,12 @@
 //! The lines by which each agent asks for a call, shows it or runs it, in the shapes that it was recorded
 //! with; and what it is told.
 
-use agentwire_dialects::acp::{ACP, GEMINI};
+use agentwire_dialects::acp::ACP;
 use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::claude::CLAUDE;
 use agentwire_dialects::codex::CODEX;
 use agentwire_dialects::demo::DEMO;
+use agentwire_dialects::gemini::OVER_ACP as GEMINI;
 use serde_json::{Value, json};
 
 use super::{Deed, WORK};

@@ -1,0 +1,66 @@
+//! Gemini over ACP: its default driver. The wire is ACP's; how it is started and what is odd about it is here.
+
+use agentwire_protocol::{AgentType, GatewayError, SandboxMode, SessionConfig};
+
+use super::{describe, native, project, rules};
+use crate::acp::{Acp, Own, gateway_mode};
+use crate::agent::{Launch, Part};
+
+/// Gemini CLI over ACP.
+pub const OVER_ACP: Acp =
+    Acp { agent: AgentType::Gemini, tools: &describe::TOOLS, own: Some(&OWN) };
+
+/// What is Gemini's own over ACP (0.61.0).
+pub(super) const OWN: Own = Own {
+    name: "gemini over ACP",
+    info_name: "gemini-cli",
+    launch,
+    has_sandbox: true,
+    resumes_next_minute: true,
+    // In a folder that it does not trust it connects to no server, not even to those of the session.
+    servers_need_trust: true,
+    wants_sign_in: super::wants_sign_in,
+    overhear: super::retry,
+    api_error: super::api_error,
+    guarded: &native::GUARDED,
+    machine_files: native::MACHINE,
+    project_files: &project::FILES,
+    tool_kind: super::tool_kind,
+    spawn_tool: super::SPAWN,
+    says_modes: true,
+    hides_refused: true,
+    replays_late: true,
+};
+
+fn launch(config: &SessionConfig) -> Result<Launch, GatewayError> {
+    let mut launch = Launch::new("gemini", config);
+    launch.words(&["--acp"]);
+    project::trust(config.trust, &mut launch);
+    super::system_prompt(config, &mut launch);
+    launch.option("--approval-mode", mode(config.permission_mode.as_deref())?);
+    let blocked = config.blocked_tools.as_deref().unwrap_or_default();
+    launch.file(rules::FILE, rules::file(blocked));
+    launch.option_of("--policy", [Part::File(rules::FILE.to_owned())]);
+    if let Some(model) = &config.model {
+        launch.option("--model", model);
+    }
+    if config.sandbox_mode == Some(SandboxMode::WorkspaceWrite) {
+        launch.words(&["--sandbox"]);
+    }
+    for directory in config.additional_directories.iter().flatten() {
+        launch.option("--include-directories", directory);
+    }
+    // The launcher swallows signals; one process does not.
+    launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
+    Ok(launch)
+}
+
+/// The mode that Gemini runs in: the one that asks, unless a mode is wanted that does less.
+fn mode(permission_mode: Option<&str>) -> Result<&'static str, GatewayError> {
+    match permission_mode {
+        None => Ok("default"),
+        Some(mode) if gateway_mode(mode).is_some() => Ok("default"),
+        Some("plan") => Ok("plan"),
+        Some(other) => Err(GatewayError::unsupported("gemini", &format!("permissionMode {other}"))),
+    }
+}
