@@ -9,6 +9,9 @@ use crate::json::Value;
 use crate::programs;
 use crate::project::ProjectFile;
 
+/// What an error of a model's service says, and the service's name of it.
+pub(crate) type ApiError = (String, Option<String>);
+
 /// An agent of which more is known than the protocol says.
 pub struct Own {
     /// Its name in refusals.
@@ -28,8 +31,8 @@ pub struct Own {
     pub(crate) wants_sign_in: fn(&TurnFailed<'_>) -> bool,
     /// What a line on stderr tells.
     pub(crate) overhear: for<'l> fn(&'l str) -> Option<ErrorEvent<'l>>,
-    /// What an error of its model's service says, and the service's name of it.
-    pub(crate) api_error: fn(&str) -> Option<(String, Option<String>)>,
+    /// Reads an error of its model's service.
+    pub(crate) api_error: fn(&str) -> Option<ApiError>,
     /// Which of its arguments and variables the gateway cannot allow.
     pub(crate) guarded: &'static Guarded,
     /// Files of the machine that it obeys first.
@@ -64,6 +67,6 @@ pub(super) fn tool_kind(name: &str) -> ToolKind {
 }
 
 /// An error of a model's service, whichever agent passes it on.
-pub(super) fn api_error(message: &str) -> Option<(String, Option<String>)> {
+pub(super) fn api_error(message: &str) -> Option<ApiError> {
     known().find_map(|own| (own.api_error)(message))
 }

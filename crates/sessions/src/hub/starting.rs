@@ -9,12 +9,13 @@ use agentwire_dialects::agent::{AgentDialect, Setup};
 use agentwire_dialects::tape::Tape;
 use agentwire_dialects::{driver, program};
 use agentwire_protocol::{
-    ErrorCode, GatewayError, NewSession, SessionConfig, SessionId, SessionState,
+    ErrorCode, GatewayError, NewSession, Prompt, SessionConfig, SessionId, SessionState,
 };
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 use super::beginning::{self, Beginning, taken};
 use super::{Hub, Started, create_key, lost};
+use crate::bridge::Bridge;
 use crate::clock;
 use crate::figures::Tally;
 use crate::own;
@@ -24,6 +25,7 @@ use crate::session::{
     Actor, Advisor, Book, Core, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal, SessionHandle,
     Structured, check_prompt, storage,
 };
+use crate::store::Record;
 use crate::trust::Wish;
 
 /// How often a start that waits for another with its key looks whether there is room at all.
@@ -64,7 +66,23 @@ struct Farewell {
     refused: oneshot::Receiver<Turn>,
 }
 
+/// A session that can be created: what could be refused of it was checked, and nothing is kept yet.
+struct Planned {
+    record: Record,
+    config: SessionConfig,
+    origin: Origin,
+    forked_from: Option<String>,
+    plan: Plan,
+    policy: Policy,
+    structured: Option<Structured>,
+    hooks: Hooks,
+    bridge: Option<Bridge>,
+    rest: Option<Duration>,
+}
+
 impl Hub {
+    /// Validates, plans, creates and starts a session. A key that was used before gives the session that it
+    /// started then.
     pub(super) async fn begin(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
         self.check_open()?;
         self.check_room()?;
@@ -78,7 +96,32 @@ impl Hub {
         {
             return self.session(&SessionId::from(id));
         }
-        beginning::check(&new)?;
+        let place = self.validate(&new)?;
+        let planned = self.plan(&new).await?;
+        let (handle, parts) = self.create(planned, &new, key.as_deref()).await?;
+        let agent = parts.plan.agent;
+        match self.start_actor(&handle, parts, new.prompt, place, turn).await {
+            Ok(()) => {
+                let session = handle.id().as_str();
+                tracing::info!(session, agent = agent.as_str(), "session started");
+                self.figures().sessions_started.of(agent).add(1);
+                Ok(handle)
+            }
+            // Another process may have been first with that key.
+            Err(error) if error.code == ErrorCode::Conflict => {
+                let first = match key {
+                    Some(key) => self.remembered(key).await?,
+                    None => None,
+                };
+                first.map_or(Err(error), |id| self.session(&SessionId::from(id)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses what contradicts itself, and what there is no place for.
+    fn validate(&self, new: &NewSession) -> Result<OwnedSemaphorePermit, GatewayError> {
+        beginning::check(new)?;
         let place = Arc::clone(&self.shared.places).try_acquire_owned().map_err(|_| {
             let limit = self.shared.settings.sessions();
             let message =
@@ -86,10 +129,12 @@ impl Hub {
             GatewayError::new(ErrorCode::Overloaded, message)
         })?;
         check_descriptors()?;
-        let Beginning { record, config, origin, forked_from } = self.beginning(&new).await?;
-        let (id, after) = (record.summary.id.clone(), record.summary.last_seq);
-        let (told, summary) = watch::channel(record.summary.clone());
-        let (handle, inbox) = SessionHandle::new(id.clone(), summary);
+        Ok(place)
+    }
+
+    /// Decides what the session runs with. What cannot be started is refused before anything is kept.
+    async fn plan(&self, new: &NewSession) -> Result<Planned, GatewayError> {
+        let Beginning { record, config, origin, forked_from } = self.beginning(new).await?;
         let agent = record.summary.agent_type;
         let dialect = driver(agent, config.driver.as_deref())?;
         if let Some(prompt) = &new.prompt {
@@ -112,58 +157,89 @@ impl Hub {
             .guarding(own::files(&self.shared.settings));
         let structured = Structured::new(dialect.capabilities(), &config)?;
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
-        // What cannot be started is refused before anything is kept.
-        let launch = plan.launch(&config, &origin, Some(id.as_str()), None)?;
+        let launch = plan.launch(&config, &origin, Some(record.summary.id.as_str()), None)?;
         plan.program(&config, &launch).await?;
+        Ok(Planned {
+            record,
+            config,
+            origin,
+            forked_from,
+            plan,
+            policy,
+            structured,
+            hooks,
+            bridge,
+            rest,
+        })
+    }
+
+    /// Makes the session one that runs here, and what its actor is made of.
+    async fn create(
+        &self,
+        planned: Planned,
+        new: &NewSession,
+        key: Option<&str>,
+    ) -> Result<(SessionHandle, Parts), GatewayError> {
+        let Planned { record, config, origin, plan, policy, .. } = planned;
+        let (id, after) = (record.summary.id.clone(), record.summary.last_seq);
+        let (told, summary) = watch::channel(record.summary.clone());
+        let (handle, inbox) = SessionHandle::new(id.clone(), summary);
         self.enter(&handle, new.goes_on()).await?;
         // Whoever ends all sessions sees it from here on; one that came too late is not begun.
         if let Err(error) = self.check_open() {
             self.shared.leave(&id, &handle.mark());
             return Err(error);
         }
+        let (agent, dialect) = (plan.agent, plan.dialect);
+        let (figures, settings) = (self.shared.log.figures(), &self.shared.settings);
+        let core = Core::new(
+            Journal::new(id.clone(), after),
+            Book::new(record, dialect.tools(), dialect.capabilities().folds_prompts),
+            planned.hooks,
+            Some(Tally::new(Arc::clone(figures), Arc::clone(settings), agent)),
+            Some(Advisor(dialect)),
+        );
         let parts = Parts {
             tape: tape(dialect, plan.reachable(&config), &origin, &id),
-            core: Core::new(
-                Journal::new(id.clone(), record.summary.last_seq),
-                Book::new(record.clone(), dialect.tools(), dialect.capabilities().folds_prompts),
-                hooks,
-                Some(Tally::new(
-                    Arc::clone(self.shared.log.figures()),
-                    Arc::clone(&self.shared.settings),
-                    agent,
-                )),
-                Some(Advisor(dialect)),
-            )
-            .keeping(policy.clone(), program(agent).speaks_claude())
-            .forming(structured),
+            core: core
+                .keeping(policy.clone(), program(agent).speaks_claude())
+                .forming(planned.structured),
             plan,
             config,
             policy,
             log: self.shared.log.clone(),
-            writer: self.shared.log.open(id.clone(), record.summary.last_seq),
+            writer: self.shared.log.open(id.clone(), after),
             commands: inbox,
             summary: told,
             origin,
-            forked_from,
-            bridge,
-            rest,
-            wish: Wish::of(&new.config, self.shared.settings.defaults.trust),
-            keys: key.iter().map(|key| (key.clone(), id.as_str().to_owned())).collect(),
+            forked_from: planned.forked_from,
+            bridge: planned.bridge,
+            rest: planned.rest,
+            wish: Wish::of(&new.config, settings.defaults.trust),
+            keys: key.iter().map(|key| ((*key).to_owned(), id.as_str().to_owned())).collect(),
         };
         // Nobody need listen.
-        let _ = self.shared.starts.send(Started { session: id.clone(), after });
+        let _ = self.shared.starts.send(Started { session: id, after });
+        Ok((handle, parts))
+    }
+
+    /// Runs the session, and waits until it is durable and its agent runs.
+    async fn start_actor(
+        &self,
+        handle: &SessionHandle,
+        parts: Parts,
+        prompt: Option<Prompt>,
+        place: OwnedSemaphorePermit,
+        turn: Option<Turn>,
+    ) -> Result<(), GatewayError> {
         let (started, start) = oneshot::channel();
         let (keep, refused) = oneshot::channel();
-        let actor = Actor::new(parts).run(new.prompt, started);
+        let actor = Actor::new(parts).run(prompt, started);
         // Not the handle itself: the session ends when nobody is left who could ask anything of it.
-        self.see_off(actor, Farewell { id, mark: handle.mark(), place, refused });
+        let (id, mark) = (handle.id().clone(), handle.mark());
+        self.see_off(actor, Farewell { id, mark, place, refused });
         match start.await.map_err(lost)? {
-            Ok(()) => {
-                let session = handle.id().as_str();
-                tracing::info!(session, agent = agent.as_str(), "session started");
-                self.figures().sessions_started.of(agent).add(1);
-                Ok(handle)
-            }
+            Ok(()) => Ok(()),
             Err(Refusal::NoRoom(error)) => {
                 if let Some(turn) = turn {
                     turn.refuse();
@@ -171,16 +247,7 @@ impl Hub {
                 }
                 Err(error)
             }
-            Err(Refusal::Failed(error)) => match key {
-                // Another process was first with that key.
-                Some(key) if error.code == ErrorCode::Conflict => {
-                    match self.remembered(key).await? {
-                        Some(id) => self.session(&SessionId::from(id)),
-                        None => Err(error),
-                    }
-                }
-                Some(_) | None => Err(error),
-            },
+            Err(Refusal::Failed(error)) => Err(error),
         }
     }
 
