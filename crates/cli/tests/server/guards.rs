@@ -40,6 +40,8 @@ fn arguments_and_variables_that_unguard_claude_are_refused_by_name() {
         &["--teleport"],
         &["--channels", "server:x"],
         &["--project-config-root=/x"],
+        &["--setting-sources=user,project,local"],
+        &["--setting-sources", "project"],
         &["--"],
     ] {
         let name = args[0].split('=').next().expect("a name");

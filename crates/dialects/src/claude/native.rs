@@ -89,6 +89,12 @@ pub(super) const GUARDED: Guarded = Guarded {
         },
         // The second begins a turn before it knows the hook.
         Unguards { names: &["--bare", "--reply-on-resume"], settings: &[], instead: HOOKS },
+        // The answer about the project's files decides this.
+        Unguards {
+            names: &["--setting-sources"],
+            settings: &[],
+            instead: "give the option settingSources",
+        },
         // Nobody has looked at what these name.
         Unguards {
             names: &["--project-config-root", "--deep-link-cwd-b64"],

@@ -122,21 +122,20 @@ const CONFIG_OPTIONS: &[&str] = &[
     "--bool-or-int",
     "--path",
     "--expiry-date",
-    "--type",
     "--no-type",
     "--includes",
     "--no-includes",
-    "--default",
     "--all",
     "--regexp",
-    "--value",
     "--fixed-value",
-    "--url",
     "--add",
     "--replace-all",
     "--unset",
     "--unset-all",
 ];
+
+/// Those with a value.
+const CONFIG_VALUED: &[&str] = &["--type", "--default", "--value", "--url"];
 
 /// The keys that a rule with `*` lets `git config` set. No whole sections: what is set in one can be moved
 /// to another.
@@ -194,22 +193,28 @@ pub(super) fn escapes(words: &[Word<'_>]) -> bool {
     if !is_named && !COMMANDS.contains(&command) {
         return true;
     }
+    let is_operand = |word: &&Word<'_>| word.1 && !word.0.starts_with('-');
+    let names_operand = rest.clone().any(|word| is_operand(&word));
     let given: Vec<&str> = rest.filter(|(_, covered)| !covered).map(|(word, _)| *word).collect();
     let own = format!("git {command}");
     let mut rows = ESCAPES.iter().filter(|row| row.program == "git" || row.program == own);
     rows.any(|row| given.iter().any(|word| row.options.iter().any(|option| is(word, option, row.valued))))
         // `ext::` and its like name the program that speaks to the other side.
         || (REMOTE.contains(&command) && given.iter().any(|word| word.contains("::")))
-        || (command == "config" && configures(&given))
+        || (command == "config" && configures(&given, names_operand))
 }
 
 /// Whether `git config` does more than to read, or to set one of the keys that run nothing. Sections can
-/// be renamed, and an editor can write any key.
-fn configures(words: &[&str]) -> bool {
+/// be renamed, and an editor can write any key. `names_operand` if the rule itself names a key or a command.
+fn configures(words: &[&str], names_operand: bool) -> bool {
     let (options, operands): (Vec<&str>, Vec<&str>) =
         words.iter().copied().partition(|word| word.starts_with('-'));
-    let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
-    if !options.iter().all(|option| CONFIG_OPTIONS.contains(&name(option).as_str())) {
+    // A value that is a word of its own would be taken for the key.
+    let is_known = |option: &&str| match option.split_once('=') {
+        Some((name, _)) => CONFIG_VALUED.contains(&name),
+        None => CONFIG_OPTIONS.contains(option),
+    };
+    if !options.iter().all(is_known) {
         return true;
     }
     let is_reading =
@@ -223,8 +228,9 @@ fn configures(words: &[&str]) -> bool {
     };
     match keys {
         [] => false,
-        [_] if !is_set => false,
         _ if !is_set && options.iter().any(is_reading) => false,
+        // A word that is no key is another command.
+        [key] if !is_set => !names_operand && !key.contains('.'),
         [key, ..] => !CONFIG_KEYS.contains(&key.to_ascii_lowercase().as_str()),
     }
 }
