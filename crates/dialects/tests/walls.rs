@@ -18,8 +18,8 @@ const TABLES: [&str; 3] = [
     "crates/cli/src/commands/demo_agent",
 ];
 
-/// What `claude` is beside an agent: a wire that clients speak.
-const FRONT: &str = "claude";
+/// Names of agents that are also names of wires, which others speak too.
+const WIRES: [&str; 2] = ["claude", "acp"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -87,7 +87,7 @@ fn code(path: &str) -> String {
 
 fn names_an_agent(code: &str) -> Option<String> {
     let variants = AgentType::ALL.iter().map(|agent| format!("AgentType::{agent:?}"));
-    let others = AgentType::NAMES.iter().filter(|name| **name != FRONT);
+    let others = AgentType::NAMES.iter().filter(|name| !WIRES.contains(*name));
     let modules = others.map(|name| format!("{name}::"));
     let mut marks = variants.chain(modules);
     marks.find(|mark| {
