@@ -65,8 +65,10 @@ impl<'d> Drive<'d> {
         while self.turns.iter().any(Option::is_some) {
             let open = self.open();
             let why = || format!("nothing comes, with {open} open");
-            let line = self.program.line_of(why);
-            self.hear(&line.unwrap_or_else(|| panic!("no more, with {open} open")));
+            let Some(line) = self.program.line_of(why) else {
+                panic!("no more, with {open} open: {:?}", self.program.end());
+            };
+            self.hear(&line);
         }
         self.program.hang_up();
         while let Some(line) = self.program.line() {

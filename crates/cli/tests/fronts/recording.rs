@@ -221,7 +221,7 @@ fn app_server(lines: &[Line<'_>]) -> Script {
             Some(line) if line.result("userAgent") => script.call("initialize", line),
             Some(line) if line.result("thread") && !is_threaded => {
                 is_threaded = true;
-                script.call("thread/start", line);
+                script.call("thread/start", &Line::new(&asking(line.text)));
                 if !has_turns {
                     open = begin(&mut script, &Line::new(&unrecorded("turn")));
                 }
@@ -249,6 +249,14 @@ fn app_server(lines: &[Line<'_>]) -> Script {
         script.exit();
     }
     script
+}
+
+/// Recorded with another policy than the one that agentwire asks for and insists on.
+fn asking(text: &str) -> String {
+    ["on-request", "never"].iter().fold(text.to_owned(), |text, policy| {
+        let recorded = format!(r#""approvalPolicy":"{policy}""#);
+        text.replace(&recorded, r#""approvalPolicy":"untrusted""#)
+    })
 }
 
 fn acp(lines: &[Line<'_>]) -> Script {
