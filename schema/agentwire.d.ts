@@ -2193,7 +2193,7 @@ export interface components {
             hookOutput?: unknown;
             /** @description The client's id of the call, given back in the reply. */
             id?: unknown;
-            /** @description The digest of what was shown; if given, it must match. */
+            /** @description The digest of what was shown; if given, it must match, unless the answer denies. */
             inputDigest?: string | null;
             /** @description With a denial: end the turn as well. */
             interrupt?: boolean | null;
@@ -2224,7 +2224,7 @@ export interface components {
             error?: string | null;
             /** @description What a hook returns, or any other answer in the agent's own form. */
             hookOutput?: unknown;
-            /** @description The digest of what was shown; if given, it must match. */
+            /** @description The digest of what was shown; if given, it must match, unless the answer denies. */
             inputDigest?: string | null;
             /** @description With a denial: end the turn as well. */
             interrupt?: boolean | null;
