@@ -49,16 +49,17 @@ async def codex_allow():
     assert answers() == [{"decision": "accept"}], answers()
 
 
-async def codex_always():
-    """What is suggested can be given back. The gateway keeps it; the agent is told "once"."""
+async def codex_once():
+    """The command asks to leave the sandbox: an allow cannot be kept, so that no rule is suggested."""
 
     def decide(context):
-        assert [rule.tool_name for s in context.suggestions for rule in s.rules] == ["Bash"]
-        return PermissionResultAllow(updated_permissions=context.suggestions)
+        assert context.suggestions == [], context.suggestions
+        return PermissionResultAllow()
 
-    _, allowing = deciding(decide)
+    asked, allowing = deciding(decide)
     async with ClaudeSDKClient(allowing) as session:
         assert not last(await turn(session, "Escalate.")).is_error
+    assert len(asked) == 1, asked
     assert answers() == [{"decision": "accept"}], answers()
 
 

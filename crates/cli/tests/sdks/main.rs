@@ -53,7 +53,7 @@ scenarios! {
             refused_control queued agent_dies subagent todo image system_prompt left_in_turn start_fails
             old_style one_shot no_raw_separators;
         Codex("real-app-text") => codex_text;
-        Codex("real-app-command-approval-accept") => codex_allow codex_always;
+        Codex("real-app-command-approval-accept") => codex_allow codex_once;
         Codex("real-app-error-500") => codex_fails;
         Acp("real-shell-allow-once") => acp_allow;
         Gemini("real-shell-reject") => gemini_deny;
