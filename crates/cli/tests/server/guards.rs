@@ -128,7 +128,7 @@ fn files_of_the_machine_that_unguard_are_found() {
     assert_eq!(start(&server, "gemini", &json!({})).code(), "agentUnavailable");
 }
 
-/// A policy that allows tools runs them unasked; whoever starts a session sees that in its events.
+/// A policy that allows tools runs them unasked; the client that starts a session sees that in its events.
 #[test]
 fn a_session_begins_with_a_warning_of_a_policy_that_allows() {
     for (text, is_warned) in [(r#"{"adminPolicyPaths":["/p"]}"#, true), ("{}", false)] {

@@ -60,7 +60,7 @@ pub struct Claude {
     pub(crate) has_sandbox: bool,
     /// It reads settings of the user and of the project.
     pub(crate) reads_settings: bool,
-    /// It is told the mode that the gateway keeps, and can say it.
+    /// It gets the mode that the gateway keeps, and can say it.
     pub(crate) tells_mode: bool,
 }
 

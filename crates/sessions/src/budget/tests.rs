@@ -68,7 +68,7 @@ async fn a_share_grows_only_while_nobody_waits() {
     assert!(poll(waits.as_mut()).is_pending());
     assert!(!share.grow(4 * UNIT));
     assert_eq!((pool.used(), pool.refusals()), ((3 * UNIT) as i64, 1));
-    // Whoever cannot grow gives up what it has, and the other goes on.
+    // One that cannot grow gives up what it has, and the other goes on.
     drop(share);
     assert!(poll(waits.as_mut()).is_ready());
     drop(waits);
