@@ -3630,7 +3630,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["Interrupt"];
+                "application/json": components["schemas"]["Interrupt"] | unknown;
             };
         };
         responses: {

@@ -1,6 +1,7 @@
-//! The words of the command line, and what they teach.
+//! The command line: verbs, options and their help.
 
 mod client;
+mod help;
 mod models;
 mod run;
 mod server;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 
 pub(crate) use self::client::{At, Interrupt, Permit, PermitVerb, Send, Stop};
 use self::client::{INTERRUPT_HELP, PERMIT_HELP, SEND_HELP, STOP_HELP};
+pub(crate) use self::help::command;
 pub(crate) use self::models::ModelServer;
 use self::models::model_server_help;
 use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
@@ -34,7 +36,13 @@ pub(crate) use self::verbs::{
 
 /// One program between every coding agent and every client.
 #[derive(Debug, Parser)]
-#[command(name = "agentwire", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    name = "agentwire",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -43,241 +51,251 @@ pub(crate) struct Args {
     pub(crate) verb: Verb,
 }
 
-/// What every verb takes.
+/// Options of every verb.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where sessions are kept [default: ~/.local/share/agentwire]
+    /// Data directory [default: ~/.local/share/agentwire]
     #[arg(
         long,
         global = true,
         value_name = "DIR",
         env = "AGENTWIRE_DATA_DIR",
-        hide_env_values = true
+        hide_env_values = true,
+        hide_short_help = true
     )]
     pub(crate) data_dir: Option<PathBuf>,
 
-    /// The settings to read [default: ~/.config/agentwire/config.toml]
+    /// Settings file [default: ~/.config/agentwire/config.toml]
     #[arg(
         long,
         global = true,
         value_name = "FILE",
         env = "AGENTWIRE_CONFIG",
-        hide_env_values = true
+        hide_env_values = true,
+        hide_short_help = true
     )]
     pub(crate) config: Option<PathBuf>,
 
-    /// How much to tell on stderr of what goes on [default: warn]
+    /// Log level for stderr [default: warn]
     #[arg(
         long,
         global = true,
         value_enum,
         value_name = "LEVEL",
         env = "AGENTWIRE_LOG",
-        hide_env_values = true
+        hide_env_values = true,
+        hide_short_help = true
     )]
     pub(crate) log_level: Option<LogLevel>,
 
-    /// How to tell it: lines for people, or a JSON object a line [default: text]
+    /// Log format for stderr [default: text]
     #[arg(
         long,
         global = true,
         value_enum,
         value_name = "FORMAT",
         env = "AGENTWIRE_LOG_FORMAT",
-        hide_env_values = true
+        hide_env_values = true,
+        hide_short_help = true
     )]
     pub(crate) log_format: Option<LogFormat>,
 }
 
-/// How much is told on stderr.
+/// Log level for stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogLevel {
-    /// Nothing
+    /// No logs
     Off,
-    /// What failed
+    /// Failures
     Error,
-    /// What may fail
+    /// Problems that may lead to a failure
     #[default]
     Warn,
-    /// What begins and ends
+    /// Starts and ends of sessions, turns and connections
     Info,
-    /// Every request
+    /// Every request and command
     Debug,
-    /// All there is
+    /// Everything
     Trace,
 }
 
-/// How it is told.
+/// Log format for stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
-    /// Lines for people
+    /// Text for people
     #[default]
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Give an agent a prompt and watch it work
+    /// Run an agent on a prompt
     ///
-    /// On a terminal it shows text, tools, diffs and cost, and asks for permissions there. In a pipe
-    /// stdout has the answer and nothing else. With no terminal nobody is asked: what needs
-    /// permission is denied, and said so.
+    /// On a terminal, `run` shows text, tools, diffs and cost, and asks you for permissions. In a
+    /// pipe, stdout carries the answer and nothing else. Without a terminal nobody can be asked:
+    /// requests are denied, and stderr says so.
     #[command(after_long_help = RUN_HELP)]
     Run(Box<Run>),
-    /// Come to a session: all it did, then what it does, and answer what it asks
+    /// Attach to a session: replay it, follow it live, answer its requests
     ///
-    /// The same view as `run`. A session that a server runs is answered from here; leaving it does not
-    /// interrupt it.
+    /// Shows the same view as `run`. If a server runs the session, you can answer its requests here.
+    /// Detaching does not interrupt the session.
     #[command(after_long_help = ATTACH_HELP)]
     Attach(Attach),
     /// Print a session's log
     #[command(after_long_help = LOGS_HELP)]
     Logs(Logs),
-    /// Turn an agent's recorded output into unified events, or into what another client would read
+    /// Convert an agent's recorded output to unified events or another client format
     ///
-    /// Reads what an agent wrote on stdout, one JSON object a line, and writes unified events, one a
-    /// line. Any bytes are taken: a line that is not understood becomes an event of type `other`, and
-    /// the `native` lines of all events, in order, are the input byte for byte. With `--to claude` it
-    /// writes what a client of Claude Code would read of such an agent.
+    /// Reads an agent's stdout, one JSON object per line, and writes unified events, one per line.
+    /// Accepts any bytes: a line that cannot be parsed becomes an event of type `other`, and the
+    /// `native` lines of all events, in order, are the input byte for byte. With `--to claude` it
+    /// writes what a Claude Code client would receive from such an agent.
     #[command(after_long_help = TRANSLATE_HELP)]
     Translate(Translate),
-    /// Be the recorded agent of a transcript
+    /// Replay a recorded agent
     ///
-    /// Writes what the agent wrote, when it wrote it. In a transcript of both sides a line of the
-    /// client is waited for where the recorded client had spoken, and the ids of its requests stand in
-    /// the answers; so a recording can take the agent's place under anything that drives agents.
+    /// Writes what the recorded agent wrote, at the recorded times. In a transcript of both sides,
+    /// `play` waits for a line from the client wherever the recorded client sent one, and answers
+    /// with the ids of the live requests. So a recording can stand in for the agent under any program
+    /// that drives agents.
     #[command(after_long_help = PLAY_HELP)]
     Play(Play),
     /// List sessions, newest first
     #[command(after_long_help = LS_HELP)]
     Ls(Ls),
-    /// Tell all that is known of a session
+    /// Show a session: state, settings, usage, pending requests
     #[command(after_long_help = SHOW_HELP)]
     Show(Show),
-    /// Write a session's whole log, or a transcript of it
+    /// Export a session's log or a transcript
     #[command(after_long_help = EXPORT_HELP)]
     Export(Export),
-    /// Wait until sessions are idle, are over or ask something
+    /// Wait until sessions are idle, end, or need an answer
     #[command(after_long_help = WAIT_HELP)]
     Wait(Wait),
-    /// Give a session a prompt
+    /// Send a prompt to a session
     ///
-    /// A session that is over goes on with it.
+    /// A session that has ended is resumed.
     #[command(after_long_help = SEND_HELP)]
     Send(Send),
-    /// Stop the turns of sessions; the sessions stay
+    /// Interrupt the current turn of sessions
     #[command(after_long_help = INTERRUPT_HELP)]
     Interrupt(Interrupt),
     /// End sessions
     #[command(after_long_help = STOP_HELP)]
     Stop(Stop),
-    /// See and answer what agents ask
+    /// List and answer requests of agents
     #[command(after_long_help = PERMIT_HELP)]
     Permit(Permit),
-    /// Forget old sessions
+    /// Delete old sessions
     #[command(after_long_help = PRUNE_HELP)]
     Prune(Prune),
-    /// List the agents that are installed
+    /// List installed agents
     #[command(after_long_help = AGENTS_HELP)]
     Agents(Agents),
-    /// Check the set-up, and say how to mend what is wrong
+    /// Check the installation and suggest fixes
     #[command(after_long_help = DOCTOR_HELP)]
     Doctor(Doctor),
-    /// Serve sessions over HTTP and WebSockets, to any number of clients
+    /// Serve sessions over HTTP and WebSocket
     ///
-    /// Listens on this machine alone, asks every client for a token, and tells on stderr where it is
-    /// and where the token stands.
+    /// By default the server listens on loopback only and every client needs a token. stderr shows
+    /// the address and the token file.
     #[command(after_long_help = SERVE_HELP)]
     Serve(Serve),
-    /// Show, make and revoke the tokens that clients come with
+    /// Show, create and revoke access tokens
     #[command(after_long_help = TOKEN_HELP)]
     Token(Token),
-    /// List and revoke the directories whose own files may make agents run something
+    /// List and revoke trusted project directories
     Trust(Trust),
-    /// Be the `claude` program for those who drive it, with any agent behind
+    /// Drop-in replacement for the `claude` program, with any agent
     ///
-    /// Takes claude's own flags (`agentwire claude --help` lists them) and speaks its stream-json, so
-    /// that the official SDKs work with every agent. The same when called by the name `claude`.
+    /// Accepts claude's flags (`agentwire claude --help` lists them) and speaks its stream-json, so
+    /// that the official SDKs work with every agent. A link named `claude` to agentwire does the same.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Claude(Claude),
-    /// Speak the unified protocol on stdin and stdout
+    /// Serve the unified protocol on stdin and stdout
     ///
-    /// Command frames in, one JSON object a line; events and replies out. Any number of sessions.
+    /// Reads command frames, one JSON object per line. Writes events and replies. Any number of
+    /// sessions.
     #[command(after_long_help = UNIFIED_HELP)]
     Unified,
-    /// Speak JSON-RPC 2.0 on stdin and stdout
+    /// Serve JSON-RPC 2.0 on stdin and stdout
     ///
-    /// Calls in, one JSON object or batch a line; replies, and notifications with Claude's messages,
-    /// out. Any number of sessions, of any agent.
+    /// Reads calls, one JSON object or batch per line. Writes replies, and notifications with
+    /// Claude-shaped messages. Any agent, any number of sessions.
     #[command(after_long_help = RPC_HELP)]
     Rpc,
-    /// Speak the NDJSON backend's protocol on stdin and stdout
+    /// Serve the NDJSON backend protocol on stdin and stdout
     ///
-    /// What a program expects that was written for Claude's SDK behind a pipe: sessions, messages and
-    /// callbacks, one JSON object a line. Any agent, any number of sessions.
+    /// For programs written for Claude's SDK behind a pipe: sessions, messages and callbacks, one
+    /// JSON object per line. Any agent, any number of sessions.
     #[command(after_long_help = BACKEND_HELP)]
     Backend,
-    /// Be the model: the APIs that agents call, played from the prompt, with no key
+    /// Serve scripted model APIs for tests, without a key
     ///
-    /// Claude Code and the like call it in place of their vendor. What it answers stands in the prompt,
-    /// as steps in double square brackets, so that a set-up can be tried from end to end, the same each
-    /// time, without a key, a network or cost.
+    /// Claude Code, Codex and Gemini call it in place of their vendor's API. The prompt contains the
+    /// answer as steps in double square brackets, so you can test a setup from end to end,
+    /// reproducibly, without a key, a network or cost.
     #[command(after_long_help = model_server_help())]
     ModelServer(ModelServer),
-    /// The demo agent: Claude's protocol and flags, real tools, no model
+    /// Run the demo agent: Claude's protocol and flags, real tools, no model
     ///
     /// Speaks stream-json on stdin and stdout as `claude -p` does. Its prompt scripts it; see
     /// docs/demo-agent.md.
-    #[command(hide = true, disable_help_flag = true)]
+    #[command(disable_help_flag = true)]
     DemoAgent(DemoAgent),
-    /// Print the JSON Schema of what agentwire says and takes
+    /// Print JSON Schemas and the OpenAPI document
     Schema(Schema),
-    /// Print a completion script for your shell
+    /// Print a shell completion script
     #[command(after_long_help = COMPLETIONS_HELP)]
     Completions(Completions),
+    /// Print the man pages
+    #[command(after_long_help = MAN_HELP)]
+    Man(ManPages),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Translate {
-    /// The wire that the input speaks
+    /// Format of the input
     #[arg(long, value_parser = From::parser(), default_value = From::AUTO)]
     pub(crate) from: From,
 
-    /// The wire to write
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = To::Unified)]
     pub(crate) to: To,
 
-    /// How much to show: `core` has only the specification's twelve types, without native lines
+    /// Which events to write
     #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
     pub(crate) profile: ProfileArg,
 
-    /// With `--to claude`, text in pieces too: `stream_event` lines
+    /// With `--to claude`, also write partial text (`stream_event` lines)
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
-    /// The input is a transcript of both sides, `{"dir":"in"|"out","line":…}` a line: translate what
-    /// the agent wrote
+    /// The input is a transcript of both sides (`{"dir":"in"|"out","line":…}` per line); translate
+    /// the agent's side
     #[arg(long)]
     pub(crate) transcript: bool,
 
-    /// The session id to put on the events [default: a new UUID]
+    /// Session id for the events [default: a new UUID]
     #[arg(long, value_name = "ID")]
     pub(crate) session_id: Option<String>,
 
-    /// Say on stderr at the end what was read and written
+    /// Print a summary on stderr at the end
     #[arg(long)]
     pub(crate) summary: bool,
 
-    /// The file to read; `-` or nothing is stdin
+    /// File to read [default: stdin]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
 
-/// The wire that a recording speaks; none is found out from its first lines.
+/// The format of a recording; `None` detects it from the first lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct From(pub(crate) Option<&'static str>);
 
@@ -285,7 +303,7 @@ impl From {
     const AUTO: &'static str = "auto";
 
     fn parser() -> impl TypedValueParser<Value = Self> {
-        let auto = PossibleValue::new(Self::AUTO).help("Found out from the first lines");
+        let auto = PossibleValue::new(Self::AUTO).help("Detect from the first lines");
         let wires = programs().iter().flat_map(|known| known.wires);
         let names = wires.map(|wire| PossibleValue::new(wire.dialect.name()).help(wire.about));
         let names = std::iter::once(auto).chain(names);
@@ -298,19 +316,19 @@ impl From {
 pub(crate) enum To {
     /// Unified events as NDJSON
     Unified,
-    /// Messages as Claude Code prints them: Claude's own pass as they are
+    /// Claude Code messages; Claude's own lines pass unchanged
     Claude,
-    /// Messages as insights pages read them
+    /// Messages of the insights protocol
     Insights,
-    /// Events as the board lists them
+    /// Events of the board API
     Board,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileArg {
-    /// The twelve types of the specification
+    /// Only the specification's twelve event types, without native lines
     Core,
-    /// Everything
+    /// All event types, with the agent's native lines
     Full,
 }
 
@@ -325,16 +343,16 @@ impl std::convert::From<ProfileArg> for Profile {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Play {
-    /// How fast: 2 is twice as fast as recorded; `max` or 0 waits for nobody but the client
+    /// Speed factor: 2 is twice as fast as recorded; `max` or 0 skips all pauses
     #[arg(long, default_value = "1", value_name = "X")]
     pub(crate) speed: Speed,
 
-    /// A transcript, `{"dir":"in"|"out","t_ms":N,"line":…}` a line, or only what the agent wrote
+    /// Transcript (`{"dir":"in"|"out","t_ms":N,"line":…}` per line) or the agent's plain output
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
 
-/// How many times as fast as recorded.
+/// Replay speed relative to the recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Speed {
     Times(f64),
@@ -370,7 +388,7 @@ pub(crate) struct DemoAgent {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Schema {
-    /// Of what
+    /// Which schema
     #[arg(value_enum)]
     pub(crate) of: SchemaOf,
 }
@@ -381,13 +399,13 @@ pub(crate) enum SchemaOf {
     Event,
     /// The request that starts a session
     Request,
-    /// What a client says on a line of the unified protocol
+    /// A command frame of the unified protocol
     Command,
-    /// What is said of a command; its definition `Replies` has what goes with which
+    /// A reply to a command; the definition `Replies` maps commands to replies
     Reply,
-    /// The server, in OpenAPI 3.1
+    /// The HTTP API, as OpenAPI 3.1
     Openapi,
-    /// The settings in config.toml
+    /// The settings file config.toml
     Config,
 }
 
@@ -398,30 +416,41 @@ pub(crate) struct Completions {
     pub(crate) shell: Shell,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManPages {
+    /// Verb whose page to print [default: the program's own page]
+    #[arg(value_name = "VERB", conflicts_with = "output")]
+    pub(crate) verb: Option<String>,
+
+    /// Write all pages into this directory
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
 const UNIFIED_HELP: &str = r#"Try it:
   echo '{"id":1,"command":"start","agentType":"demo","prompt":"/say hello"}' | agentwire unified
 
 Frames: {"id","command":"start|attach|prompt|interrupt|stop|finish|settle|configure|query|rewind","sessionId",…}
-give {"id","reply":…} or {"id","error":{"code","message"}}. Events are bare: they have a "type".
-docs/protocols/unified.md has it all."#;
+give {"id","reply":…} or {"id","error":{"code","message"}}. Events have a "type" and no "id" of a frame.
+Reference: docs/protocols/unified.md"#;
 
 const RPC_HELP: &str = r#"Try it:
   echo '{"jsonrpc":"2.0","id":1,"method":"run","params":{"agent":"demo","prompt":"/say hello"}}' | agentwire rpc
 
-The reply is the turn's result; what comes before are notifications: "message" (assistant, user,
-system, result), "request" (answer it with request/settle), "event" if "events": true was given.
+The reply is the turn's result. Before it come notifications: "message" (assistant, user, system,
+result), "request" (answer it with request/settle), and "event" if you set "events": true.
 Methods: run, session/create, session/send, session/interrupt, session/kill, session/list,
 session/events, session/attach, session/configure, request/settle, query, control.
-Sessions last until they are killed or stdin ends. docs/protocols/jsonrpc.md has it all."#;
+Sessions run until you kill them or stdin ends. Reference: docs/protocols/jsonrpc.md"#;
 
 const BACKEND_HELP: &str = r#"Try it:
   echo '{"type":"session.create","id":"1","payload":{"prompt":"/say hello","cwd":".","agent":"demo"}}' | agentwire backend
 
 In: session.create, session.send, session.interrupt, session.kill, callback.response, query.call.
 Out: session.created, sdk.message, callback.request, query.result, session.interrupted, session.killed,
-error. A session that names no agent has the one of AGENTWIRE_AGENT or of the settings, else the first
-of claude, codex, gemini that is installed, else the demo agent.
-docs/protocols/backend.md has it all."#;
+error. The agent is the one the session names, else AGENTWIRE_AGENT, else the one in the settings, else
+the first installed of claude, codex, gemini, else the demo agent.
+Reference: docs/protocols/backend.md"#;
 
 const TRANSLATE_HELP: &str = "\
 Examples:
@@ -431,8 +460,7 @@ Examples:
   agentwire translate recorded.jsonl | jq -rj 'select(.type==\"textChunk\").content'
   agentwire translate --from codex --to claude recorded.jsonl | jq -r 'select(.type==\"result\").result'
 
-Exit code: 0 for any input; 1 if it cannot be read or the events cannot be written; 2 for wrong
-arguments.";
+Exit code: 0 for any input; 1 if reading or writing fails; 2 for wrong arguments.";
 
 const PLAY_HELP: &str = "\
 Examples:
@@ -440,12 +468,18 @@ Examples:
   AGENTWIRE_CODEX_BIN=./recorded-codex agentwire run -a codex 'Say hi'
     where recorded-codex is a script: exec agentwire play codex.jsonl
 
-A line {\"dir\":\"exit\",\"code\":N} at the end of a transcript tells that the agent ended by itself; else
-it ends when its client does.
-Exit code: that of the recorded agent, 0 if it is not known; 1 if the file cannot be played.";
+A last line {\"dir\":\"exit\",\"code\":N} means that the recorded agent exited by itself. Otherwise `play`
+exits when its client does.
+Exit code: that of the recorded agent, or 0 if unknown; 1 if the file cannot be replayed.";
 
 const COMPLETIONS_HELP: &str = "\
 Examples:
   agentwire completions bash > ~/.local/share/bash-completion/completions/agentwire
   agentwire completions zsh > ~/.zfunc/_agentwire
   agentwire completions fish > ~/.config/fish/completions/agentwire.fish";
+
+const MAN_HELP: &str = "\
+Examples:
+  agentwire man | man -l -
+  agentwire man run | man -l -
+  agentwire man -o ~/.local/share/man/man1";

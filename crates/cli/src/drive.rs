@@ -3,7 +3,7 @@
 
 mod asking;
 mod ending;
-mod part;
+mod role;
 mod signals;
 
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use agentwire_sessions::store::Batch;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use self::asking::Open;
-use self::part::Part;
+use self::asking::OpenRequest;
+use self::role::Part;
 use self::signals::Caught;
 pub(crate) use self::signals::Signals;
 use crate::commands::logs::read;
 use crate::failure::Failure;
+use crate::format;
 use crate::screen::Screen;
-use crate::shown;
 use crate::source::{Events, Seen};
 use crate::terminal::{Terminal, Typed};
 use crate::view::ask::{Ask, Reading};
@@ -47,10 +47,10 @@ pub(crate) struct Drive {
     signals: Signals,
     part: Part,
     terminal: Option<Terminal>,
-    open: Vec<Open>,
+    open: Vec<OpenRequest>,
     asking: Option<Ask>,
-    replies: mpsc::Receiver<Reply>,
-    reply: mpsc::Sender<Reply>,
+    replies: mpsc::Receiver<SentAnswer>,
+    reply: mpsc::Sender<SentAnswer>,
     /// Subagents that are not done, by id; their names.
     agents: BTreeMap<String, String>,
     turn: Turn,
@@ -85,7 +85,7 @@ enum Turn {
 }
 
 /// What came of a command: the request that it was to settle, if it was.
-struct Reply {
+struct SentAnswer {
     request: Option<String>,
     result: Result<Json<'static>, GatewayError>,
 }
@@ -251,7 +251,7 @@ impl Drive {
                 let agent = event.agent_id.decode();
                 let name = self.agents.get(&*agent).cloned().unwrap_or_else(|| agent.to_string());
                 let agent = (*agent != *MAIN_AGENT).then_some(name);
-                self.open.push(Open::new((**request).clone(), agent));
+                self.open.push(OpenRequest::new((**request).clone(), agent));
             }
             EventKind::RequestSettled(settled) => self.settled(settled),
             EventKind::SessionStarted(_)
@@ -332,7 +332,7 @@ impl Drive {
         let reply = self.reply.clone();
         tokio::spawn(async move {
             let result = sent.await;
-            let _ = reply.send(Reply { request, result }).await;
+            let _ = reply.send(SentAnswer { request, result }).await;
         });
     }
 
@@ -357,7 +357,7 @@ impl Drive {
         }
         let Part::Answer(answering) = &self.part else { return };
         if self.shown >= self.present && !answering.has_goal() {
-            let short = shown::short(answering.id().as_str());
+            let short = format::short(answering.id().as_str());
             let text = format!("idle: agentwire send {short} PROMPT  (ctrl-c leaves)");
             self.screen.rest(&text);
         }

@@ -16,7 +16,7 @@ use agentwire_sessions::process::{
     Contain, Spawn, StdinPlan, Veil, environment, own_path, resolve,
 };
 use agentwire_sessions::settings::AgentCommand;
-use agentwire_sessions::{machine, own};
+use agentwire_sessions::{managed_files, own_dirs};
 use serde::{Serialize, Serializer};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout_at};
@@ -127,7 +127,7 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
     let is_own = command.program.is_none() && is_built_in;
     let mut problems = Vec::new();
     if let (Ok(_), Some((_, dialect))) = (&path, known.drivers.first()) {
-        let found = machine::look(*dialect, &command.env);
+        let found = managed_files::look(*dialect, &command.env);
         problems.extend(found.iter().map(|found| Problem::of_machine(found.does)));
     }
     let (version, login) = match (&path, contain) {
@@ -139,7 +139,7 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
                 command: &command,
                 // Not here: the settings of a project could make the program run something.
                 directory: Path::new("/"),
-                veil: own::veil(settings, agent, None),
+                veil: own_dirs::veil(settings, agent, None),
                 until: Instant::now() + PATIENCE,
             };
             questions.ask_all(known).await

@@ -4,16 +4,16 @@ mod args;
 mod commands;
 mod drive;
 mod engine;
+pub mod example;
 mod failure;
+mod format;
 mod installed;
 mod print;
 mod remote;
 mod screen;
 mod settings;
-mod shown;
 mod source;
 mod terminal;
-pub mod trial;
 mod view;
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use agentwire_sessions::bridge::relay;
 use agentwire_sessions::process::{self, keeper};
-use clap::Parser;
+use clap::{FromArgMatches as _, Parser as _};
 
 use crate::args::{Args, Global, Verb};
 use crate::failure::Failure;
@@ -46,7 +46,8 @@ pub fn main() -> ExitCode {
         log(&global);
         return ended(commands::claude::run(&global, flags.into_iter()));
     }
-    let args = Args::parse();
+    let args = Args::from_arg_matches(&args::command().get_matches());
+    let args = args.unwrap_or_else(|error| error.exit());
     let global = &args.global;
     // The server reads from its settings how to tell.
     if !matches!(args.verb, Verb::Serve(_)) {
@@ -80,6 +81,7 @@ pub fn main() -> ExitCode {
         Verb::ModelServer(args) => done(commands::model_server::run(&args)),
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
+        Verb::Man(args) => done(commands::man::run(&args)),
     })
 }
 

@@ -111,14 +111,25 @@ pub(crate) fn ask(question: &str) -> io::Result<Option<bool>> {
     Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
 }
 
+/// Whether to colour what is written to this stream. Honours `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`
+/// and `TERM`, as the help of this program does.
+pub(crate) fn has_colour(stream: &impl anstream::stream::RawStream) -> bool {
+    anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
+}
+
 /// How many columns stdout has, if it is a terminal.
 pub(crate) fn columns() -> Option<usize> {
     columns_of(&io::stdout())
 }
 
-/// How many columns the terminal has, on whichever stream it is.
+/// How many columns stderr has, if it is a terminal.
+pub(crate) fn error_columns() -> Option<usize> {
+    columns_of(&io::stderr())
+}
+
+/// How many columns the terminal has, on either stream.
 pub(crate) fn width() -> Option<usize> {
-    columns().or_else(|| columns_of(&io::stderr()))
+    columns().or_else(error_columns)
 }
 
 fn columns_of(stream: &impl std::os::fd::AsFd) -> Option<usize> {

@@ -74,19 +74,21 @@ impl Chunk {
 impl Screen {
     pub(crate) fn new(shape: Shape) -> Self {
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
-        let style = |is_terminal: bool| Style { color: is_terminal && has_escapes() };
+        let out_style = Style { color: print::has_colour(&io::stdout()) };
+        let err_style = Style { color: print::has_colour(&io::stderr()) };
         let (main, side) = match shape {
-            Shape::Talk if out => (Some(View::new(style(out), Lens::Whole)), None),
+            Shape::Talk if out => (Some(View::new(out_style, Lens::Whole)), None),
             Shape::Talk => {
                 let lens = if err { Lens::Progress } else { Lens::Notes };
                 let answer = View::new(Style::default(), Lens::Answer);
-                (Some(answer), Some(View::new(style(err), lens)))
+                (Some(answer), Some(View::new(err_style, lens)))
             }
-            Shape::Story => (Some(View::new(style(out), Lens::Whole).with_prompts()), None),
-            Shape::Events(_) => (None, Some(View::new(style(err), Lens::Notes))),
+            Shape::Story => (Some(View::new(out_style, Lens::Whole).with_prompts()), None),
+            Shape::Events(_) => (None, Some(View::new(err_style, Lens::Notes))),
             Shape::Native => (None, None),
         };
-        let is_seen = if side.is_some() { err } else { out };
+        let (is_seen, bottom_style) =
+            if side.is_some() { (err, err_style) } else { (out, out_style) };
         let (writer, chunks) = mpsc::channel(WAITING);
         let (told, written) = oneshot::channel();
         std::thread::spawn(move || {
@@ -99,7 +101,7 @@ impl Screen {
             side,
             is_shown: out,
             is_seen,
-            can_erase: is_seen && has_escapes(),
+            can_erase: is_seen && bottom_style.color,
             bottom: None,
             frame: 0,
             quiet_since: Instant::now(),
@@ -117,6 +119,7 @@ impl Screen {
 
     /// Shows an event; `line` is its JSON.
     pub(crate) fn event(&mut self, line: &[u8], event: Event<'static>) -> Result<(), GatewayError> {
+        self.follow_resize();
         let mut new = Chunk::default();
         match self.shape {
             Shape::Talk | Shape::Story => {}
@@ -160,8 +163,19 @@ impl Screen {
         Ok(())
     }
 
+    /// Wraps text at the width that the terminal has now.
+    fn follow_resize(&mut self) {
+        if let Some(main) = &mut self.main {
+            main.set_width(print::columns());
+        }
+        if let Some(side) = &mut self.side {
+            side.set_width(print::error_columns());
+        }
+    }
+
     /// Says something beside the events.
     pub(crate) fn aside(&mut self, say: impl FnOnce(&mut Page, Option<&str>)) {
+        self.follow_resize();
         self.clear();
         self.quiet_since = Instant::now();
         let (view, out) = match (&mut self.side, &mut self.main) {
@@ -296,12 +310,6 @@ impl Screen {
         let to = if self.bottom_is_side { &mut self.pending.err } else { &mut self.pending.out };
         to.extend_from_slice(text.as_bytes());
     }
-}
-
-/// Whether terminals may be sent escape sequences.
-pub(crate) fn has_escapes() -> bool {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    set("NO_COLOR").is_none() && set("TERM").is_some_and(|term| term != "dumb")
 }
 
 fn write_all(mut chunks: mpsc::Receiver<Chunk>) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! Settings: defaults, then the file, then the environment, then flags.
 
+mod diagnostic;
 pub(crate) mod file;
-mod mistake;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -84,7 +84,7 @@ fn read(
     };
     match toml::from_str(&text) {
         Ok(file) => Ok((file, Some(path))),
-        Err(error) => Err(failed(&mistake::describe(&text, &error))),
+        Err(error) => Err(failed(&diagnostic::describe(&text, &error))),
     }
 }
 
@@ -237,7 +237,7 @@ fn dollars(price: &file::Price) -> Price {
 fn agent(name: &str) -> Result<AgentType, String> {
     name.parse().map_err(|_| {
         let known = AgentType::NAMES;
-        match mistake::nearest(name, &known) {
+        match diagnostic::nearest(name, &known) {
             Some(meant) => format!("unknown agent `{name}`; did you mean `{meant}`?"),
             None => format!("unknown agent `{name}`; there are {}", known.join(", ")),
         }

@@ -1,8 +1,8 @@
 //! Where a verb looks at sessions: in the log on this machine, whoever runs them, or in a server's. The
 //! verbs do not know which.
 
+mod control;
 mod events;
-mod reach;
 
 use agentwire_client::{
     AgentClient, AgentError, OpenRequest, Request, SessionDetails, SessionFilter,
@@ -12,8 +12,8 @@ use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::store::Filter;
 
+pub(crate) use self::control::Reach;
 pub(crate) use self::events::{Events, Seen};
-pub(crate) use self::reach::Reach;
 use crate::args::{At, Global};
 use crate::failure::Failure;
 use crate::remote::{self, Local};
@@ -132,7 +132,7 @@ impl Source {
         let Some(Seen::Events(batch)) = events.next().await? else { return Ok(None) };
         let line = batch.events().find(|(at, _)| *at == seq).map(|(_, line)| line);
         let text = line.and_then(|line| std::str::from_utf8(line).ok());
-        Ok(text.map(|text| Json::checked(text).into_owned()))
+        Ok(text.map(|text| Json::trusted(text).into_owned()))
     }
 
     /// The events after that one: those that there are, or, if they are to be followed, those that

@@ -60,6 +60,11 @@ impl View {
         self
     }
 
+    /// The reader's terminal has this many columns from now on.
+    pub(crate) fn set_width(&mut self, width: Option<usize>) {
+        self.page.set_width(width);
+    }
+
     /// Shows an event.
     pub(crate) fn event(&mut self, event: Event<'_>, out: &mut impl Write) -> io::Result<()> {
         let now = event.timestamp.parse().ok();

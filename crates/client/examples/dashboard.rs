@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agentwire::trial::{self, Trial};
+use agentwire::example::{self, Trial};
 use agentwire_client::{
     AgentClient, AgentError, AgentType, InProcessTransport, Session, SessionFilter, SessionRequest,
 };
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 const SESSIONS: usize = 12;
 
 fn main() -> ExitCode {
-    trial::run(dashboard)
+    example::run(dashboard)
 }
 
 // Yours: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and a client of

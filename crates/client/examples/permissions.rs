@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use agentwire::trial::{self, Trial};
+use agentwire::example::{self, Trial};
 use agentwire_client::{
     AgentClient, AgentError, AgentType, InProcessTransport, PermissionRequest, Request,
     SessionConfig, SessionRequest,
@@ -14,7 +14,7 @@ const PROMPT: &str = "/write notes.txt draft\n/bash rm -rf build\n/bash echo fro
                       /ask Which colour? | red | green";
 
 fn main() -> ExitCode {
-    trial::run(permissions)
+    example::run(permissions)
 }
 
 // Yours: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and a client of

@@ -8,14 +8,14 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use agentwire::trial::{self, Trial};
+use agentwire::example::{self, Trial};
 use agentwire_client::{
     AgentClient, AgentError, AgentType, ApprovalMode, EventKind, EventStream, Request,
     SessionConfig, SessionRequest,
 };
 
 fn main() -> ExitCode {
-    trial::run(quickstart)
+    example::run(quickstart)
 }
 
 // Yours: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and instead of the builder

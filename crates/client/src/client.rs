@@ -117,7 +117,7 @@ impl AgentClient {
     ///
     /// ```rust,standalone_crate
     /// # use agentwire_client::{AgentType, EventKind, SessionRequest};
-    /// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+    /// # fn main() -> std::process::ExitCode { agentwire::example::run(async |trial| {
     /// # let gateway = agentwire_client::InProcessTransport::with_settings(trial.settings()).await?;
     /// # let client = agentwire_client::AgentClient::over(gateway);
     /// let session = client.create(SessionRequest::new(AgentType::Demo, "/say one")).await?;
@@ -316,7 +316,7 @@ impl AgentClient {
         }
         match self.summary(session).await {
             Ok(summary) if summary.state == SessionState::Ended && is_stop => {
-                Ok(Json::checked("{}"))
+                Ok(Json::trusted("{}"))
             }
             Ok(summary) if summary.state == SessionState::Ended => {
                 let message = format!("session {session} is over; resume it to go on");

@@ -1,6 +1,6 @@
 //! What can go wrong: in the gateway, in the agent, and on the way to them.
 
-mod told;
+mod agent_failure;
 
 use std::fmt;
 
@@ -109,11 +109,11 @@ impl fmt::Display for Gap {
 /// Why something failed.
 #[derive(Clone, PartialEq)]
 pub struct AgentError {
-    told: Box<Told>,
+    told: Box<ReportedError>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Told {
+struct ReportedError {
     kind: AgentErrorType,
     message: String,
     code: Option<ErrorCode>,
@@ -131,7 +131,7 @@ struct Told {
 impl AgentError {
     /// An error of that kind. The same will fail again.
     pub fn new(kind: AgentErrorType, message: impl Into<String>) -> Self {
-        let told = Told {
+        let told = ReportedError {
             kind,
             message: message.into(),
             code: None,
@@ -317,7 +317,7 @@ impl From<Gap> for AgentError {
 /// What a front would tell its client.
 impl From<AgentError> for GatewayError {
     fn from(error: AgentError) -> Self {
-        let Told { code, message, details, .. } = *error.told;
+        let ReportedError { code, message, details, .. } = *error.told;
         Self { details, ..Self::new(code.unwrap_or(ErrorCode::Internal), message) }
     }
 }
@@ -359,7 +359,7 @@ mod tests {
     fn every_code_has_a_kind_and_is_told_with_its_words() {
         for code in ErrorCode::ALL {
             let refused = GatewayError {
-                details: Some(Json::checked("{}")),
+                details: Some(Json::trusted("{}")),
                 ..GatewayError::new(code, "no")
             };
             let error = AgentError::from(refused.clone());

@@ -1,8 +1,8 @@
 //! What makes a session's stream reliable, over any transport: it keeps its place in the log, opens
 //! connections that broke again, and reads no faster than its reader.
 
+mod backoff;
 pub(crate) mod cursor;
-mod pause;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::backoff::Pause;
 use self::cursor::Cursor;
-use self::pause::Pause;
 use crate::client::read;
 use crate::error::{AgentError, Gap};
 use crate::lines::EventLines;

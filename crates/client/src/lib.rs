@@ -5,7 +5,7 @@
 //! # use agentwire_client::transport::in_process::InProcessTransport;
 //! use agentwire_client::{AgentClient, AgentType, EventKind, Request, SessionRequest};
 //!
-//! # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+//! # fn main() -> std::process::ExitCode { agentwire::example::run(async |trial| {
 //! # let client = AgentClient::over(InProcessTransport::with_settings(trial.settings()).await?);
 //! # if false {
 //! let client = AgentClient::connect().await?;

@@ -20,7 +20,7 @@ use crate::error::AgentError;
 ///
 /// ```rust,standalone_crate
 /// # use agentwire_client::{AgentType, EventKind, Request, SessionRequest};
-/// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+/// # fn main() -> std::process::ExitCode { agentwire::example::run(async |trial| {
 /// # let gateway = agentwire_client::InProcessTransport::with_settings(trial.settings()).await?;
 /// # let client = agentwire_client::AgentClient::over(gateway);
 /// let prompt = "/bash rm -rf build\n/ask Which colour? | red | green";

@@ -1,7 +1,7 @@
 //! One session: what it is, what is wanted of it, and what it does.
 
 mod cancellable;
-mod known;
+mod snapshot;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::cancellable::{CancellableSession, OnDrop};
-pub(crate) use self::known::{Known, settled};
+pub(crate) use self::snapshot::{Known, settled};
 use crate::client::AgentClient;
 use crate::error::AgentError;
 use crate::event::Event;

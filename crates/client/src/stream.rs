@@ -242,7 +242,7 @@ impl EventStream {
     /// ```rust,standalone_crate
     /// # use std::time::Duration;
     /// # use agentwire_client::{AgentType, SessionRequest};
-    /// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+    /// # fn main() -> std::process::ExitCode { agentwire::example::run(async |trial| {
     /// # let gateway = agentwire_client::InProcessTransport::with_settings(trial.settings()).await?;
     /// # let client = agentwire_client::AgentClient::over(gateway);
     /// let session = client.create(SessionRequest::new(AgentType::Demo, "/repeat 50 word ")).await?;

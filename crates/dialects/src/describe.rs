@@ -13,7 +13,9 @@ use std::borrow::Cow;
 use agentwire_protocol::Json;
 use agentwire_protocol::event::ToolKind;
 
-pub(crate) use by_name::{by_name, file_address, shell_command, shown, touched, unsure};
+pub(crate) use by_name::{
+    by_name, file_address, has_scheme, shell_command, shown, touched, unsure,
+};
 pub(crate) use read::{Fields, TEXT, fields, is_one, value};
 pub use read::{INPUT_LIMIT, is_plain, is_text};
 use tools::find;
@@ -247,7 +249,7 @@ impl<'a> Description<'a> {
             name: called.filter(|_| is_named).map(Cow::Borrowed),
             called: called.map(Cow::Borrowed),
             mcp: mcp.map(|(server, tool)| (Cow::Borrowed(server), Cow::Borrowed(tool))),
-            input: facts.input.map(|input| Json::checked(input.get())),
+            input: facts.input.map(|input| Json::trusted(input.get())),
             blocked_path: facts.blocked_path.map(Cow::Borrowed),
             warns: facts.warns,
             moved: facts.moved,

@@ -55,6 +55,11 @@ pub trait Front: Send {
 
     /// The client says no more. Sessions are then told to finish by whoever serves them.
     fn on_close(&mut self, _out: &mut Outbox) {}
+
+    /// Why it closed the connection, for a wire that can say so.
+    fn farewell(&self) -> &'static str {
+        ""
+    }
 }
 
 /// What a front wants of the gateway.
@@ -103,13 +108,6 @@ pub enum Look {
     Session(SessionId),
     /// What agents ask and wait for, `{"requests"}`: of one session, or of all.
     Requests(Option<SessionId>),
-    /// Whether a session has taken a prompt: `true` or `false`.
-    Taken {
-        /// The session.
-        session: SessionId,
-        /// The id of the prompt.
-        message_id: String,
-    },
 }
 
 /// What came of it.
@@ -128,8 +126,8 @@ pub enum Reply {
     Sessions(Vec<SessionSummary>),
     /// Events as they stand in the log, and the number of the last.
     Events {
-        /// Their JSON.
-        events: Vec<String>,
+        /// A list of them.
+        events: Json<'static>,
         /// The last.
         next: u64,
         /// Whether the client can go on with them without a gap.

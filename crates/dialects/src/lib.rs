@@ -5,6 +5,7 @@
 pub mod acp;
 pub mod agent;
 pub mod backend;
+mod block_text;
 pub mod board;
 pub mod claude;
 pub mod codex;
@@ -25,12 +26,11 @@ pub mod mcp;
 pub mod program;
 pub mod project;
 pub mod query;
-mod recent;
-mod said;
+mod recent_ids;
 pub mod tape;
+mod tool_names;
 pub mod transcript;
 pub mod unified;
-mod words;
 
 use std::sync::LazyLock;
 

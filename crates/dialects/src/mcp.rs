@@ -19,7 +19,7 @@ const LISTING: &str = "\"tools/list\"";
 pub fn reply(message: Option<&Json<'_>>, answer: Answer) -> Result<Json<'static>, GatewayError> {
     let unsupported = |what: &str| Err(GatewayError::unsupported("an MCP server", what));
     let message = message.map(fields).unwrap_or_default();
-    let id = message.get("id").cloned().unwrap_or(Json::checked("0"));
+    let id = message.get("id").cloned().unwrap_or(Json::trusted("0"));
     match answer {
         Answer::HookOutput(reply) => {
             let fields: Object = reply.read().map_err(|_| {
@@ -30,7 +30,7 @@ pub fn reply(message: Option<&Json<'_>>, answer: Answer) -> Result<Json<'static>
         Answer::Allow { updated_permissions: Some(_), .. } => unsupported("updatedPermissions"),
         Answer::Allow { always: true, .. } => unsupported("remember session"),
         Answer::Allow { updated_input, .. } => {
-            Ok(json_rpc(id, "result", updated_input.unwrap_or(Json::checked("{}"))))
+            Ok(json_rpc(id, "result", updated_input.unwrap_or(Json::trusted("{}"))))
         }
         Answer::Deny { message, .. } => {
             Ok(failure(id, -32000, message.as_deref().unwrap_or(DENIED)))
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn sent(message: &str, answer: Answer) -> Option<String> {
-        let reply = response(Some(&Json::checked(message)), answer).expect("an answer that fits");
+        let reply = response(Some(&Json::trusted(message)), answer).expect("an answer that fits");
         reply.map(|reply| reply.get().to_owned())
     }
 
@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn tools_are_those_of_a_listing() {
-        let message = Json::checked(r#"{"id":1,"method":"tools/list"}"#);
-        let other = Json::checked(r#"{"id":1,"method":"tools/call"}"#);
+        let message = Json::trusted(r#"{"id":1,"method":"tools/list"}"#);
+        let other = Json::trusted(r#"{"id":1,"method":"tools/call"}"#);
         let response =
-            Json::checked(r#"{"id":1,"result":{"tools":[{"name":"add"},{"name":"b"}]}}"#);
-        let failure = Json::checked(r#"{"id":1,"error":{"code":1,"message":"no"}}"#);
+            Json::trusted(r#"{"id":1,"result":{"tools":[{"name":"add"},{"name":"b"}]}}"#);
+        let failure = Json::trusted(r#"{"id":1,"error":{"code":1,"message":"no"}}"#);
         let names = vec!["add".to_owned(), "b".to_owned()];
         assert_eq!(listed(Some(&message), &response), Some(names));
         assert_eq!(listed(Some(&message), &failure), None);
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_none_is_refused() {
-        let message = Json::checked(r#"{"id":1,"method":"x"}"#);
+        let message = Json::trusted(r#"{"id":1,"method":"x"}"#);
         for reply in ["[]", "{}", r#"{"mcp_response":3}"#, r#"{"result":1,"error":{}}"#] {
             let error = response(Some(&message), output(reply)).expect_err("a refusal");
             assert_eq!(error.code, ErrorCode::InvalidMessage, "{reply}");
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_cancellation_names_its_message() {
-        let names = |text: &str| cancelled(&Json::checked(text)).map(|id| id.get().to_owned());
+        let names = |text: &str| cancelled(&Json::trusted(text)).map(|id| id.get().to_owned());
         let message = r#"{"method":"notifications/cancelled","params":{"requestId":"a"}}"#;
         assert_eq!(names(message).as_deref(), Some("\"a\""));
         assert_eq!(names(r#"{"method":"tools/call","params":{"requestId":"a"}}"#), None);

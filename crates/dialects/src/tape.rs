@@ -375,7 +375,7 @@ impl Tape {
             Err(Fault::Syntax) => return self.keep_text(text, unterminated, sink),
         };
         let native = native(if exact {
-            NativeLine::Json(Json::checked(text))
+            NativeLine::Json(Json::trusted(text))
         } else {
             NativeLine::Text(Cow::Borrowed(text))
         });

@@ -405,7 +405,7 @@ impl CommandFrame {
     }
 
     fn read(mut fields: Fields) -> Result<(Option<String>, Command), GatewayError> {
-        let name = fields.remove("command").unwrap_or(Json::checked("null"));
+        let name = fields.remove("command").unwrap_or(Json::trusted("null"));
         let name: String = name.read().map_err(|_| {
             let message = "failed to read the command: `command` must be its name";
             GatewayError::new(ErrorCode::InvalidMessage, message)

@@ -140,6 +140,14 @@ impl NewSession {
 }
 
 impl NewSession {
+    /// How many characters a key may have.
+    pub const KEY_LIMIT: usize = 255;
+
+    /// Whether a client may send that as its key.
+    pub fn is_key(text: &str) -> bool {
+        (1..=Self::KEY_LIMIT).contains(&text.chars().count())
+    }
+
     /// Whether the session is one that was before, under the same id.
     pub fn goes_on(&self) -> bool {
         self.resume.is_some() && !self.fork

@@ -112,11 +112,11 @@ fn command_frames_are_read_by_name() {
     assert_eq!(read(r#"{"command":"configure","model":"m"}"#), change(Some(Some("m".into()))));
     assert_eq!(read(r#"{"id":7,"command":"attach","after":5}"#), Ok(Command::Attach { after: 5 }));
     let query = read(r#"{"command":"query","method":"setModel","args":["opus",{"a":1}]}"#);
-    let args = vec![Json::checked("\"opus\""), Json::checked("{\"a\":1}")];
+    let args = vec![Json::trusted("\"opus\""), Json::trusted("{\"a\":1}")];
     assert_eq!(query, Ok(Command::Query { method: "setModel".into(), args }));
     let code = |text| CommandFrame::from_json(text).map_err(|refused| refused.error.code);
     let refused = CommandFrame::from_json(r#"{"id":[7],"command":"dance"}"#);
-    assert_eq!(refused.map_err(|refused| refused.id), Err(Some(Json::checked("[7]"))));
+    assert_eq!(refused.map_err(|refused| refused.id), Err(Some(Json::trusted("[7]"))));
     assert_eq!(code("{"), Err(ErrorCode::InvalidJson));
     assert_eq!(code("{}"), Err(ErrorCode::InvalidMessage));
     assert_eq!(code(r#"{"command":"dance"}"#), Err(ErrorCode::UnknownMethod));
@@ -168,7 +168,7 @@ fn what_a_command_does_not_have_is_refused_by_name() {
         assert!(taken.is_ok(), "{frame}: {taken:?}");
     }
     let taken = CommandFrame::from_json(&start(r#""id":null,"config":{"agentType":"demo"}"#));
-    assert_eq!(taken.expect("a frame").id, Some(Json::checked("null")));
+    assert_eq!(taken.expect("a frame").id, Some(Json::trusted("null")));
 }
 
 #[test]

@@ -59,12 +59,30 @@ impl Connection {
         Self { incoming, outgoing, reader, writer }
     }
 
-    /// Waits until all that was said is out, or cannot be.
-    pub(crate) async fn finish(self) {
-        self.reader.abort();
-        self.outgoing.close();
-        let _ = self.writer.await;
+    /// Waits until all that was said is out, or cannot be. A client that is told why also has to hear it: a
+    /// wire that is dropped with something unread may take the last words with it.
+    pub(crate) async fn finish(&mut self, farewell: Farewell) {
+        let is_told = !farewell.words.is_empty();
+        if !is_told {
+            self.reader.abort();
+        }
+        self.outgoing.close(farewell);
+        let _ = (&mut self.writer).await;
+        while is_told && self.incoming.recv().await.is_some() {}
     }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Farewell {
+    pub(crate) is_error: bool,
+    pub(crate) words: &'static str,
 }
 
 async fn read_lines(mut read: impl AsyncRead + Unpin, said: mpsc::Sender<Incoming>, pool: Pool) {
@@ -141,6 +159,7 @@ struct State {
     held: Vec<Bytes>,
     /// Nothing more is to be said.
     is_closed: bool,
+    farewell: Farewell,
     /// The client takes no more.
     is_broken: bool,
 }
@@ -211,9 +230,16 @@ impl Outgoing {
         }
     }
 
-    fn close(&self) {
-        self.state().is_closed = true;
+    fn close(&self, farewell: Farewell) {
+        let mut state = self.state();
+        (state.is_closed, state.farewell) = (true, farewell);
+        drop(state);
         self.shared.wanted.notify_one();
+    }
+
+    /// Why nothing more is said.
+    pub(crate) fn farewell(&self) -> Farewell {
+        self.state().farewell
     }
 
     /// What to write next: whole lines; nothing once all is out. Whoever has written a piece says so.

@@ -1,25 +1,25 @@
 //! The server: who listens, who is let in, and what is where.
 
+mod auth;
+mod authorization;
 mod board;
 mod body;
-mod door;
-mod entrance;
 mod events;
-mod guests;
+mod idle_timeout;
 mod inbox;
 mod listen;
+mod listen_policy;
 mod meter;
 mod metrics;
 mod openapi;
 mod page;
-mod power;
 mod problem;
 mod refusal;
 mod rest;
 mod routes;
 mod socket;
-mod timed;
 mod tls;
+mod unauthenticated;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,13 +32,13 @@ use agentwire_protocol::{AgentType, Json, Price};
 use agentwire_sessions::Hub;
 use tokio_util::sync::CancellationToken;
 
-use self::door::Hosts;
+use self::auth::Hosts;
 use self::metrics::Traffic;
 use crate::tokens::{Caller, Tickets};
 use crate::traces::Spans;
 
-pub use self::entrance::{CONNECTIONS, Entrance, PublicUrl};
 pub use self::listen::{Listener, Listening};
+pub use self::listen_policy::{CONNECTIONS, Entrance, PublicUrl};
 pub use self::openapi::openapi;
 pub use self::tls::Tls;
 

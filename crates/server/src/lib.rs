@@ -1,10 +1,10 @@
 //! Who listens: the pump behind every front, and the wires it runs over. Starts no process.
 
 pub mod connection;
-mod held;
 pub mod http;
-pub mod looks;
-mod reading;
+mod log_reads;
+mod pages;
+mod read_budget;
 pub mod serve;
 pub mod tokens;
 pub mod traces;

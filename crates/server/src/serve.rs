@@ -3,9 +3,9 @@
 //! A client that does not read slows only itself: events wait in the store, and once too much waits for
 //! it, it is not listened to either.
 
-mod asks;
+mod calls;
+mod command_queue;
 mod follow;
-mod queue;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
-use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::Share;
+use agentwire_sessions::hub::message_of;
 use agentwire_sessions::session::Client;
 use agentwire_sessions::store::Batch;
 use agentwire_sessions::{Hub, SessionHandle};
@@ -24,10 +25,10 @@ use tokio::task::{self, JoinError, JoinSet, coop};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::asks::{Answered, Shares};
+use self::calls::{Answered, Shares};
+use self::command_queue::{Queue, Queued};
 use self::follow::{Follows, Seen};
-use self::queue::{Queue, Queued};
-use crate::connection::{Connection, Incoming};
+use crate::connection::{Connection, Farewell, Incoming};
 
 /// As long as more waits for the client, it is shown no further events.
 const EVENTS_WAIT: usize = 256 << 10;
@@ -101,7 +102,7 @@ pub async fn serve(
 ) -> u8 {
     let mut pump = Pump {
         hub,
-        front,
+        front: &mut *front,
         terms,
         out: Outbox::new(Uuid::new_v4().as_u128()),
         commands: FuturesUnordered::new(),
@@ -110,7 +111,7 @@ pub async fn serve(
         queue: Queue::default(),
         pages: VecDeque::new(),
         page: None,
-        follows: Follows::new(connection.outgoing.clone()),
+        follows: Follows::new(hub, connection.outgoing.clone()),
         held: Vec::new(),
         own: BTreeMap::new(),
         is_closed: false,
@@ -126,8 +127,9 @@ pub async fn serve(
     let deadline = pump.deadline;
     drop(pump);
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    let farewell = left.map_or(FAREWELL, |left| FAREWELL.min(left + LATE_FAREWELL));
-    let _ = tokio::time::timeout(farewell, connection.finish()).await;
+    let longest = left.map_or(FAREWELL, |left| FAREWELL.min(left + LATE_FAREWELL));
+    let farewell = Farewell { is_error: code != 0, words: front.farewell() };
+    let _ = tokio::time::timeout(longest, connection.finish(farewell)).await;
     code
 }
 
@@ -217,7 +219,7 @@ impl Pump<'_> {
                 incoming = connection.incoming.recv(), if !self.is_closed && may_listen => {
                     match incoming {
                         Some(Incoming::Line(line, share)) => {
-                            apart_if_long(line.len(), || self.front.on_line(&line, &mut self.out));
+                            blocking_if_long(line.len(), || self.front.on_line(&line, &mut self.out));
                             drop(line);
                             // What is asked for with it holds its share.
                             self.share = share.map(Arc::new);
@@ -230,7 +232,7 @@ impl Pump<'_> {
                         None => self.close(),
                     }
                 }
-                seen = self.follows.next(), if may_show => {
+                seen = self.follows.next() => {
                     self.take_replies();
                     self.seen(seen, connection);
                 }
@@ -338,7 +340,7 @@ impl Pump<'_> {
 
     fn follow(&mut self, session: &SessionId, after: u64, waits: bool) {
         if self.follows.has_room(waits) || self.follows.has(session) {
-            self.follows.add(self.hub.log(), session, after, waits);
+            self.follows.add(self.hub, session, after, waits);
             // What comes from here on is after the events that these wait for.
             return self.release(session, after);
         }
@@ -366,7 +368,10 @@ impl Pump<'_> {
                     let session = session.of_client(&self.client());
                     self.post(Some(call), session, command);
                 }
-                Err(error) => self.front.on_reply(call, Err(error), &mut self.out),
+                Err(error) => match message_of(&command) {
+                    None => self.front.on_reply(call, Err(error), &mut self.out),
+                    id => drop(self.spawn(call, calls::unheard(hub, call, session, id, error))),
+                },
             },
             Ask::Start(_)
             | Ask::Session(_)
@@ -380,27 +385,25 @@ impl Pump<'_> {
                 self.front.on_reply(call, Err(error), &mut self.out);
             }
             Ask::Start(mut new) => {
-                // Keys are each client's own.
-                let keys = &self.terms.keys;
-                new.key = new.key.map(|key| format!("{keys}//{key}"));
+                new.key = new.key.map(|key| Hub::key_of(&self.terms.keys, &key));
                 new.is_limited = self.terms.is_limited;
                 new.client = self.terms.client.as_deref().map(str::to_owned);
                 let share = self.share.clone();
-                self.spawn(call, asks::start(hub, call, *new, share));
+                self.spawn(call, calls::start(hub, call, *new, share));
             }
-            Ask::Session(id) => drop(self.spawn(call, asks::session(hub, call, id))),
+            Ask::Session(id) => drop(self.spawn(call, calls::session(hub, call, id))),
             Ask::Own(id) => {
                 let client = self.terms.client.clone();
-                self.spawn(call, asks::own(hub, call, id, client));
+                self.spawn(call, calls::own(hub, call, id, client));
             }
             Ask::Look(look) => {
-                self.pages.push_back((call, asks::look(hub, call, look).boxed()));
+                self.pages.push_back((call, calls::look(hub, call, look).boxed()));
             }
             Ask::Sessions { limit } => {
-                self.pages.push_back((call, asks::sessions(hub, call, limit).boxed()));
+                self.pages.push_back((call, calls::sessions(hub, call, limit).boxed()));
             }
             Ask::Events { session, after, limit } => {
-                let page = asks::events(hub, call, session, after, limit);
+                let page = calls::events(hub, call, session, after, limit);
                 self.pages.push_back((call, page.boxed()));
             }
         }
@@ -409,12 +412,15 @@ impl Pump<'_> {
     /// Gives a command to a session, once there is room. Commands keep their order, but for those that
     /// may overtake the ones that wait.
     fn post(&mut self, call: Option<Call>, handle: SessionHandle, command: Command) {
+        let message_id = message_of(&command);
         let waits =
             self.queue.has(handle.id()) && !agentwire_sessions::session::overtakes(&command);
         let unsent = match waits {
             true => Box::new(command),
             false => match handle.post(command, self.share.clone()) {
-                Ok(answer) => return self.sent(call, handle.id().clone(), answer),
+                Ok(answer) => {
+                    return self.sent(call, handle.id().clone(), message_id, answer);
+                }
                 Err(command) => command,
             },
         };
@@ -425,8 +431,9 @@ impl Pump<'_> {
     /// There is room for what waits for that session.
     fn catch_up(&mut self, session: &SessionId) {
         while let Some(Queued { handle, call, command, share }) = self.queue.pop(session) {
+            let message_id = message_of(&command);
             match handle.post(*command, share.clone()) {
-                Ok(answer) => self.sent(call, session.clone(), answer),
+                Ok(answer) => self.sent(call, session.clone(), message_id, answer),
                 Err(command) => {
                     return self.queue.put_back(Queued { handle, call, command, share });
                 }
@@ -438,9 +445,11 @@ impl Pump<'_> {
         &mut self,
         call: Option<Call>,
         session: SessionId,
+        message_id: Option<String>,
         answer: impl Future<Output = agentwire_sessions::session::Answered> + Send + 'static,
     ) {
-        self.commands.push(asks::command(call, session, answer).boxed());
+        let hub = self.hub.clone();
+        self.commands.push(calls::command(hub, call, session, message_id, answer).boxed());
     }
 
     fn next_page(&mut self) {
@@ -506,11 +515,11 @@ impl Pump<'_> {
         }
         if shares.is_some() {
             self.paged = shares;
-            let size: usize = match &reply {
-                Ok(Reply::Events { events, .. }) => events.iter().map(String::len).sum(),
+            let size = match &reply {
+                Ok(Reply::Events { events, .. }) => events.get().len(),
                 Ok(_) | Err(_) => 0,
             };
-            return apart_if_long(size, || self.front.on_reply(call, reply, &mut self.out));
+            return blocking_if_long(size, || self.front.on_reply(call, reply, &mut self.out));
         }
         match after {
             Some((session, until)) if self.follows.shown(&session).is_some_and(|at| at < until) => {
@@ -555,7 +564,7 @@ impl Pump<'_> {
             if !self.follows.show(session, seq) {
                 return false;
             }
-            apart_if_long(line.len(), || self.front.on_event(session, event, &mut self.out));
+            blocking_if_long(line.len(), || self.front.on_event(session, event, &mut self.out));
             self.release(session, seq);
             self.carry_out(connection);
             if self.code.is_some() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agentwire_sessions::own;
+use agentwire_sessions::own_dirs;
 use agentwire_sessions::session::Client;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -131,11 +131,11 @@ pub struct Tokens {
     data_dir: PathBuf,
     operator: Operator,
     list: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<Cached>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Cached {
     stamps: [Stamp; 2],
     callers: Vec<Caller>,
 }
@@ -221,11 +221,11 @@ impl Tokens {
     }
 
     /// What is known, as the files have it now.
-    fn read(&self) -> io::Result<MutexGuard<'_, Known>> {
+    fn read(&self) -> io::Result<MutexGuard<'_, Cached>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamps = [stamp(&self.data_dir.join(own::SECRET)), stamp(&self.list)];
+        let stamps = [stamp(&self.data_dir.join(own_dirs::SECRET)), stamp(&self.list)];
         if known.stamps != stamps || known.callers.is_empty() {
-            let operator = own::secret(&self.data_dir)?.map(|secret| Caller {
+            let operator = own_dirs::secret(&self.data_dir)?.map(|secret| Caller {
                 name: OPERATOR.into(),
                 scope: Scope::Admin,
                 token: secret.digest.into(),
@@ -242,7 +242,7 @@ impl Tokens {
                 let token = entry.digest.as_str().into();
                 callers.push(Caller { name, scope: entry.scope, token });
             }
-            *known = Known { stamps, callers };
+            *known = Cached { stamps, callers };
         }
         Ok(known)
     }

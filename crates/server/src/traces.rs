@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use agentwire_protocol::{Event, SessionId};
 use agentwire_sessions::Hub;
-use agentwire_sessions::apart::apart_if_long;
-use agentwire_sessions::figures::Counter;
+use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::hub::Started;
+use agentwire_sessions::metrics::Counter;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::settings::Settings;
 use self::spans::{Span, Translator};
-use crate::reading;
+use crate::log_reads;
 
 /// How many bytes of spans may wait, those that are being sent among them.
 const QUEUE_BYTES: usize = 8 << 20;
@@ -131,11 +131,11 @@ async fn follow(
 }
 
 async fn read(hub: Hub, session: SessionId, after: u64, mut translator: Translator, queue: Queue) {
-    let mut cursor = hub.log().cursor(&session, after);
+    let mut cursor = hub.follow(&session, after);
     // Whoever reads must not keep the engine open.
     drop(hub);
     loop {
-        let batch = match reading::next(&mut cursor).await {
+        let batch = match log_reads::next(&mut cursor).await {
             Ok(Some(batch)) => batch,
             Ok(None) => return,
             Err(error) => {
@@ -147,7 +147,7 @@ async fn read(hub: Hub, session: SessionId, after: u64, mut translator: Translat
             if !translator.wants(line) {
                 continue;
             }
-            apart_if_long(line.len(), || {
+            blocking_if_long(line.len(), || {
                 let text = std::str::from_utf8(line).ok();
                 if let Some(event) = text.and_then(|text| Event::from_json(text).ok()) {
                     translator.event(&event, &mut |span| queue.push(span));

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use crate::apart::apart;
+use crate::blocking::blocking;
 use crate::budget::SMALL;
 
 /// How much is read back at once.
@@ -66,7 +66,7 @@ impl Backlog {
         }
         self.tail.extend_from_slice(bytes);
         // A disk that has no room is tried again with the next bytes.
-        if let Err(error) = apart(|| self.keep()) {
+        if let Err(error) = blocking(|| self.keep()) {
             tracing::warn!(%error, "what waits for an agent stays in memory");
         }
     }
@@ -92,7 +92,7 @@ impl Backlog {
             self.written = 0;
             self.front = match self.files.is_empty() {
                 true => std::mem::take(&mut self.tail),
-                false => apart(|| self.read_back())?,
+                false => blocking(|| self.read_back())?,
             };
         }
         Ok(self.front.get(self.written..).unwrap_or_default())

@@ -3,8 +3,8 @@
 
 mod listen;
 mod outbox;
-mod place;
 pub mod relay;
+mod socket_dir;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use self::listen::Door;
 use self::outbox::Outbox;
-use self::place::Place;
+use self::socket_dir::Place;
 use crate::budget::{Pool, Share};
 use crate::process::own_path;
 
@@ -34,14 +34,14 @@ pub(crate) struct Bridge {
     servers: Vec<String>,
     connections: BTreeMap<u64, Connection>,
     /// Messages that wait for the client, by their request's id.
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, OpenRequest>,
     heard: mpsc::Receiver<Heard>,
     _tasks: JoinSet<()>,
     _place: Place,
 }
 
 /// A message that waits for the client.
-struct Open {
+struct OpenRequest {
     connection: u64,
     /// Gives its room back when it is over.
     _room: OwnedSemaphorePermit,
@@ -145,7 +145,7 @@ impl Bridge {
 
     /// A message became that request.
     pub(crate) fn raised(&mut self, request: String, connection: u64, room: OwnedSemaphorePermit) {
-        self.open.insert(request, Open { connection, _room: room });
+        self.open.insert(request, OpenRequest { connection, _room: room });
     }
 
     /// The request is over.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::figures::{Counter, Gauge};
+use crate::metrics::{Counter, Gauge};
 
 /// How much may be in memory at once, where the settings do not say.
 pub const IN_FLIGHT: usize = 384 << 20;
@@ -108,7 +108,7 @@ impl Pool {
             return self.share(permit);
         }
         self.shared.waits.add(1);
-        let _waiting = Waiting::new(self);
+        let _waiting = Waiter::new(self);
         match Arc::clone(&self.shared.free).acquire_many_owned(units).await {
             Ok(permit) => self.share(permit),
             // It is never closed.
@@ -153,6 +153,22 @@ impl Pool {
     /// How many are in use.
     pub fn used(&self) -> i64 {
         self.shared.used.get()
+    }
+
+    /// Waits with a share of it. None if it takes longer than that, and others wait for a share.
+    pub async fn unless_wanted<T>(
+        &self,
+        longest: Duration,
+        waiting: impl Future<Output = T>,
+    ) -> Option<T> {
+        tokio::pin!(waiting);
+        loop {
+            match tokio::time::timeout(longest, &mut waiting).await {
+                Ok(done) => return Some(done),
+                Err(_) if self.waiting() > 0 => return None,
+                Err(_) => {}
+            }
+        }
     }
 
     /// How many wait for a share now.
@@ -216,16 +232,16 @@ impl AsRef<[u8]> for Held {
 }
 
 /// Somebody who waits, however that ends.
-struct Waiting<'p>(&'p Pool);
+struct Waiter<'p>(&'p Pool);
 
-impl<'p> Waiting<'p> {
+impl<'p> Waiter<'p> {
     fn new(pool: &'p Pool) -> Self {
         pool.shared.waiting.add(1);
         Self(pool)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.shared.waiting.add(-1);
     }

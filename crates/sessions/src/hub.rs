@@ -1,9 +1,13 @@
 //! All sessions of this process: starts them, finds them, lists them, ends them.
 
-mod asked;
-mod beginning;
-mod left;
-mod starting;
+mod abandoned;
+mod commands;
+mod events;
+mod idempotency;
+mod open_requests;
+mod plan;
+mod queries;
+mod start;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,27 +18,27 @@ use std::time::Duration;
 use agentwire_dialects::program;
 use agentwire_dialects::program::DefaultCommand;
 use agentwire_protocol::{
-    AgentType, Command, ErrorCode, GatewayError, NewSession, SessionId, SessionState,
-    SessionSummary,
+    AgentType, Command, ErrorCode, GatewayError, SessionId, SessionState, SessionSummary,
 };
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
 
-use self::starting::Keys;
-pub use self::starting::Turn;
+pub use self::events::Events;
+use self::idempotency::Keys;
+pub use self::idempotency::{Begun, message_of};
 use crate::budget::Budget;
-use crate::figures::Figures;
-use crate::log::{Cursor, EventLog};
-use crate::look::look;
-use crate::own;
+use crate::log::EventLog;
+use crate::metrics::Figures;
+use crate::orphans;
+use crate::own_dirs;
 use crate::owner::Owner;
 use crate::process::{Contain, LaunchFiles};
-use crate::session::{Mark, SessionHandle, prompt_key, storage};
+use crate::session::{Mark, SessionHandle, storage};
 use crate::settings::{Settings, StoreKind};
+use crate::slow_fs::look;
 use crate::store::memory::Memory;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Filter, Record, Store, StoreError};
-use crate::sweep;
 
 /// How long sessions may take to end when the hub does.
 const FAREWELL: Duration = Duration::from_secs(8);
@@ -53,7 +57,7 @@ pub struct Hub {
 
 struct Shared {
     settings: Arc<Settings>,
-    kept: Arc<own::Kept>,
+    kept: Arc<own_dirs::Kept>,
     log: EventLog,
     owner: Option<Owner>,
     contain: Arc<Contain>,
@@ -75,14 +79,6 @@ pub struct Started {
     pub after: u64,
 }
 
-/// What is known of a key.
-pub enum Once {
-    /// It was used, for that session.
-    Before(SessionId),
-    /// It was not.
-    New(Turn),
-}
-
 impl Hub {
     /// Opens the log and closes what a process that died left open.
     pub async fn open(settings: Settings) -> Result<Self, GatewayError> {
@@ -98,7 +94,7 @@ impl Hub {
                 })?),
                 StoreKind::Memory => None,
             };
-            sweep::sweep(&*store).or_else(|error| match error {
+            orphans::sweep(&*store).or_else(|error| match error {
                 // What is damaged there harms those it belongs to, and keeps nobody from starting.
                 StoreError::Failed(_) => {
                     tracing::warn!(%error, "sessions left by a dead process are not looked for");
@@ -117,7 +113,7 @@ impl Hub {
             shared: Arc::new(Shared {
                 log: EventLog::within(store, Budget::new(settings.in_flight())),
                 places: Arc::new(Semaphore::new(settings.sessions())),
-                kept: Arc::new(own::Kept::new(&settings)),
+                kept: Arc::new(own_dirs::Kept::new(&settings)),
                 settings: Arc::new(settings),
                 owner,
                 contain: Arc::new(contain),
@@ -144,13 +140,6 @@ impl Hub {
         &self.shared.log
     }
 
-    /// Starts a session, or goes on with one that is over. It is durable when this returns. Whoever does
-    /// not wait for it leaves nothing half done.
-    pub async fn start(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
-        let hub = self.clone();
-        tokio::spawn(async move { hub.begin(new).await }).await.map_err(lost)?
-    }
-
     /// Refuses what comes when the hub ends.
     fn check_open(&self) -> Result<(), GatewayError> {
         match self.shared.is_closing.load(Ordering::SeqCst) {
@@ -160,32 +149,6 @@ impl Hub {
             }
             false => Ok(()),
         }
-    }
-
-    /// Whether a session has taken the prompt of that id, whether it runs or not.
-    pub async fn has_taken(&self, id: &SessionId, message: &str) -> Result<bool, GatewayError> {
-        Ok(self.remembered(prompt_key(id, message)).await?.is_some())
-    }
-
-    /// Whether that key was used: to start a session, to go on with one or to prompt one. One that was not
-    /// is the caller's alone for as long as it holds the turn.
-    pub async fn once(&self, key: &str) -> Result<Once, GatewayError> {
-        let key = create_key(key);
-        let turn = self.turn(&key).await?;
-        Ok(match self.remembered(key).await? {
-            Some(session) => Once::Before(SessionId::from(session)),
-            None => Once::New(turn),
-        })
-    }
-
-    /// The session that key was used for, if it was used, whether the session runs or not.
-    pub async fn started_with(&self, key: &str) -> Result<Option<SessionId>, GatewayError> {
-        let key = create_key(key);
-        // One that was refused for want of room is no start, though the log may still hold it.
-        if self.shared.keys.borrow().get(&key) == Some(&true) {
-            return Ok(None);
-        }
-        Ok(self.remembered(key).await?.map(SessionId::from))
     }
 
     /// A session that runs here.
@@ -220,12 +183,6 @@ impl Hub {
     pub async fn sessions(&self, filter: Filter) -> Result<Vec<SessionSummary>, GatewayError> {
         let found = self.records(filter).await?;
         Ok(found.into_iter().map(|record| record.summary).collect())
-    }
-
-    /// The events of a session after that one: history first, then live.
-    pub async fn events(&self, id: &SessionId, after: u64) -> Result<Cursor, GatewayError> {
-        self.record(id).await?;
-        Ok(self.shared.log.cursor(id, after))
     }
 
     /// The session of that agent in that directory that was last at work and can be resumed.
@@ -328,12 +285,8 @@ impl Hub {
 
     /// All that is kept of a session beside its events.
     pub async fn record(&self, id: &SessionId) -> Result<Record, GatewayError> {
-        let (wanted, shared) = (id.clone(), Arc::clone(&self.shared));
-        let found = self.ask(move |store| {
-            let record = store.session(&wanted)?;
-            record.map(|record| shared.looked_after(store, record, &mut true)).transpose()
-        });
-        found.await?.ok_or_else(|| {
+        let found = self.shared.found(id).await.map_err(|error| storage(&error))?;
+        found.ok_or_else(|| {
             let message = format!("there is no session {id}; `agentwire ls` lists those there are");
             GatewayError::new(ErrorCode::SessionNotFound, message)
         })
@@ -401,18 +354,13 @@ impl Shared {
         let own = self.owner.as_ref().map(|owner| owner.name().to_owned());
         let closed = self.change(move |store| match store.session(&id)? {
             // Another process may own it by now.
-            Some(record) if record.owner == own => sweep::close(store, record, FAILED),
+            Some(record) if record.owner == own => orphans::close(store, record, FAILED),
             Some(_) | None => Ok(()),
         });
         if let Err(error) = closed.await {
             tracing::warn!(%error, "a session that failed stays open until it is looked at");
         }
     }
-}
-
-/// Under which it is kept that a client's key was used.
-pub(crate) fn create_key(key: &str) -> String {
-    format!("create/{key}")
 }
 
 fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, GatewayError> {

@@ -3,25 +3,25 @@
 //! Knows no listener and no front. An agent's bytes come in, events become durable, cursors read
 //! them; commands go the other way.
 
-pub mod apart;
 mod backlog;
+pub mod blocking;
 pub mod bridge;
 pub mod budget;
 pub mod clock;
-pub mod figures;
 pub mod hub;
 pub mod log;
-mod look;
-pub mod machine;
-pub mod own;
+pub mod managed_files;
+pub mod metrics;
+mod orphans;
+pub mod own_dirs;
 pub mod owner;
-pub mod private;
+mod path_walk;
+pub mod private_dir;
 pub mod process;
-mod reach;
 pub mod session;
 pub mod settings;
+mod slow_fs;
 pub mod store;
-mod sweep;
 pub mod trust;
 
 pub use agentwire_protocol::NewSession;

@@ -1,6 +1,6 @@
 //! The log: what sessions add becomes durable, then visible, and is read with cursors.
 
-mod asking;
+mod blocking;
 mod cursor;
 mod live;
 mod resumes;
@@ -21,7 +21,7 @@ pub(crate) use self::cursor::MUCH_READ;
 use self::live::Live;
 use self::writer::{Pending, Shared, Told};
 use crate::budget::Budget;
-use crate::figures::Figures;
+use crate::metrics::Figures;
 use crate::store::{Append, Store, StoreError};
 
 /// The log of all sessions of this process; clones are the same log.

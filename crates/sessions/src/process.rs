@@ -13,19 +13,19 @@
 //! - Without a namespace, a descendant that became another user (`sudo`) cannot be killed. Its session
 //!   ends all the same; only [`Control::gone`] waits for it.
 
-mod again;
 mod contain;
 mod descriptors;
 mod error;
 mod group;
 pub mod keeper;
+mod keeper_protocol;
 mod launch;
 mod namespace;
 mod output;
 mod resolve;
+mod self_exe;
 mod strays;
 mod tree;
-mod wire;
 
 use std::ffi::OsString;
 use std::io;
@@ -39,7 +39,6 @@ use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::process::Child;
 use tokio::sync::watch;
 
-pub use again::{keep_name, own_path, own_program};
 pub use contain::{Contain, Containment, ContainmentChoice};
 pub(crate) use descriptors::check_descriptors;
 pub use descriptors::raise_descriptors;
@@ -48,6 +47,7 @@ pub use launch::{ALLOCATOR, ALLOCATOR_SET, LaunchFiles, environment, prepare};
 pub use namespace::Veil;
 pub use output::Output;
 pub use resolve::{ResolveError, resolve};
+pub use self_exe::{keep_name, own_path, own_program};
 
 /// A process that is wanted.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl Control {
         match &self.reach {
             Reach::Keeper { commands, keeper } => {
                 keeper.wake();
-                wire::command(commands.as_ref(), signal);
+                keeper_protocol::command(commands.as_ref(), signal);
             }
             Reach::Group(group) => {
                 if self.state.borrow().exit.is_none() {

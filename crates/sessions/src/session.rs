@@ -2,29 +2,36 @@
 
 mod actor;
 mod agent;
-mod book;
+mod answer_effects;
+mod answer_scope;
+mod breach;
+mod callers;
 mod calls;
+mod client_mcp;
 mod commands;
 mod commit;
 mod core;
 mod deadlines;
-mod entry;
-mod granted;
+mod escalation;
 mod hooks;
-mod hosted;
 mod journal;
-mod judging;
+mod lifecycle;
 mod limits;
-mod living;
-mod long;
+mod long_line;
+mod outbox;
+mod phase;
 pub mod policy;
+mod prompts;
+mod queued_prompt;
+mod raised;
 mod requests;
+mod screening;
+mod settling;
+mod state;
 mod stderr;
 mod structured;
-mod taken;
-mod trusting;
-mod unasked;
-mod widening;
+mod supervisor;
+mod trust_gate;
 #[cfg(test)]
 mod wires;
 
@@ -36,17 +43,16 @@ use agentwire_protocol::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::budget::Share;
-use crate::hub::create_key;
 
 pub(crate) use actor::{Actor, Parts, Refusal};
 pub(crate) use agent::{Origin, Plan};
-pub(crate) use book::Book;
 pub(crate) use commands::{check_prompt, prompt_key};
 pub(crate) use commit::storage;
 pub(crate) use core::{Advisor, Core};
 pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;
-pub(crate) use long::LongLine;
+pub(crate) use long_line::LongLine;
+pub(crate) use state::Book;
 pub(crate) use structured::Structured;
 
 /// How many commands may wait for a session. It takes them at once, so that few ever do.
@@ -81,16 +87,23 @@ pub(crate) struct Mark(mpsc::WeakSender<Message>);
 pub(crate) struct Inbox {
     commands: mpsc::Receiver<Message>,
     brakes: mpsc::Receiver<Message>,
+    /// Nobody is left to send anything.
+    is_abandoned: bool,
 }
 
 impl Inbox {
-    /// The next command; what overtakes comes first. None once nobody is left to send one.
+    /// The next command; what overtakes comes first. None, once, when nobody is left to send one.
     pub(crate) async fn recv(&mut self) -> Option<Message> {
-        tokio::select! {
+        if self.is_abandoned {
+            return std::future::pending().await;
+        }
+        let message = tokio::select! {
             biased;
             Some(message) = self.brakes.recv() => Some(message),
             message = self.commands.recv() => message,
-        }
+        };
+        self.is_abandoned = message.is_none();
+        message
     }
 
     /// Takes no more, and gives what waits.
@@ -132,7 +145,7 @@ impl SessionHandle {
         let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
         let (brakes, first) = mpsc::channel(COMMAND_QUEUE);
         let handle = Self { id, commands, brakes, summary, client: Client::default() };
-        (handle, Inbox { commands: inbox, brakes: first })
+        (handle, Inbox { commands: inbox, brakes: first, is_abandoned: false })
     }
 
     /// The same for that client.
@@ -159,32 +172,13 @@ impl SessionHandle {
 
     /// Sends a command. The reply comes once what it did is durable.
     pub async fn send(&self, command: Command) -> Result<Json<'static>, GatewayError> {
-        self.send_under(command, None, None).await
+        self.send_once(command, None, None).await
     }
 
-    /// The same for a large command: the session holds its share of the budget until what it did is durable
-    /// and said to the agent.
-    pub async fn send_large(
-        &self,
-        command: Command,
-        share: Option<Arc<Share>>,
-    ) -> Result<Json<'static>, GatewayError> {
-        self.send_under(command, None, share).await
-    }
-
-    /// Sends a command under a key that was not used before ([`Hub::once`](crate::Hub::once)). If the
-    /// session takes the command, the key is durable with what it did.
-    pub async fn send_once(
-        &self,
-        command: Command,
-        key: &str,
-        share: Option<Arc<Share>>,
-    ) -> Result<Json<'static>, GatewayError> {
-        let key = Some((create_key(key), self.id.as_str().to_owned()));
-        self.send_under(command, key, share).await
-    }
-
-    async fn send_under(
+    /// Sends a command under a key that was not used before, if it has one. If the session takes the command,
+    /// the key is durable with what it did. A large command has its share of the budget: the session holds it
+    /// until what it did is durable and said to the agent.
+    pub(crate) async fn send_once(
         &self,
         command: Command,
         key: Option<(String, String)>,

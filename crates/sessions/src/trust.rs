@@ -1,8 +1,8 @@
 //! Whether a project's own files may make an agent run something. They are trusted as they are: path and
 //! content. A file that changes or appears must be trusted again.
 
-mod below;
 mod ledger;
+mod nested;
 mod survey;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agentwire_protocol::{AgentType, Command, Prompt, SessionConfig, SessionState};
-use agentwire_sessions::log::Cursor;
+use agentwire_sessions::hub::Events;
 use agentwire_sessions::process::Containment;
 use agentwire_sessions::settings::AgentCommand;
 use agentwire_sessions::{Hub, NewSession, SessionHandle, Settings};
@@ -92,7 +92,7 @@ pub struct Reader {
 }
 
 enum Source {
-    Log(Box<Cursor>),
+    Log(Box<Events>),
     Relay(mpsc::Receiver<Bytes>),
 }
 

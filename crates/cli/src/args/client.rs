@@ -1,4 +1,4 @@
-//! The words of the verbs that want something of sessions, and of which server.
+//! Verbs that send commands to sessions, and the options that choose a server.
 
 use std::path::PathBuf;
 
@@ -6,39 +6,38 @@ use agentwire_protocol::Json;
 use agentwire_protocol::command::Remember;
 use clap::{Subcommand, ValueEnum};
 
-/// Which server.
+/// Which server to use.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Server")]
+#[command(next_help_heading = "Server options")]
 pub(crate) struct At {
-    /// Ask this server, and not this machine
+    /// Server to use instead of this machine's
     #[arg(long, value_name = "URL", env = "AGENTWIRE_URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
 
-    /// The file with the token to come with [default: AGENTWIRE_TOKEN, else what the server on this
-    /// machine has written]
+    /// File with the access token [default: AGENTWIRE_TOKEN, else the local server's token]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Trust the certificates in this file too (PEM)
+    /// Additional trusted CA certificates (PEM)
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Send {
-    /// The session; the beginning of its id is enough
+    /// Session id, or a unique prefix of it
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 
-    /// What to do; `-` or nothing reads it from stdin
+    /// Prompt; `-` or nothing reads it from stdin
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// Show the turn, and ask what it asks, as `run` does
+    /// Show the turn and answer its requests, as `run` does
     #[arg(long, short)]
     pub(crate) wait: bool,
 
-    /// One JSON object: {"sessionId":…,"messageId":…,"resumed":…}
+    /// Print JSON: {"sessionId":…,"messageId":…,"resumed":…}
     #[arg(long, conflicts_with = "wait")]
     pub(crate) json: bool,
 
@@ -48,7 +47,7 @@ pub(crate) struct Send {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Interrupt {
-    /// The sessions; the beginnings of their ids are enough
+    /// Session ids, or unique prefixes of them
     #[arg(value_name = "ID", required = true)]
     pub(crate) sessions: Vec<String>,
 
@@ -58,7 +57,7 @@ pub(crate) struct Interrupt {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Stop {
-    /// The sessions; the beginnings of their ids are enough
+    /// Session ids, or unique prefixes of them
     #[arg(value_name = "ID", required = true)]
     pub(crate) sessions: Vec<String>,
 
@@ -74,39 +73,39 @@ pub(crate) struct Permit {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermitVerb {
-    /// List what agents ask and wait for, oldest first
+    /// List pending requests, oldest first
     Ls {
-        /// One JSON object: {"requests":[…]}
+        /// Print JSON: {"requests":[…]}
         #[arg(long)]
         json: bool,
 
         #[command(flatten)]
         at: At,
     },
-    /// Allow a tool to run
+    /// Allow a tool call
     Allow {
-        /// The request, as `permit ls` has it
+        /// Request id, as shown by `permit ls`
         #[arg(value_name = "RID")]
         request: String,
 
-        /// Run it with this in place of what was asked
+        /// Run the tool with this input instead
         #[arg(long, value_name = "JSON", value_parser = object)]
         input: Option<Json<'static>>,
 
-        /// For how long
+        /// How long the answer holds
         #[arg(long, value_enum, default_value_t = RememberArg::Once)]
         remember: RememberArg,
 
         #[command(flatten)]
         at: At,
     },
-    /// Refuse a tool or a question
+    /// Deny a tool call or decline a question
     Deny {
-        /// The request, as `permit ls` has it
+        /// Request id, as shown by `permit ls`
         #[arg(value_name = "RID")]
         request: String,
 
-        /// What the agent is told
+        /// Message for the agent
         #[arg(long, value_name = "TEXT", default_value = "The user denied this request.")]
         message: String,
 
@@ -115,12 +114,12 @@ pub(crate) enum PermitVerb {
     },
     /// Answer a question
     Answer {
-        /// The request, as `permit ls` has it
+        /// Request id, as shown by `permit ls`
         #[arg(value_name = "RID")]
         request: String,
 
-        /// One for each question, in order: an option's number, its label, or other words; where
-        /// several may be chosen, such as `1,3`
+        /// One answer per question, in order: the option's number, its label, or free text; for
+        /// multiple choice, such as `1,3`
         #[arg(value_name = "ANSWER", required = true)]
         answers: Vec<String>,
 
@@ -131,9 +130,9 @@ pub(crate) enum PermitVerb {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RememberArg {
-    /// For this call
+    /// For this call only
     Once,
-    /// For its like in this session
+    /// For identical calls in this session
     Session,
 }
 
@@ -150,7 +149,7 @@ fn object(text: &str) -> Result<Json<'static>, String> {
     let value = Json::parse(text).map_err(|error| error.to_string())?;
     match value.get().starts_with('{') {
         true => Ok(value.into_owned()),
-        false => Err("it must be an object, such as {\"command\":\"ls\"}".to_owned()),
+        false => Err("expected an object, such as {\"command\":\"ls\"}".to_owned()),
     }
 }
 
@@ -161,24 +160,24 @@ Examples:
   git diff | agentwire send 1a2b -
   agentwire send 1a2b --wait 'Why?' > answer.md
 
-The session is one that a server runs, or one that is over: then the server goes on with it. While a
-turn runs the prompt waits for its end. Without --wait nothing is printed on stdout.
+A server must run the session, or resume it if it has ended. During a turn the prompt is queued.
+Without --wait, stdout stays empty.
 
-Exit code: 0 it was taken; 2 there is no such session; 1 all else. With --wait that of `run`.";
+Exit code: 0 accepted; 2 no such session; 1 any other failure. With --wait, as for `run`.";
 
 pub(super) const INTERRUPT_HELP: &str = "\
 Examples:
   agentwire interrupt 1a2b
   agentwire ls --json | jq -r '.sessions[] | select(.state==\"working\").id' | xargs agentwire interrupt
 
-What the turn waits for is denied. The session takes the next prompt.";
+Pending requests of the turn are denied. The session stays open for the next prompt.";
 
 pub(super) const STOP_HELP: &str = "\
 Examples:
   agentwire stop 1a2b 3c4d
 
-Comes back when they are over. Nothing is forgotten: `agentwire send` or `agentwire run --resume` goes
-on with them. One that is over already is no mistake.";
+Returns when the sessions have ended. Nothing is deleted: `agentwire send` or `agentwire run --resume`
+resumes a session. Stopping an ended session is not an error.";
 
 pub(super) const PERMIT_HELP: &str = "\
 Examples:
@@ -190,8 +189,7 @@ Examples:
   agentwire permit answer 9e01 2
   agentwire permit answer 9e01 Green 'as you like'
 
-RID is what `permit ls` shows, or any beginning of the request's id that no other has; SESSION/RID names
-the session too. What is allowed is what was listed: if it has changed, the answer is refused.
+RID is an id from `permit ls` or a unique prefix of it; SESSION/RID also names the session. You allow
+exactly what was listed: if the request has changed since, the answer is refused.
 
-Exit code: 0 it is answered; 1 somebody else was first, or it cannot be answered from here; 2 there is
-no such request.";
+Exit code: 0 answered; 1 already answered, or this client cannot answer it; 2 no such request.";

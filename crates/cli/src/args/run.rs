@@ -1,4 +1,4 @@
-//! The words of `run`, `attach` and `logs`.
+//! `run`, `attach` and `logs`.
 
 use agentwire_dialects::programs;
 use agentwire_protocol::{AgentType, ApprovalMode, SandboxMode};
@@ -9,16 +9,15 @@ use super::{At, ProfileArg};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Which agent [default: AGENTWIRE_AGENT, else the configured one, else the first that is
-    /// installed, else demo]
+    /// Agent to run [default: AGENTWIRE_AGENT, else the settings, else the first installed]
     #[arg(short, long, value_parser = agents())]
     pub(crate) agent: Option<AgentType>,
 
-    /// Where the agent works [default: here]
+    /// Working directory of the agent [default: .]
     #[arg(short = 'C', long = "directory", value_name = "DIR")]
     pub(crate) directory: Option<String>,
 
-    /// Which model
+    /// Model
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
@@ -26,67 +25,67 @@ pub(crate) struct Run {
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) approval: Option<ApprovalArg>,
 
-    /// What the agent's commands may touch
+    /// Sandbox for the agent's commands
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) sandbox: Option<SandboxArg>,
 
-    /// Go on with this session; the beginning of its id is enough
+    /// Resume this session (id or a unique prefix)
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
 
-    /// How the agent is driven, where there are several ways
-    #[arg(long)]
+    /// How to drive the agent, if there are several ways (docs/agents.md)
+    #[arg(long, hide_short_help = true)]
     pub(crate) driver: Option<String>,
 
-    /// How many steps a turn may take
+    /// Maximum number of model calls per turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) max_turns: Option<u32>,
 
-    /// How much it may cost
+    /// Maximum cost in US dollars
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) max_budget: Option<f64>,
 
-    /// A tool that runs unasked, such as `Read` or `Bash(ls -la)`; may be given several times
+    /// Allow a tool without asking, such as `Read` or `Bash(ls)` (repeatable)
     #[arg(long, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
 
-    /// A tool that never runs; may be given several times
+    /// Never run this tool (repeatable)
     #[arg(long, value_name = "RULE")]
     pub(crate) block: Vec<String>,
 
-    /// Trust the project's own files that make the agent run something, as they are now
+    /// Trust this version of the project's hooks, MCP servers and helper programs
     #[arg(long)]
     pub(crate) trust: bool,
 
-    /// What the agent is told before the first prompt, in place of its own
+    /// System prompt, in place of the agent's own
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
 
-    /// What stdout gets
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// With `--format jsonl`, how much: `core` has only the specification's twelve types
-    #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
+    /// With `--format jsonl`: which events to print
+    #[arg(long, value_enum, default_value_t = ProfileArg::Full, hide_short_help = true)]
     pub(crate) profile: ProfileArg,
 
-    /// What to do; `-` reads it from stdin
+    /// Prompt; `-` reads it from stdin
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Attach {
-    /// The session; the beginning of its id is enough
+    /// Session id, or a unique prefix of it
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 
-    /// What stdout gets
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// With `--format jsonl`, how much: `core` has only the specification's twelve types
-    #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
+    /// With `--format jsonl`: which events to print
+    #[arg(long, value_enum, default_value_t = ProfileArg::Full, hide_short_help = true)]
     pub(crate) profile: ProfileArg,
 
     #[command(flatten)]
@@ -95,27 +94,27 @@ pub(crate) struct Attach {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logs {
-    /// The session; the beginning of its id is enough
+    /// Session id, or a unique prefix of it
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 
-    /// Go on until the session ends
+    /// Follow the log until the session ends
     #[arg(short, long)]
     pub(crate) follow: bool,
 
-    /// What to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// With `--format jsonl`, how much: `core` has only the specification's twelve types
-    #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
+    /// With `--format jsonl`: which events to print
+    #[arg(long, value_enum, default_value_t = ProfileArg::Full, hide_short_help = true)]
     pub(crate) profile: ProfileArg,
 
-    /// Only the events after this one
+    /// Only print events after this one
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub(crate) after: u64,
 
-    /// What the agent wrote on stdout, byte for byte
+    /// Print the agent's stdout, byte for byte
     #[arg(long, conflicts_with_all = ["format", "profile"])]
     pub(crate) native: bool,
 
@@ -125,9 +124,9 @@ pub(crate) struct Logs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Text for people
     Text,
-    /// Unified events, one a line
+    /// Unified events, one per line
     Jsonl,
 }
 
@@ -141,13 +140,13 @@ fn agents() -> impl TypedValueParser<Value = AgentType> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "camelCase")]
 pub(crate) enum ApprovalArg {
-    /// Before every tool
+    /// Ask before every tool
     Ask,
-    /// Before dangerous ones
+    /// Allow reads, edits and harmless commands in the project; ask before the rest
     AskDangerous,
-    /// File edits run unasked
+    /// Allow file edits in the project; ask before the rest
     AutoEdit,
-    /// Everything runs unasked
+    /// Allow every tool; questions to you still ask
     AutoAll,
 }
 
@@ -167,11 +166,11 @@ impl From<ApprovalArg> for ApprovalMode {
 pub(crate) enum SandboxArg {
     /// The agent's own default
     None,
-    /// Nothing is written
+    /// No writes
     ReadOnly,
-    /// Only the workspace is written
+    /// Writes only in the workspace
     WorkspaceWrite,
-    /// No limits
+    /// No restrictions
     FullAccess,
 }
 
@@ -189,7 +188,7 @@ impl From<SandboxArg> for SandboxMode {
 fn dollars(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(amount),
-        Ok(_) | Err(_) => Err("give an amount in dollars, such as 0.50".to_owned()),
+        Ok(_) | Err(_) => Err("expected an amount in dollars, such as 0.50".to_owned()),
     }
 }
 
@@ -205,12 +204,12 @@ Examples:
   agentwire run --trust 'Run the checks'          uses the project's hooks and MCP servers
   agentwire run -- '-x is not a flag here'
 
-At a permission: y allows, a allows its like in this session, n denies, d denies and says why,
-i interrupts. Ctrl-C interrupts the turn; twice ends the session; three times leaves at once.
-In text, control characters of the agent are shown escaped; `--format jsonl` has them as they are.
+Keys at a permission request: y allow, a allow this same call for the rest of the session, n deny, d deny with a
+message, i interrupt. Ctrl-C interrupts the turn; twice stops the session; three times quits at once.
+Text output shows the agent's control characters escaped; `--format jsonl` prints them unchanged.
 
-Exit code: 0 done; 1 the turn failed; 2 wrong arguments; 3 the agent is not available; 4 a request
-was denied for want of someone to ask; 130 interrupted.";
+Exit code: 0 done; 1 the turn failed; 2 wrong arguments; 3 the agent is not available; 4 a request was
+denied because nobody could be asked; 130 interrupted.";
 
 pub(super) const ATTACH_HELP: &str = "\
 Examples:
@@ -218,12 +217,12 @@ Examples:
   agentwire attach 1a2b --format jsonl | jq -r .type
   agentwire attach 1a2b --url https://agents.example --token-file token
 
-At a permission or a question on a terminal: the keys of `run`; the first answer counts, whoever gives
-it, and `i` interrupts the turn. Ctrl-C leaves; the session goes on. If the server restarts, it is
-found again and nothing is left out. A session that another process runs, such as `agentwire run`, can
-be watched from here, not answered.
+On a terminal, requests take the same keys as in `run`. The first answer wins if several clients are
+attached. Ctrl-C detaches; the session continues. If the server restarts, `attach` reconnects and
+misses nothing. You can watch a session that another process runs, such as `agentwire run`, but not
+answer it.
 
-Exit code: 0 the session ended; 1 its last turn failed; 2 there is no such session; 130 left by Ctrl-C.";
+Exit code: 0 the session ended; 1 its last turn failed; 2 no such session; 130 detached with Ctrl-C.";
 
 pub(super) const LOGS_HELP: &str = "\
 Examples:
@@ -233,4 +232,4 @@ Examples:
   agentwire logs --native 1a2b > recorded.jsonl   what the agent wrote, byte for byte
   AGENTWIRE_URL=https://agents.example agentwire logs -f 1a2b
 
-Of a server, -f goes on where it was if the connection breaks or the server restarts.";
+With a server, -f reconnects and continues where it was if the connection breaks or the server restarts.";

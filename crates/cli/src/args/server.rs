@@ -1,4 +1,4 @@
-//! The server's words.
+//! `serve`, `token` and `trust`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -9,48 +9,52 @@ use clap::{Subcommand, ValueEnum};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 picks one [default: 127.0.0.1:8080]
+    /// Address of the HTTP API and page; port 0 picks a free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,
 
-    /// Where the insights wire listens; port 0 picks one [default: 127.0.0.1:8765]
+    /// Address of the insights protocol; port 0 picks a free port [default: 127.0.0.1:8765]
     #[arg(long, value_name = "ADDR")]
     pub(crate) insights: Option<SocketAddr>,
 
-    /// Whether clients need a token; `off` only where nobody but this machine can come
+    /// Whether clients need a token; `off` is accepted on loopback only
     #[arg(long, value_enum, default_value_t = Auth::Token)]
     pub(crate) auth: Auth,
 
-    /// A further name under which clients reach the server, as their Host header has it
+    /// Additional Host header to accept (repeatable)
     #[arg(long = "host", value_name = "NAME")]
     pub(crate) hosts: Vec<String>,
 
-    /// The certificate to encrypt with, in PEM, those that vouch for it after it
+    /// TLS certificate chain (PEM, leaf first)
     #[arg(long, value_name = "FILE", env = "AGENTWIRE_TLS_CERT", hide_env_values = true)]
     pub(crate) tls_cert: Option<PathBuf>,
 
-    /// The key of the certificate, in PEM
+    /// TLS private key (PEM)
     #[arg(long, value_name = "FILE", env = "AGENTWIRE_TLS_KEY", hide_env_values = true)]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// Where a proxy that encrypts offers this server: `https://NAME[:PORT]`
+    /// Public address behind a TLS proxy: `https://NAME[:PORT]`
     #[arg(long, value_name = "URL", env = "AGENTWIRE_PUBLIC_URL", hide_env_values = true)]
     pub(crate) public_url: Option<String>,
 
-    /// How many clients may be connected at once [default: 4096]
+    /// Maximum number of connections [default: 4096]
     #[arg(long, value_name = "N")]
     pub(crate) max_connections: Option<NonZeroUsize>,
 
-    /// Open the server's page in your browser, signed in
+    /// Open the page in your browser, signed in
     #[arg(long)]
     pub(crate) open: bool,
+
+    /// Print the ready line as JSON, also on a terminal
+    #[arg(long)]
+    pub(crate) ready_json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Auth {
-    /// Every client needs one
+    /// Every client needs a token
     Token,
-    /// Everyone may do everything
+    /// Every local client has full access
     Off,
 }
 
@@ -62,26 +66,26 @@ pub(crate) struct Token {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenVerb {
-    /// Print the operator's own token
+    /// Print the operator's token
     Show,
-    /// Make a token; it is printed this once
+    /// Create a token and print it once
     Create {
-        /// What it allows
+        /// What the token allows
         #[arg(long, value_enum)]
         scope: ScopeArg,
-        /// Whose it is
+        /// Name, for `token ls` and the log
         #[arg(long, default_value = "unnamed")]
         name: String,
     },
-    /// List tokens, but not themselves
+    /// List tokens (secrets are not shown)
     Ls {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Revoke a token
     Revoke {
-        /// Its id, as `token ls` has it
+        /// Token id, as shown by `token ls`
         id: String,
     },
 }
@@ -94,15 +98,15 @@ pub(crate) struct Trust {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustVerb {
-    /// List the directories that are trusted, and for which agent
+    /// List trusted directories and their agents
     Ls {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Forget that a directory is trusted, for every agent
+    /// Stop trusting a directory, for every agent
     Revoke {
-        /// The directory
+        /// Directory
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
@@ -112,9 +116,9 @@ pub(crate) enum TrustVerb {
 pub(crate) enum ScopeArg {
     /// Read sessions and events
     Watch,
-    /// Start, prompt and stop sessions, too
+    /// Also start, prompt and stop sessions
     Drive,
-    /// Answer requests, too
+    /// Also answer requests
     Approve,
     /// Everything
     Admin,
@@ -138,13 +142,13 @@ pub(super) const SERVE_HELP: &str = r#"Try it:
     -d '{"agentType":"demo","prompt":"/say hello"}' http://127.0.0.1:8080/v1/sessions
   curl -s -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/v1/sessions
 
-Other machines reach it only encrypted:
+Beyond this machine, TLS is required:
   agentwire serve --http 0.0.0.0:8443 --host agents.example --tls-cert cert.pem --tls-key key.pem
-  agentwire serve --public-url https://agents.example      # behind a proxy that encrypts
+  agentwire serve --public-url https://agents.example      # behind a TLS proxy
 
-One JSON line on stderr says when it listens:
+When it is ready and stderr is not a terminal, or with --ready-json, stderr gets one JSON line:
   {"ready":true,"http":"http://127.0.0.1:8080","insights":"ws://127.0.0.1:8765","tokenFile":"…"}
-SIGTERM or Ctrl-C ends it: clients are told, agents end, everything is kept. docs/server.md has it all."#;
+Ctrl-C or SIGTERM stops it: clients are notified, agents end, nothing is lost. Reference: docs/server.md"#;
 
 pub(super) const TOKEN_HELP: &str = "\
 Examples:
@@ -153,5 +157,5 @@ Examples:
   agentwire token ls
   agentwire token revoke 1f2e3d4c
 
-Scopes: watch reads; drive starts, prompts and stops; approve answers what agents ask; admin may do
-everything, also what widens an agent's power. A running server knows of every change at once.";
+Scopes: watch reads; drive also starts, prompts and stops sessions; approve also answers requests;
+admin may do everything, including what widens an agent's power. A running server applies changes at once.";

@@ -1,4 +1,4 @@
-//! The words of the verbs that look at sessions and at the set-up.
+//! Verbs that read sessions and check the installation.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use super::At;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ls {
-    /// All of them, however many
+    /// List all sessions
     #[arg(long, short, conflicts_with = "limit")]
     pub(crate) all: bool,
 
-    /// At most so many
+    /// Maximum number of sessions
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
 
-    /// One JSON object: {"sessions":[…]}
+    /// Print JSON: {"sessions":[…]}
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -28,11 +28,11 @@ pub(crate) struct Ls {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
-    /// The session, by its id or the beginning of it
+    /// Session id, or a unique prefix of it
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 
-    /// One JSON object: the session, its `config` and its open `requests`
+    /// Print JSON: the session, its `config` and its open `requests`
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -42,15 +42,15 @@ pub(crate) struct Show {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
-    /// The session, by its id or the beginning of it
+    /// Session id, or a unique prefix of it
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 
-    /// What to write
+    /// Output format
     #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
     pub(crate) format: ExportFormat,
 
-    /// The file to write [default: stdout]
+    /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
@@ -60,17 +60,17 @@ pub(crate) struct Export {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// The events as they are kept, byte for byte, one a line
+    /// The stored events, byte for byte, one per line
     Jsonl,
-    /// A transcript in plain text
+    /// Plain text transcript
     Text,
-    /// A transcript in Markdown
+    /// Markdown transcript
     Markdown,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wait {
-    /// The sessions, each by its id or the beginning of it
+    /// Session ids, or unique prefixes of them
     #[arg(value_name = "ID", required = true)]
     pub(crate) sessions: Vec<String>,
 
@@ -78,11 +78,11 @@ pub(crate) struct Wait {
     #[arg(long = "for", value_enum, value_name = "WHAT", default_value_t = WaitFor::Idle)]
     pub(crate) what: WaitFor,
 
-    /// Give up after so many seconds
+    /// Timeout in seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
 
-    /// One JSON object: {"sessions":[…]}
+    /// Print JSON: {"sessions":[…]}
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -92,48 +92,48 @@ pub(crate) struct Wait {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WaitFor {
-    /// All prompts are worked off, or the session is over
+    /// All prompts are done, or the session has ended
     Idle,
-    /// The session is over
+    /// The session has ended
     Ended,
-    /// Somebody has to allow or to answer something
+    /// A request waits for an answer
     Request,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Prune {
-    /// Sessions whose last event is older than this, such as 12h, 30d or 8w [default: 30d, unless
-    /// --keep is given]
+    /// Delete sessions whose last event is older, such as 12h, 30d or 8w [default: 30d, unless --keep
+    /// is given]
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub(crate) older_than: Option<Span>,
 
-    /// Not the N newest of those that are over
+    /// Keep the N newest ended sessions
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
 
-    /// Only say what would be forgotten
+    /// Show what would be deleted, and delete nothing
     #[arg(long, short = 'n')]
     pub(crate) dry_run: bool,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 
-    /// One JSON object: {"sessions":[…],"bytes":…,"pruned":…}
+    /// Print JSON: {"sessions":[…],"bytes":…,"pruned":…}
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Agents {
-    /// One JSON object: {"agents":[…]}
+    /// Print JSON: {"agents":[…]}
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
-    /// One JSON object: {"ok":…,"checks":[…]}
+    /// Print JSON: {"ok":…,"checks":[…]}
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -141,14 +141,14 @@ pub(crate) struct Doctor {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds <= 1e9);
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration.ok_or_else(|| "it must be a number of seconds from 0 to 1000000000".to_owned())
+    duration.ok_or_else(|| "expected a number of seconds from 0 to 1000000000".to_owned())
 }
 
 fn age(text: &str) -> Result<Span, String> {
     text.parse::<Span>()
         .ok()
         .filter(|span| !span.is_negative())
-        .ok_or_else(|| "it must be a time such as 12h, 30d or 8w".to_owned())
+        .ok_or_else(|| "expected a duration such as 12h, 30d or 8w".to_owned())
 }
 
 pub(super) const LS_HELP: &str = "\
@@ -156,8 +156,8 @@ Examples:
   agentwire ls
   agentwire ls --all --json | jq -r '.sessions[] | select(.state!=\"ended\").id'
 
-A dot marks those that run; they come first. COST is what the agent says, if it does.
-With AGENTWIRE_URL (and AGENTWIRE_TOKEN) it lists those of that server.";
+A dot marks running sessions, which are listed first. COST is what the agent reports, if it does.
+With AGENTWIRE_URL (and AGENTWIRE_TOKEN) it lists the sessions of that server.";
 
 pub(super) const SHOW_HELP: &str = "\
 Examples:
@@ -169,7 +169,7 @@ Examples:
   agentwire export 3f2a > session.jsonl
   agentwire export 3f2a --format markdown -o session.md
 
-Of a session that still runs, what has happened so far is written.";
+For a running session, the export has the events so far.";
 
 pub(super) const WAIT_HELP: &str = "\
 Examples:
@@ -177,8 +177,8 @@ Examples:
   agentwire wait 3f2a 8e21 --for ended --timeout 600
   agentwire wait 3f2a --for request && agentwire show 3f2a
 
-Exit code: 0 all have come so far; 1 one of them or its last turn failed, or can no longer come so far,
-or time ran out; 2 there is no such session.";
+Exit code: 0 all sessions reached the state; 1 a session or its last turn failed, cannot reach the state
+any more, or the timeout passed; 2 no such session.";
 
 pub(super) const PRUNE_HELP: &str = "\
 Examples:
@@ -186,8 +186,8 @@ Examples:
   agentwire prune --older-than 12h --yes
   agentwire prune --keep 100 --yes
 
-A session that runs is never forgotten. With both --older-than and --keep, only what neither keeps
-goes. The room is used again by later sessions; the file does not shrink.";
+Running sessions are never deleted. With both --older-than and --keep, a session is deleted only if
+both allow it. Later sessions reuse the space; the file does not shrink.";
 
 pub(super) const AGENTS_HELP: &str = "\
 Examples:
@@ -200,5 +200,5 @@ Examples:
   agentwire doctor
   agentwire doctor --json | jq '.checks[] | select(.status!=\"ok\")'
 
-Nothing is sent to a model: agents are only asked for their version, and one turn of the built-in demo
-agent is run. Exit code: 0 if nothing is marked with a cross, else 1.";
+Nothing is sent to a model: doctor asks agents for their version only, and runs one turn of the built-in
+demo agent. Exit code: 0 if no check failed, else 1.";

@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::args::{Agents, Global};
 use crate::engine;
 use crate::failure::Failure;
+use crate::format::{self, Paint};
 use crate::installed::{self, Installed};
 use crate::print;
 use crate::settings;
-use crate::shown::{self, Paint};
 
 pub(crate) fn run(global: &Global, args: &Agents) -> Result<(), Failure> {
     let loaded = settings::load(global)?;
@@ -36,8 +36,8 @@ pub(crate) fn run(global: &Global, args: &Agents) -> Result<(), Failure> {
 
 fn write(out: &mut impl Write, agents: &[Installed], paint: Paint) -> io::Result<()> {
     for agent in agents {
-        let name = shown::pad(agent.name, 8);
-        let version = shown::line(agent.version.as_deref().unwrap_or_default());
+        let name = format::pad(agent.name, 8);
+        let version = format::line(agent.version.as_deref().unwrap_or_default());
         let words = format!("{version} {}", agent.standing.words());
         let words = words.trim();
         let told = match agent.standing {
@@ -57,7 +57,7 @@ fn write(out: &mut impl Write, agents: &[Installed], paint: Paint) -> io::Result
         }
         writeln!(out)?;
         match &agent.path {
-            Some(path) => writeln!(out, "        {}", shown::line(&path.to_string_lossy()))?,
+            Some(path) => writeln!(out, "        {}", format::line(&path.to_string_lossy()))?,
             None => {
                 writeln!(out, "        {}", agent.error.as_deref().unwrap_or_default())?;
                 writeln!(out, "        get it: {}", agent.source)?;

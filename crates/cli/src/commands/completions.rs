@@ -1,14 +1,12 @@
-//! `agentwire completions`: a script for a shell.
+//! `agentwire completions`: a shell completion script.
 
 use std::io;
 
-use clap::CommandFactory as _;
-
-use crate::args::{Args, Completions};
+use crate::args::{self, Completions};
 use crate::print;
 
-pub(crate) fn run(args: &Completions) -> io::Result<()> {
+pub(crate) fn run(wanted: &Completions) -> io::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "agentwire", &mut script);
+    clap_complete::generate(wanted.shell, &mut args::command(), "agentwire", &mut script);
     io::Write::write_all(&mut print::stdout(), &script)
 }

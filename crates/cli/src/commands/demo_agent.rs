@@ -16,6 +16,7 @@ mod input;
 mod json;
 mod mcp;
 mod memory;
+mod messages;
 mod output;
 mod permission;
 mod requests;
@@ -24,7 +25,6 @@ mod rules;
 mod schema;
 mod script;
 mod speakers;
-mod speech;
 mod subagent;
 mod tools;
 mod tour;
@@ -56,6 +56,10 @@ pub(crate) fn run(args: &DemoAgent) -> io::Result<ExitCode> {
         let mut out = Output::default();
         out.raw(flags::VERSION.as_bytes())?;
         out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if flags.help {
+        print::line(flags::help().trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let directory = flags.state_dir.clone().or_else(state_directory);

@@ -1,7 +1,7 @@
 //! `agentwire doctor`: checks the set-up, and says how to mend what is wrong.
 
+mod data_dir;
 mod installation;
-mod place;
 mod turn;
 
 use std::io::{self, Write};
@@ -15,10 +15,10 @@ use serde_json::json;
 use crate::args::{Doctor, Global};
 use crate::engine;
 use crate::failure::Failure;
+use crate::format::{self, Paint};
 use crate::installed;
 use crate::print;
 use crate::settings::{self, Loaded};
-use crate::shown::{self, Paint};
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<(), Failure> {
     let mut checks = Vec::new();
     if let Some(loaded) = settings(global, &mut checks) {
         checks.push(policy(&loaded));
-        place::check(&loaded, &mut checks);
+        data_dir::check(&loaded, &mut checks);
         engine::runtime()?.block_on(async {
             let engine = &loaded.engine;
             match Contain::probe(engine.keeper.clone(), engine.containment).await {
@@ -125,7 +125,7 @@ fn policy(loaded: &Loaded) -> Check {
             format!(
                 "{}; {} allowed, {} blocked",
                 Json::of(&config.approval_mode.unwrap_or_default()).get().trim_matches('"'),
-                shown::count(defaults.allow.iter().flatten().count() as u64, "rule"),
+                format::count(defaults.allow.iter().flatten().count() as u64, "rule"),
                 defaults.block.len()
             ),
         ),
@@ -169,19 +169,19 @@ fn write(out: &mut impl Write, checks: &[Check], paint: Paint) -> io::Result<()>
             Verdict::Warn => paint.yellow("!"),
             Verdict::Fail => paint.red("✗"),
         };
-        let name = shown::pad(check.name, widest);
-        writeln!(out, "{mark} {}  {}", paint.bold(&name), shown::line(&check.message))?;
+        let name = format::pad(check.name, widest);
+        writeln!(out, "{mark} {}  {}", paint.bold(&name), format::line(&check.message))?;
         if let Some(mend) = &check.mend {
-            writeln!(out, "  {}  → {}", " ".repeat(widest), shown::line(mend))?;
+            writeln!(out, "  {}  → {}", " ".repeat(widest), format::line(mend))?;
         }
     }
     let number = |verdict| checks.iter().filter(|check| check.status == verdict).count();
     let told = match (number(Verdict::Fail), number(Verdict::Warn)) {
         (0, 0) => "all is well".to_owned(),
         (0, warned) => {
-            format!("it works; {} could be better", shown::count(warned as u64, "thing"))
+            format!("it works; {} could be better", format::count(warned as u64, "thing"))
         }
-        (failed, _) => format!("{} must be mended", shown::count(failed as u64, "thing")),
+        (failed, _) => format!("{} must be mended", format::count(failed as u64, "thing")),
     };
     writeln!(out, "\n{told}")
 }

@@ -12,8 +12,8 @@ use agentwire_protocol::{Event, SessionId};
 use self::transcript::{Style, Transcript};
 use crate::args::{Export, ExportFormat, Global};
 use crate::failure::Failure;
+use crate::format;
 use crate::print::{self, Progress};
-use crate::shown;
 use crate::source::{self, Seen, Source};
 
 pub(crate) fn run(global: &Global, args: &Export) -> Result<(), Failure> {
@@ -62,7 +62,7 @@ async fn write(
         }
         bytes += batch.lines.len() as u64;
         let (last, all) = (events.position(), summary.last_seq);
-        progress.show(&format!("{last} of {all} events, {}", shown::bytes(bytes)));
+        progress.show(&format!("{last} of {all} events, {}", format::bytes(bytes)));
     }
     progress.clear();
     if let Some(transcript) = &mut transcript {

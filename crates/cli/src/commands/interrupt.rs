@@ -5,14 +5,14 @@ use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionState};
 use crate::args::{Global, Interrupt};
 use crate::failure::Failure;
 use crate::source::{self, Source};
-use crate::{print, shown};
+use crate::{format, print};
 
 pub(crate) fn run(global: &Global, args: &Interrupt) -> Result<(), Failure> {
     source::open(global, &args.at, async |source| each(source, &args.sessions, interrupt).await)
 }
 
 async fn interrupt(source: &Source, id: &SessionId) -> Result<String, Failure> {
-    let short = shown::short(id.as_str());
+    let short = format::short(id.as_str());
     let state = source.summary(id).await?.state;
     if state == SessionState::Ended {
         let message = format!("session {short} is over; there is nothing to interrupt");

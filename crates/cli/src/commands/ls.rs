@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::args::{Global, Ls};
 use crate::failure::Failure;
+use crate::format::{self, Paint};
 use crate::print;
-use crate::shown::{self, Paint};
 use crate::source::{self, Source};
 
 /// The narrowest a column of free text becomes on a small terminal.
@@ -57,7 +57,7 @@ fn write(
     let mut widths = head.map(str::len);
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(shown::width(cell));
+            *width = (*width).max(format::width(cell));
         }
     }
     let [id, state, agent, age, turns, cost, title, directory] = widths;
@@ -75,14 +75,14 @@ fn write(
         let [c_id, c_state, c_agent, c_age, c_turns, c_cost, c_title, c_directory] = cells;
         let right = |text: &str, width| format!("{text:>width$}");
         let cells = [
-            shown::pad(c_id, id),
-            shown::pad(c_state, state),
-            shown::pad(c_agent, agent),
+            format::pad(c_id, id),
+            format::pad(c_state, state),
+            format::pad(c_agent, agent),
             right(c_age, age),
             right(c_turns, turns),
             right(c_cost, cost),
-            shown::pad(&shown::cut(c_title, title), title),
-            shown::cut(c_directory, directory).into_owned(),
+            format::pad(&format::cut(c_title, title), title),
+            format::cut(c_directory, directory).into_owned(),
         ];
         format!("{mark} {}", cells.join("  ")).trim_end().to_owned()
     };
@@ -111,14 +111,14 @@ fn write(
 fn row(session: &SessionSummary) -> [String; 8] {
     let directory = session.working_directory.as_deref().unwrap_or_default();
     [
-        shown::line(shown::short(session.id.as_str())),
+        format::line(format::short(session.id.as_str())),
         state(session).to_owned(),
         session.agent_type.as_str().to_owned(),
-        shown::age(&session.created_at),
+        format::age(&session.created_at),
         session.turns.to_string(),
-        session.cost_usd.map(shown::dollars).unwrap_or_default(),
-        shown::line(session.title.as_deref().unwrap_or_default()),
-        shown::line(&at_home(directory)),
+        session.cost_usd.map(format::dollars).unwrap_or_default(),
+        format::line(session.title.as_deref().unwrap_or_default()),
+        format::line(&at_home(directory)),
     ]
 }
 

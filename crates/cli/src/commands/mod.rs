@@ -11,6 +11,7 @@ pub(crate) mod front;
 pub(crate) mod interrupt;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod man;
 pub(crate) mod model_server;
 pub(crate) mod permit;
 pub(crate) mod play;

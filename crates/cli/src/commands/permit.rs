@@ -12,7 +12,7 @@ use crate::args::{At, Global, Permit, PermitVerb};
 use crate::failure::Failure;
 use crate::source::{self, Source};
 use crate::view::ask::meant;
-use crate::{print, shown, view};
+use crate::{format, print, view};
 
 pub(crate) fn run(global: &Global, args: &Permit) -> Result<(), Failure> {
     match &args.verb {
@@ -58,8 +58,8 @@ fn settle(
         let session = source.reach(&open.session_id).await?.session()?;
         session.settle(settlement).await?;
         let directory = directory(source, &open).await;
-        let about = shown::line(&view::about(&open.request, directory.as_deref()));
-        let short = shown::short(open.session_id.as_str());
+        let about = format::line(&view::about(&open.request, directory.as_deref()));
+        let short = format::short(open.session_id.as_str());
         print::done(&format!("{how}: {about}  (session {short})"));
         Ok(())
     })
@@ -86,12 +86,12 @@ fn answered(open: &OpenRequest, answers: &[String]) -> Result<Settlement, Gatewa
         return Err(invalid(message.to_owned()));
     }
     if questions.len() != answers.len() {
-        let asked = questions.iter().map(|asked| shown::line(&asked.question.decode()));
+        let asked = questions.iter().map(|asked| format::line(&asked.question.decode()));
         let asked = asked.collect::<Vec<_>>();
         return Err(invalid(format!(
             "it asks {}, and {} came; the questions: {}",
-            shown::count(questions.len() as u64, "question"),
-            shown::count(answers.len() as u64, "answer"),
+            format::count(questions.len() as u64, "question"),
+            format::count(answers.len() as u64, "answer"),
             asked.join(" · ")
         )));
     }

@@ -16,8 +16,8 @@ use uuid::Uuid;
 use crate::args::{Global, Prune};
 use crate::engine;
 use crate::failure::Failure;
+use crate::format;
 use crate::print::{self, Progress};
-use crate::shown;
 
 pub(crate) fn run(global: &Global, args: &Prune) -> Result<(), Failure> {
     if std::env::var_os("AGENTWIRE_URL").is_some_and(|url| !url.is_empty()) {
@@ -28,8 +28,8 @@ pub(crate) fn run(global: &Global, args: &Prune) -> Result<(), Failure> {
     engine::reading(global, async |hub| {
         let old = old(hub, args).await?;
         let bytes = size(hub, &old).await?;
-        let room = shown::bytes(bytes);
-        let total = shown::count(old.len() as u64, "session");
+        let room = format::bytes(bytes);
+        let total = format::count(old.len() as u64, "session");
         if !args.json {
             list(&old)?;
         }
@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, args: &Prune) -> Result<(), Failure> {
             return Ok(print::json(&json!({"sessions": old, "bytes": bytes, "pruned": pruned}))?);
         }
         print::note(&match (wanted, old.is_empty()) {
-            (true, _) => format!("{} forgotten, {room}", shown::count(pruned, "session")),
+            (true, _) => format!("{} forgotten, {room}", format::count(pruned, "session")),
             (false, true) => "there is nothing to forget".to_owned(),
             (false, false) if args.dry_run => format!("{total} would be forgotten, {room}"),
             (false, false) => "nothing was forgotten".to_owned(),
@@ -106,15 +106,15 @@ async fn size(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> {
 fn list(sessions: &[SessionSummary]) -> Result<(), Failure> {
     let mut out = print::stdout();
     for session in sessions {
-        let title = shown::line(session.title.as_deref().unwrap_or_default());
+        let title = format::line(session.title.as_deref().unwrap_or_default());
         let columns = print::columns().map_or(usize::MAX, |columns| columns.saturating_sub(52));
         writeln!(
             out,
             "{}  {}  {:>4}  {}",
             session.id.as_str(),
-            shown::pad(session.agent_type.as_str(), 6),
-            shown::age(&session.updated_at),
-            shown::cut(&title, columns)
+            format::pad(session.agent_type.as_str(), 6),
+            format::age(&session.updated_at),
+            format::cut(&title, columns)
         )?;
     }
     Ok(())

@@ -54,7 +54,7 @@ async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<Ended, 
     // From here on a signal ends the session, not the program.
     let signals = Signals::new()?;
     let session = start(hub, agent, resume, text, config(args, terminal.is_some())).await?;
-    let cursor = hub.log().cursor(session.id(), after);
+    let cursor = hub.follow(session.id(), after);
     let drive = Drive::new(Events::of(cursor), after, screen, signals);
     Ok(drive.running(session, terminal).run().await)
 }

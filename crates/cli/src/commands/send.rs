@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::screen::{Screen, Shape};
 use crate::source::{self, Events};
 use crate::terminal::Terminal;
-use crate::{print, shown};
+use crate::{format, print};
 
 pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
     let text = prompt(args)?;
@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
             true => watch(&session, &summary, text).await,
             false => {
                 let message = give(&session, &summary, text).await?;
-                let short = shown::short(id.as_str());
+                let short = format::short(id.as_str());
                 if args.json {
                     let resumed = is_over;
                     print::json(

@@ -5,6 +5,8 @@ mod notify;
 mod open;
 mod sign;
 
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -81,7 +83,7 @@ pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
     };
     process::raise_descriptors();
     let runtime = engine::runtime()?;
-    let result = runtime.block_on(serve(loaded, entrance, &data_dir));
+    let result = runtime.block_on(serve(loaded, entrance, &data_dir, args.ready_json));
     runtime.shutdown_background();
     result
 }
@@ -94,6 +96,7 @@ async fn serve(
     loaded: settings::Loaded,
     entrance: Entrance,
     data_dir: &Path,
+    ready_json: bool,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let server = loaded.server.clone();
@@ -138,10 +141,12 @@ async fn serve(
         version: env!("CARGO_PKG_VERSION"),
     };
     let sign = Sign::put_up(data_dir, format!("{}\n", Json::of(&found).get()))?;
-    print::note(
-        &json!({ "ready": true, "http": http, "insights": insights, "tokenFile": token_file })
-            .to_string(),
-    );
+    let ready =
+        json!({ "ready": true, "http": http, "insights": insights, "tokenFile": token_file });
+    print::note(&match io::stderr().is_terminal() && !ready_json {
+        true => welcome(&found, &format!("{web}://{}", near(at))),
+        false => ready.to_string(),
+    });
     tracing::info!(http, insights, version = env!("CARGO_PKG_VERSION"), "ready");
     notify::notify(notify::READY);
     let page = match server.open {
@@ -163,6 +168,36 @@ async fn serve(
     }
     drop(sign);
     Ok(())
+}
+
+/// What a person at a terminal needs to know of a server that has started.
+fn welcome(found: &Found<'_>, page: &str) -> String {
+    let version = found.version;
+    let mut text = format!("agentwire {version} is ready\n\n");
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<10}{value}");
+    };
+    row("Page", page);
+    if let Some(url) = found.public_url {
+        row("Public", url);
+    }
+    row("API", &format!("{page}/docs"));
+    if !found.insights.is_empty() {
+        row("Insights", found.insights);
+    }
+    match found.token_file {
+        Some(file) => {
+            row("Token", &file.display().to_string());
+            row(
+                "Sign in",
+                "`agentwire serve --open` opens the page signed in; for another browser or a",
+            );
+            row("", "program, `agentwire token show` prints the token");
+        }
+        None => row("Token", "not needed: every local client has full access (--auth off)"),
+    }
+    row("Stop", "Ctrl-C; running agents end, sessions stay and can be resumed");
+    text
 }
 
 /// Where a server that listens at every address of this machine is reached from it.

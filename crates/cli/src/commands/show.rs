@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::args::{Global, Show};
 use crate::commands::ls;
 use crate::failure::Failure;
+use crate::format::{self, Paint};
 use crate::print;
-use crate::shown::{self, Paint};
 use crate::source::{self, Source};
 
 /// The answer for programs.
@@ -59,7 +59,7 @@ fn write(
     let SessionDetails { summary: session, config } = details;
     let list = |words: &Option<Vec<String>>| words.as_ref().map(|words| words.join(", "));
     let name = |value: &Json<'_>| value.get().trim_matches('"').to_owned();
-    let when = |time: &str| format!("{time} ({} ago)", shown::age(time));
+    let when = |time: &str| format!("{time} ({} ago)", format::age(time));
     let agent = [Some(session.agent_type.as_str()), session.agent_version.as_deref()];
     let fields = [
         ("session", Some(session.id.to_string())),
@@ -81,14 +81,14 @@ fn write(
         ("events", Some(session.last_seq.to_string())),
         ("turns", Some(session.turns.to_string())),
         ("tokens", Some(tokens(&session.usage))),
-        ("cost", session.cost_usd.map(shown::dollars)),
+        ("cost", session.cost_usd.map(format::dollars)),
         ("agent's id", session.native_session_id.clone()),
     ];
     let widest = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in fields {
         if let Some(value) = value {
-            let name = shown::pad(name, widest);
-            writeln!(out, "{}  {}", paint.dim(&name), shown::line(&value))?;
+            let name = format::pad(name, widest);
+            writeln!(out, "{}  {}", paint.dim(&name), format::line(&value))?;
         }
     }
     for open in asked {
@@ -106,10 +106,10 @@ fn write_request(
 ) -> io::Result<()> {
     let kind = Json::of(&request.kind);
     let what = [&request.tool_name, &request.name, &request.title];
-    let what = what.into_iter().flatten().next().map(|text| shown::line(&text.decode()));
+    let what = what.into_iter().flatten().next().map(|text| format::line(&text.decode()));
     let heading =
         format!("waits: {} {}", kind.get().trim_matches('"'), what.as_deref().unwrap_or_default());
-    let id = shown::line(&request.request_id.decode());
+    let id = format::line(&request.request_id.decode());
     writeln!(out, "{}  {}", paint.yellow(heading.trim_end()), paint.dim(&id))?;
     if let Some(message) = &request.message {
         writeln!(out, "  {}", indented(&message.decode()))?;
@@ -117,7 +117,7 @@ fn write_request(
     for question in &request.questions {
         writeln!(out, "  {}", indented(&question.question.decode()))?;
         for (number, option) in (1..).zip(&question.options) {
-            writeln!(out, "    {number}. {}", shown::line(&option.label.decode()))?;
+            writeln!(out, "    {number}. {}", format::line(&option.label.decode()))?;
         }
     }
     if request.questions.is_empty()
@@ -131,12 +131,12 @@ fn write_request(
 }
 
 fn indented(text: &str) -> String {
-    shown::harmless(text).trim_end().replace('\n', "\n  ")
+    format::harmless(text).trim_end().replace('\n', "\n  ")
 }
 
 /// What can be done with it now.
 fn next(session: &SessionSummary) -> String {
-    let id = shown::short(session.id.as_str());
+    let id = format::short(session.id.as_str());
     match (session.state, &session.native_session_id) {
         (SessionState::Ended, Some(_)) => {
             format!("go on with it: agentwire run --resume {id} PROMPT")

@@ -7,7 +7,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionState};
 use super::interrupt::each;
 use crate::args::{Global, Stop};
 use crate::failure::Failure;
-use crate::shown;
+use crate::format;
 use crate::source::{self, Source};
 
 /// How long a session may take to end: its agent has a while to do so by itself.
@@ -21,7 +21,7 @@ pub(crate) fn run(global: &Global, args: &Stop) -> Result<(), Failure> {
 }
 
 async fn stop(source: &Source, id: &SessionId) -> Result<String, Failure> {
-    let short = shown::short(id.as_str());
+    let short = format::short(id.as_str());
     if source.summary(id).await?.state == SessionState::Ended {
         return Ok(format!("session {short} is over already"));
     }

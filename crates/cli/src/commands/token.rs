@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::{Global, Token, TokenVerb};
 use crate::failure::Failure;
-use crate::shown::{self, Paint};
+use crate::format::{self, Paint};
 use crate::{print, settings};
 
 pub(crate) fn run(global: &Global, args: &Token) -> Result<(), Failure> {
@@ -27,8 +27,8 @@ pub(crate) fn run(global: &Global, args: &Token) -> Result<(), Failure> {
         TokenVerb::Ls { json: false } => {
             let paint = Paint::stdout();
             for entry in tokens.list()? {
-                let scope = shown::pad(entry.scope.as_str(), 8);
-                let name = shown::line(&entry.name);
+                let scope = format::pad(entry.scope.as_str(), 8);
+                let name = format::line(&entry.name);
                 let made = paint.dim(&entry.created_at);
                 writeln!(out, "{}  {scope}  {name}  {made}", paint.bold(&entry.id))?;
             }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::{Global, Trust, TrustVerb};
 use crate::failure::Failure;
-use crate::shown::{self, Paint};
+use crate::format::{self, Paint};
 use crate::{print, settings};
 
 pub(crate) fn run(global: &Global, args: &Trust) -> Result<(), Failure> {
@@ -19,9 +19,9 @@ pub(crate) fn run(global: &Global, args: &Trust) -> Result<(), Failure> {
         TrustVerb::Ls { json: false } => {
             let paint = Paint::stdout();
             for entry in ledger.entries() {
-                let agent = shown::pad(&shown::line(&entry.agent), 7);
-                let directory = shown::line(&entry.directory);
-                let since = shown::line(&entry.trusted_at);
+                let agent = format::pad(&format::line(&entry.agent), 7);
+                let directory = format::line(&entry.directory);
+                let since = format::line(&entry.trusted_at);
                 writeln!(out, "{agent}  {}  {}", paint.bold(&directory), paint.dim(&since))?;
             }
         }

@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 use crate::args::{Global, Wait, WaitFor};
 use crate::commands::ls;
 use crate::failure::Failure;
+use crate::format;
 use crate::print;
-use crate::shown;
 use crate::source::{self, Seen, Source};
 
 /// When a server that could not be asked is asked again.
@@ -46,7 +46,7 @@ pub(crate) fn run(global: &Global, args: &Wait) -> Result<(), Failure> {
             Outcome::Reached(session) => sessions.push(session),
             Outcome::Failed(session, why) => {
                 failed = true;
-                print::error(&format!("session {} {why}", shown::short(session.id.as_str())));
+                print::error(&format!("session {} {why}", format::short(session.id.as_str())));
                 sessions.push(session);
             }
         }
@@ -134,7 +134,7 @@ fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<O
     if !reached {
         return None;
     }
-    let error = session.error.as_deref().map(shown::line);
+    let error = session.error.as_deref().map(format::line);
     let broken = match session.reason {
         Some(SessionEndReason::Failed) => Some("failed".to_owned()),
         Some(SessionEndReason::Timeout) => Some("ran out of time".to_owned()),

@@ -4,13 +4,13 @@
 use agentwire_protocol::event::{RequestOutcome, RequestRaised, RequestSettled, SettledBy};
 use agentwire_protocol::{Command, ErrorCode, Settlement};
 
-use super::{Drive, Part, Reply};
+use super::{Drive, Part, SentAnswer};
 use crate::terminal::Typed;
 use crate::view::ask::{Ask, Reading, Step};
 use crate::view::page::Ink;
 
 /// A request that is not settled.
-pub(super) struct Open {
+pub(super) struct OpenRequest {
     id: String,
     request: RequestRaised<'static>,
     /// Whose it is, if not the main agent's.
@@ -19,7 +19,7 @@ pub(super) struct Open {
     is_answered: bool,
 }
 
-impl Open {
+impl OpenRequest {
     pub(super) fn new(request: RequestRaised<'static>, agent: Option<String>) -> Self {
         Self { id: request.request_id.to_string(), request, agent, is_answered: false }
     }
@@ -138,7 +138,7 @@ impl Drive {
     }
 
     /// A command was carried out, or refused.
-    pub(super) fn replied(&mut self, reply: Reply) {
+    pub(super) fn replied(&mut self, reply: SentAnswer) {
         let (Some(id), Err(error)) = (reply.request, reply.result) else { return };
         match error.code {
             // Its event says how.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use agentwire_protocol::event::TurnFailure;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionState};
 
-use super::part::Part;
+use super::role::Part;
 use super::{Drive, Turn};
 use crate::failure::Failure;
 use crate::view::page::Ink;
-use crate::{print, shown};
+use crate::{format, print};
 
 /// How long whoever does not want to wait waits for the last words to be read.
 const HASTE: Duration = Duration::from_millis(200);
@@ -47,11 +47,11 @@ impl Drive {
         if self.screen.is_seen() {
             let text = match &self.part {
                 Part::Run(session) => {
-                    let short = shown::short(session.id().as_str());
+                    let short = format::short(session.id().as_str());
                     Some(format!("session {short}; go on with `agentwire run --resume {short}`"))
                 }
                 Part::Answer(answering) if is_hasty => {
-                    let short = shown::short(answering.id().as_str());
+                    let short = format::short(answering.id().as_str());
                     Some(format!("left; session {short} goes on: `agentwire attach {short}`"))
                 }
                 Part::Watch | Part::Answer(_) => None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentwire_protocol::{ApprovalMode, SessionConfig};
-use agentwire_sessions::own;
+use agentwire_sessions::own_dirs;
 use agentwire_sessions::process::ContainmentChoice;
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::trust::TrustPolicy;
@@ -44,7 +44,9 @@ fn the_key_of_the_server_and_a_file_given_elsewhere_are_private() {
     // The project is still one to work in.
     assert_eq!(engine.secrets, [PathBuf::from("/etc/key.pem")]);
     assert!(
-        own::places(&engine).iter().all(|place| !Path::new("/project").starts_with(&place.path))
+        own_dirs::places(&engine)
+            .iter()
+            .all(|place| !Path::new("/project").starts_with(&place.path))
     );
     assert_eq!(engine.containment, ContainmentChoice::Keeper);
     let other = |name: &str| (name == "AGENTWIRE_CONTAINMENT").then(|| OsString::from("namespace"));
@@ -235,6 +237,6 @@ fn mistakes_are_named_with_their_place_and_what_was_meant() {
     ];
     for (text, expected) in cases {
         let error = toml::from_str::<File>(text).expect_err(text);
-        assert_eq!(mistake::describe(text, &error), expected);
+        assert_eq!(diagnostic::describe(text, &error), expected);
     }
 }

@@ -2,7 +2,7 @@
 
 use agentwire_client::{AgentError, Update, Updates};
 use agentwire_protocol::{ErrorCode, GatewayError};
-use agentwire_sessions::log::Cursor;
+use agentwire_sessions::hub;
 use agentwire_sessions::store::Batch;
 
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// A session's events.
 pub(crate) enum Events {
     /// Of the log on this machine.
-    Log(Box<Cursor>),
+    Log(Box<hub::Events>),
     /// Of a server.
     Stream(Updates),
 }
@@ -25,15 +25,15 @@ pub(crate) enum Seen {
 }
 
 impl Events {
-    pub(crate) fn of(cursor: Cursor) -> Self {
-        Self::Log(Box::new(cursor))
+    pub(crate) fn of(events: hub::Events) -> Self {
+        Self::Log(Box::new(events))
     }
 
     /// What comes next; none at the end. Nothing is lost if this is cancelled.
     pub(crate) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
         let events = match self {
-            Self::Log(cursor) => {
-                let batch = cursor.next().await.map_err(|error| {
+            Self::Log(events) => {
+                let batch = events.next().await.map_err(|error| {
                     let message = format!("failed to read the log: {error}");
                     GatewayError::new(ErrorCode::Internal, message)
                 })?;
@@ -54,7 +54,7 @@ impl Events {
     /// The number of the last event that was handed out.
     pub(crate) fn position(&self) -> u64 {
         match self {
-            Self::Log(cursor) => cursor.position(),
+            Self::Log(events) => events.position(),
             Self::Stream(events) => events.position(),
         }
     }

@@ -1,8 +1,9 @@
-//! The page: lines with their indentation and ink. What agents say is made harmless before it stands
-//! on one.
+//! The page: lines with their indentation and colours. Agents' text is escaped before it is put on one.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthStr as _;
 
 /// How a page looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,14 @@ pub(crate) enum Ink {
 }
 
 impl Ink {
+    /// The text in this colour, if colours are wanted.
+    pub(crate) fn on(self, text: &str, is_wanted: bool) -> Cow<'_, str> {
+        match self.code().filter(|_| is_wanted) {
+            Some(code) => Cow::Owned(format!("\x1b[{code}m{text}\x1b[0m")),
+            None => Cow::Borrowed(text),
+        }
+    }
+
     fn code(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -54,13 +63,45 @@ pub(crate) struct Page {
     style: Style,
     /// Columns before each line.
     pub(crate) indent: usize,
+    /// Columns of the terminal; lines that are longer wrap at words.
+    width: Option<usize>,
+    /// Columns used on the current line.
+    column: usize,
+    /// What a wrapped line continues with.
+    hang: String,
+    /// Blanks, and the word after them, whose end is not known yet: only then is it known whether the
+    /// word fits on the line.
+    gap: String,
+    word: Vec<(Ink, String)>,
     is_mid_line: bool,
     section: Option<Section>,
 }
 
+/// Narrower terminals are not worth wrapping for.
+const NARROWEST: usize = 20;
+
 impl Page {
     pub(crate) fn new(style: Style) -> Self {
-        Self { text: String::new(), style, indent: 0, is_mid_line: false, section: None }
+        Self {
+            text: String::new(),
+            style,
+            indent: 0,
+            width: None,
+            column: 0,
+            hang: String::new(),
+            gap: String::new(),
+            word: Vec::new(),
+            is_mid_line: false,
+            section: None,
+        }
+    }
+
+    /// The terminal has this many columns from now on; without a terminal nothing wraps.
+    pub(crate) fn set_width(&mut self, width: Option<usize>) {
+        if width.is_none() {
+            self.place_word();
+        }
+        self.width = width.map(|width| width.max(NARROWEST));
     }
 
     /// What has gathered.
@@ -73,7 +114,7 @@ impl Page {
         self.is_mid_line
     }
 
-    /// Begins another section, unless it is the same.
+    /// Starts a section, unless it is the current one.
     pub(crate) fn section(&mut self, section: Section) {
         self.end_line();
         if self.section.is_some_and(|last| last != section) {
@@ -82,7 +123,7 @@ impl Page {
         self.section = Some(section);
     }
 
-    /// Begins another section, or the same anew.
+    /// Starts a paragraph of its own, even in the same section.
     pub(crate) fn paragraph(&mut self, section: Section) {
         self.end_line();
         if self.section.is_some() {
@@ -92,8 +133,8 @@ impl Page {
     }
 
     pub(crate) fn end_line(&mut self) {
-        if std::mem::take(&mut self.is_mid_line) {
-            self.text.push('\n');
+        if self.is_mid_line {
+            self.break_line();
         }
     }
 
@@ -104,15 +145,14 @@ impl Page {
                 Some(piece) => (piece.strip_suffix('\r').unwrap_or(piece), true),
                 None => (piece, false),
             };
-            if let Some(mark) = mark.filter(|_| !self.is_mid_line && !piece.is_empty()) {
-                self.piece(Ink::Dim, mark);
-            }
             if !piece.is_empty() {
+                if !self.is_mid_line {
+                    self.begin_line(mark.unwrap_or_default());
+                }
                 self.piece(ink, &clean(piece));
             }
             if ends {
-                self.is_mid_line = false;
-                self.text.push('\n');
+                self.break_line();
             }
         }
     }
@@ -120,26 +160,85 @@ impl Page {
     /// One whole line.
     pub(crate) fn line(&mut self, pieces: &[(Ink, &str)]) {
         self.end_line();
-        for (ink, text) in pieces {
-            if !text.is_empty() {
-                self.piece(*ink, &on_one_line(text));
-            }
+        let mut pieces = pieces.iter().filter(|(_, text)| !text.is_empty()).peekable();
+        if let Some((_, first)) = pieces.peek() {
+            self.begin_line("");
+            let blanks = first.len() - first.trim_start_matches(' ').len();
+            self.hang = " ".repeat(blanks + 2);
         }
+        for (ink, text) in pieces {
+            self.piece(*ink, &on_one_line(text));
+        }
+        self.break_line();
+    }
+
+    fn begin_line(&mut self, mark: &str) {
+        self.text.extend(std::iter::repeat_n(' ', self.indent));
+        self.column = self.indent;
+        self.is_mid_line = true;
+        mark.clone_into(&mut self.hang);
+        self.write(Ink::Dim, mark);
+    }
+
+    fn break_line(&mut self) {
+        self.place_word();
+        let gap = std::mem::take(&mut self.gap);
+        self.write(Ink::Plain, &gap);
         self.is_mid_line = false;
         self.text.push('\n');
     }
 
     fn piece(&mut self, ink: Ink, text: &str) {
-        if !self.is_mid_line {
-            self.text.extend(std::iter::repeat_n(' ', self.indent));
-            self.is_mid_line = true;
+        if self.width.is_none() {
+            return self.write(ink, text);
         }
-        match ink.code().filter(|_| self.style.color) {
-            Some(code) => {
-                let _ = write!(self.text, "\x1b[{code}m{text}\x1b[0m");
+        let mut rest = text;
+        while !rest.is_empty() {
+            let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+            let (gap, after) = rest.split_at(blanks);
+            if !gap.is_empty() {
+                self.place_word();
+                self.gap.push_str(gap);
             }
-            None => self.text.push_str(text),
+            let end = after.find([' ', '\t']).unwrap_or(after.len());
+            let (word, after) = after.split_at(end);
+            match self.word.last_mut() {
+                Some((last, text)) if *last == ink => text.push_str(word),
+                _ if word.is_empty() => {}
+                _ => self.word.push((ink, word.to_owned())),
+            }
+            rest = after;
         }
+    }
+
+    /// Puts the word on the line, or on the next one if it does not fit.
+    fn place_word(&mut self) {
+        if self.word.is_empty() {
+            return;
+        }
+        let word = std::mem::take(&mut self.word);
+        let gap = std::mem::take(&mut self.gap);
+        let size: usize = word.iter().map(|(_, text)| text.width()).sum();
+        let start = self.indent + self.hang.width();
+        let end = self.column + gap.width() + size;
+        if self.column > start && self.width.is_some_and(|width| end > width) {
+            self.text.push('\n');
+            let hang = self.hang.clone();
+            self.begin_line(&hang);
+        } else {
+            self.write(Ink::Plain, &gap);
+        }
+        for (ink, text) in word {
+            self.write(ink, &text);
+        }
+    }
+
+    fn write(&mut self, ink: Ink, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.column += text.width();
+        self.text.push_str(&ink.on(text, self.style.color));
     }
 }
 
@@ -237,6 +336,53 @@ mod tests {
         let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         assert_eq!(read(&shown), read(hostile));
         assert!(matches!(as_json("{\"a\":\"é\"}"), Cow::Borrowed(_)));
+    }
+
+    fn wrapped(width: usize, indent: usize, pieces: &[&str], mark: Option<&str>) -> String {
+        let mut page = Page::new(Style::default());
+        page.set_width(Some(width));
+        page.indent = indent;
+        for piece in pieces {
+            page.marked(Ink::Plain, piece, mark);
+        }
+        page.end_line();
+        page.take()
+    }
+
+    #[test]
+    fn text_wraps_at_words_however_it_is_cut() {
+        let text = "The quick brown fox jumps over the lazy dog.\n\n    let x = 1;\nend";
+        let expected =
+            "  The quick brown\n  fox jumps over\n  the lazy dog.\n\n      let x = 1;\n  end\n";
+        assert_eq!(wrapped(20, 2, &[text], None), expected);
+        for size in 1..9 {
+            let chars: Vec<char> = text.chars().collect();
+            let cut: Vec<String> = chars.chunks(size).map(|part| part.iter().collect()).collect();
+            let cut: Vec<&str> = cut.iter().map(String::as_str).collect();
+            assert_eq!(wrapped(20, 2, &cut, None), expected, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn marks_stand_before_wrapped_lines_and_wide_characters_count_twice() {
+        let thought = wrapped(20, 0, &["one two three four five six"], Some("┊ "));
+        assert_eq!(thought, "┊ one two three four\n┊ five six\n");
+        assert_eq!(wrapped(20, 0, &["漢字漢字 漢字漢字 漢字"], None), "漢字漢字 漢字漢字\n漢字\n");
+        let long = "x".repeat(50);
+        assert_eq!(wrapped(20, 0, &[&format!("a {long} b")], None), format!("a\n{long}\nb\n"));
+    }
+
+    #[test]
+    fn whole_lines_wrap_with_a_hanging_indent_and_follow_a_resize() {
+        let mut page = Page::new(Style { color: true });
+        page.set_width(Some(24));
+        let pieces = [(Ink::Yellow, "  "), (Ink::Yellow, "[y] allow  [n] deny  [i] stop")];
+        page.line(&pieces);
+        page.set_width(Some(60));
+        page.line(&pieces);
+        let text = page.take().replace("\x1b[33m", "").replace("\x1b[0m", "");
+        let whole = "  [y] allow  [n] deny  [i] stop\n";
+        assert_eq!(text, format!("  [y] allow  [n] deny\n    [i] stop\n{whole}"));
     }
 
     #[test]

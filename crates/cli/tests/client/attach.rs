@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::LocalModes;
 
-use crate::place::{EVERYWHERE, From, Place, error, exists, short, text};
+use crate::harness::{EVERYWHERE, From, Place, error, exists, short, text};
 use crate::pty::Pty;
 
 fn attach(place: &Place, from: From, id: &str) -> Pty {

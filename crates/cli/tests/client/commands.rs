@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use crate::place::{EVERYWHERE, From, Place, error, short, text};
+use crate::harness::{EVERYWHERE, From, Place, error, short, text};
 use crate::pty::Pty;
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use agentwire_client::Session;
 
-use crate::place::{From, PATIENCE, Place, error, short};
+use crate::harness::{From, PATIENCE, Place, error, short};
 use crate::restart::Watcher;
 
 /// What clients say, piece by piece, and nothing when the server cannot be reached; says whether the

@@ -9,9 +9,9 @@
 
 mod attach;
 mod commands;
+mod harness;
 mod lines;
 mod permit;
-mod place;
 #[path = "../run/pty.rs"]
 mod pty;
 mod reading;

@@ -1,6 +1,6 @@
 //! `permit`: what agents ask, and the answers.
 
-use crate::place::{EVERYWHERE, From, Place, exists, short};
+use crate::harness::{EVERYWHERE, From, Place, exists, short};
 
 #[test]
 fn what_is_asked_is_listed_and_answered() {

@@ -1,6 +1,6 @@
 //! `ls`, `show`, `logs`, `export` and `wait` tell the same on the server's machine and on another.
 
-use crate::place::{EVERYWHERE, From, Place, numbers, short, text};
+use crate::harness::{EVERYWHERE, From, Place, numbers, short, text};
 
 #[test]
 fn what_is_read_is_the_same_everywhere() {
@@ -83,6 +83,6 @@ impl Place {
     fn refused_but_told(&self, from: From, args: &[&str]) -> String {
         let output = self.run(from, args);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        crate::place::error(&output)
+        crate::harness::error(&output)
     }
 }

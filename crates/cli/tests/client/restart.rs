@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, ChildStdout};
 use std::thread;
 
-use crate::place::{From, Place, numbers, short};
+use crate::harness::{From, Place, numbers, short};
 use crate::pty::Pty;
 
 /// A program whose output is read while it runs.
@@ -150,6 +150,6 @@ fn cut_connections_lose_and_double_nothing() {
     let url = format!("http://{address}");
     let followed = place.run(From::There, &["logs", "-f", "--format", "jsonl", id, "--url", &url]);
     assert!(followed.stdout == kept.as_bytes(), "{:?}", followed.status);
-    let told = crate::place::error(&followed);
+    let told = crate::harness::error(&followed);
     assert!(told.matches("it is tried again").count() > 3, "{told}");
 }

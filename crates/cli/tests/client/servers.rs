@@ -9,7 +9,7 @@ use std::process::Child;
 use agentwire_protocol::{AgentType, NewSession, SessionId};
 use agentwire_sessions::{Hub, Settings};
 
-use crate::place::{EVERYWHERE, From, Place, error, text};
+use crate::harness::{EVERYWHERE, From, Place, error, text};
 use crate::restart::Watcher;
 
 const COMMANDS: [&[&str]; 4] =

@@ -7,7 +7,7 @@ use agentwire_protocol::event::{EventKind, RequestKind};
 use agentwire_protocol::{
     AgentType, ApprovalMode, Command, Event, Prompt, SessionConfig, SessionSummary,
 };
-use agentwire_sessions::log::Cursor;
+use agentwire_sessions::hub::Events;
 use agentwire_sessions::settings::{AgentCommand, StoreKind, Timing};
 use agentwire_sessions::{Hub, NewSession, SessionHandle, Settings};
 
@@ -108,7 +108,7 @@ impl Gateway {
 
 /// Reads events one by one.
 pub(crate) struct Reader {
-    pub(crate) cursor: Cursor,
+    pub(crate) cursor: Events,
     ready: std::collections::VecDeque<Event<'static>>,
 }
 

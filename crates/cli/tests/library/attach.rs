@@ -15,7 +15,7 @@ use agentwire_sessions::store::sqlite::Sqlite;
 use agentwire_sessions::store::{Append, Batch, Open, Record, Store as _};
 use futures_util::StreamExt as _;
 
-use crate::place::{Place, WAYS, Way, assert_whole, client_at, next, rest, until};
+use crate::harness::{Place, WAYS, Way, assert_whole, client_at, next, rest, until};
 
 const EVENTS: u64 = 100_000;
 const BUFFER: usize = 64 << 10;

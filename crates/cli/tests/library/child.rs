@@ -9,7 +9,7 @@ use agentwire_client::{
 };
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::place::{PATIENCE, Place, Way, agents_in, assert_whole, next, rest, until};
+use crate::harness::{PATIENCE, Place, Way, agents_in, assert_whole, next, rest, until};
 
 const MESSAGE: &str = "11111111-1111-4111-8111-111111111111";
 

@@ -8,7 +8,7 @@ use agentwire_client::{
 };
 use agentwire_protocol::RequestId;
 
-use crate::place::{Place, WAYS, Way, assert_whole, next, rest, until};
+use crate::harness::{Place, WAYS, Way, assert_whole, next, rest, until};
 
 const PROMPT: &str = "/think hm\n/say hello\n/write note.txt hi\n/ask Which? | this | that\n\
                       /usage 10 5 0 0";

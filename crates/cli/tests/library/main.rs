@@ -5,5 +5,5 @@ mod attach;
 mod broken;
 mod child;
 mod conversation;
-mod place;
+mod harness;
 mod proxy;

@@ -9,8 +9,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::agents::AGENTS;
+use crate::harness::Place;
 use crate::offline::Watch;
-use crate::place::Place;
 use crate::results;
 use crate::scenarios::{SCENARIOS, Scenario};
 

@@ -31,6 +31,7 @@ mod check;
 #[path = "../sdks/child.rs"]
 mod child;
 mod column;
+mod harness;
 #[expect(dead_code, reason = "nothing but the SDKs is fetched here")]
 #[path = "../sdks/install.rs"]
 mod install;
@@ -38,7 +39,6 @@ mod matrix;
 mod mcp;
 mod offline;
 mod packages;
-mod place;
 mod recording;
 mod results;
 mod scenarios;

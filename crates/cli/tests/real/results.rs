@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::agents::Agent;
+use crate::harness::Place;
 use crate::matrix::{Cell, Found};
-use crate::place::Place;
 
 pub(crate) fn directory() -> Option<PathBuf> {
     std::env::var_os("AGENTWIRE_REAL_RESULTS").map(PathBuf::from)

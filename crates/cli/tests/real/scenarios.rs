@@ -19,7 +19,7 @@ mod tools;
 mod traps;
 mod turns;
 
-use crate::place::Place;
+use crate::harness::Place;
 
 /// A row of the matrix.
 pub(crate) struct Scenario {

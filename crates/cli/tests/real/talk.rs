@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::place::{PATIENCE, Place};
+use crate::harness::{PATIENCE, Place};
 
 pub(crate) struct Talk<'p> {
     place: &'p Place,

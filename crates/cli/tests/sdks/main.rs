@@ -13,14 +13,14 @@
 
 mod child;
 mod crawl;
+mod harness;
 mod install;
-mod place;
 mod recording;
 mod server;
 mod types;
 
+use crate::harness::{Agent, Place};
 use crate::install::Sdk;
-use crate::place::{Agent, Place};
 
 async fn play(sdk: Sdk, agent: Agent, scenario: &str) {
     let place = Place::new(agent);
@@ -33,7 +33,7 @@ macro_rules! scenarios {
     ($($module:ident $sdk:ident { $($agent:expr => $($name:ident)+;)+ })+) => {
         $(mod $module {
             use crate::install::Sdk;
-            use crate::place::Agent::*;
+            use crate::harness::Agent::*;
 
             /// The scenarios that are run.
             pub(super) const NAMES: &[&str] = &[$($(stringify!($name)),+),+];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use crate::place::{AGENTWIRE, Server, settle_in};
+use crate::harness::{AGENTWIRE, Server, settle_in};
 
 /// The first block of commands after that heading.
 fn block(document: &str, heading: &str) -> String {

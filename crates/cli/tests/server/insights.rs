@@ -7,7 +7,7 @@ mod page;
 use serde_json::{Value, json};
 
 use self::page::{Page, kinds};
-use crate::place::Server;
+use crate::harness::Server;
 
 /// `session.create` word for word, in each mode, at each address.
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::place::{PATIENCE, Server};
+use crate::harness::{PATIENCE, Server};
 
 /// What everything large may take together.
 const BOUND: usize = 512 << 20;

@@ -1,10 +1,10 @@
-//! L7: a key means one effect, ever, whatever it was sent with.
+//! L7: a key means one effect, ever, on every front that has one.
 
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::place::{Answer, Server};
+use crate::harness::{Answer, Server};
 
 impl Server {
     fn keyed(&self, path: &str, key: &str, body: &Value) -> Answer {
@@ -125,4 +125,55 @@ fn a_key_on_a_line_counts_once_as_well() {
     server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
     assert_eq!(send()["reply"]["state"], "ended");
     assert_eq!(server.starts_and_turns(&session), (1, 2));
+}
+
+/// The same key with other content is a mistake of the client's, on every front that takes a key.
+#[test]
+fn a_key_is_for_one_content() {
+    let server = Server::start();
+    let start = |text: &str| json!({ "agentType": "demo", "prompt": text });
+    let first = server.keyed("/v1/sessions", "k", &start("/say one"));
+    assert_eq!(first.status, 201);
+    let session = first.json()["id"].as_str().expect("an id").to_owned();
+    let conflict = |answer: Answer| {
+        assert_eq!((answer.status, &answer.json()["code"]), (409, &json!("conflict")));
+    };
+    conflict(server.keyed("/v1/sessions", "k", &start("/say two")));
+    let prompt = format!("/v1/sessions/{session}/prompt");
+    server.idle(&session, 1);
+
+    let say = |text: &str| server.keyed(&prompt, "p", &json!({ "prompt": text }));
+    assert_eq!(say("/say two").json()["repeated"], json!(null));
+    conflict(say("/say three"));
+    assert_eq!(say("/say two").json()["repeated"], true);
+    server.idle(&session, 2);
+
+    // A token has one set of keys, whichever way it comes.
+    let line = |text: &str| {
+        let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
+        let start = json!({ "id": "s", "command": "start", "agentType": "demo", "prompt": text,
+            "sessionId": session, "idempotencyKey": "p" });
+        socket.say(&start);
+        socket.until(|frame| frame["id"] == "s" && frame.get("type").is_none())
+    };
+    assert_eq!(line("/say two")["reply"]["id"], json!(session));
+    assert_eq!(line("/say three")["error"]["code"], "conflict");
+    assert_eq!(server.starts_and_turns(&session), (1, 2));
+
+    // To go on with a session by a start is a prompt under the same key.
+    let go_on = json!({ "agentType": "demo", "sessionId": session, "prompt": "/say four" });
+    assert_eq!(server.keyed("/v1/sessions", "g", &go_on).status, 201);
+    server.idle(&session, 3);
+    let say = |text: &str| server.keyed(&prompt, "g", &json!({ "prompt": text }));
+    conflict(say("/say five"));
+    assert_eq!(say("/say four").json()["repeated"], true);
+    assert_eq!(server.starts_and_turns(&session), (1, 3));
+
+    let board = |text: &str| {
+        server.keyed("/api/sessions", "k", &json!({ "agentId": "demo", "prompt": text }))
+    };
+    let first = board("/say one");
+    assert_eq!(first.status, 200);
+    conflict(board("/say two"));
+    assert_eq!(board("/say one").json()["id"], first.json()["id"]);
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::place::{PATIENCE, Server};
+use crate::harness::{PATIENCE, Server};
 
 /// A browser that notes what it is to open.
 fn browser(place: &Path, code: u8) {

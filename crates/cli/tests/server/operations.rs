@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::place::{PATIENCE, Server};
+use crate::harness::{PATIENCE, Server};
 
 /// Figures as they are read by a strict reader of the format.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::place::{PATIENCE, Server};
+use crate::harness::{PATIENCE, Server};
 
 /// Mounts the file system where nobody but the server and what it starts sees it, and becomes the server.
 const MOUNT: &str = "exec 7<>/dev/fuse && mount -i -t fuse -o \

@@ -6,7 +6,7 @@ use agentwire_protocol::SessionId;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-use crate::place::{Place, code, error};
+use crate::harness::{Place, code, error};
 
 fn database(place: &Place) -> Connection {
     Connection::open(place.data_dir().join("agentwire.db")).expect("a database")

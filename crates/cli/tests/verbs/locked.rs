@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::place::{Place, error};
+use crate::harness::{Place, error};
 
 fn session<'a>(list: &'a Value, id: &str) -> &'a Value {
     let all = list["sessions"].as_array().expect("a list");

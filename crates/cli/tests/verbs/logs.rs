@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use agentwire_protocol::{Command, Event, SessionId, SessionState, Settlement};
 
-use crate::place::{Place, code, error};
+use crate::harness::{Place, code, error};
 
 const EVERYTHING: &str = "\
 /think a thought

@@ -6,10 +6,10 @@
 )]
 
 mod damage;
+mod harness;
 mod locked;
 mod logs;
 mod model_server;
-mod place;
 mod programs;
 mod sessions;
 mod setup;

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::place::{Place, code, error};
+use crate::harness::{Place, code, error};
 
 struct Server {
     child: Child,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::place::{Place, code, error};
+use crate::harness::{Place, code, error};
 use crate::setup::{answer, named, program, search_path};
 
 /// What nobody may see of an answer.

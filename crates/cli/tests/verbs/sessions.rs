@@ -5,7 +5,7 @@ use std::process::Stdio;
 use agentwire_protocol::{Command, SessionState, SessionSummary, Settlement};
 use serde_json::{Value, json};
 
-use crate::place::{Place, code, error};
+use crate::harness::{Place, code, error};
 
 fn ids(list: &Value) -> Vec<&str> {
     let sessions = list["sessions"].as_array().expect("a list");

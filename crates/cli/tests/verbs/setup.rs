@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::place::{Place, code, error};
+use crate::harness::{Place, code, error};
 use crate::programs::assert_gone;
 
 /// A program that is no agent, on a search path of its own.

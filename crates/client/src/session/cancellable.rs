@@ -44,7 +44,7 @@ impl OnDrop {
 ///
 /// ```rust,standalone_crate
 /// # use agentwire_client::{AgentType, EventKind, OnDrop, SessionRequest};
-/// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+/// # fn main() -> std::process::ExitCode { agentwire::example::run(async |trial| {
 /// # let gateway = agentwire_client::InProcessTransport::with_settings(trial.settings()).await?;
 /// # let client = agentwire_client::AgentClient::over(gateway);
 /// let session = client.create(SessionRequest::new(AgentType::Demo, "/hang")).await?;

@@ -1,8 +1,8 @@
 //! A server: calls over HTTP; what a session does over a WebSocket, as a stream of server-sent events,
 //! or by long polls, whichever gets through.
 
-mod caller;
 mod polling;
+mod requests;
 mod socket;
 mod sse;
 #[cfg(feature = "tls")]
@@ -19,7 +19,7 @@ use agentwire_protocol::{Command, Json, Profile, SessionId};
 use http::Method;
 use serde::Deserialize;
 
-use self::caller::{Caller, Request, encode, strange};
+use self::requests::{Caller, Request, encode, strange};
 #[cfg(feature = "tls")]
 pub(crate) use self::tls::Prepared;
 use super::{Call, Calling, Connection, Opening, Transport};

@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use agentwire_protocol::{Json, NewSession, Profile, SessionId};
-use agentwire_server::looks::{self, Begun};
 use agentwire_sessions::Hub;
 pub use agentwire_sessions::Settings;
+use agentwire_sessions::hub::Begun;
 use agentwire_sessions::session::Client;
 pub use agentwire_sessions::settings::{AgentCommand, SessionDefaults, StoreKind, Timing};
 use futures_util::stream;
@@ -25,7 +25,7 @@ use crate::lines::EventLines;
 /// use agentwire_client::transport::in_process::{Settings, StoreKind};
 /// use agentwire_client::{AgentClient, AgentType, InProcessTransport, SessionRequest};
 ///
-/// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+/// # fn main() -> std::process::ExitCode { agentwire::example::run(async |trial| {
 /// # let (directory, agentwire) = (trial.data_dir(), trial.program().to_owned());
 /// let settings = Settings {
 ///     data_dir: directory,
@@ -68,18 +68,18 @@ impl InProcessTransport {
             Call::Start { request, key } => {
                 request.check()?;
                 let new = NewSession { key: Some(key), ..NewSession::from(*request) };
-                match looks::begin(hub, new, None).await? {
+                match hub.begin(new, None).await? {
                     Begun::Runs(session) => Json::of(&session.summary()),
                     Begun::Before(id) => Json::of(&hub.summary(&id).await?),
                 }
             }
             Call::List { only_live, after, limit } => {
-                Json::of(&looks::sessions(hub, only_live, after, Some(limit)).await?)
+                Json::of(&hub.page(only_live, after, Some(limit)).await?)
             }
-            Call::Show(id) => Json::of(&looks::session(hub, &id).await?),
-            Call::Requests(of) => Json::of(&looks::requests(hub, of.as_ref()).await?),
+            Call::Show(id) => Json::of(&hub.details(&id).await?),
+            Call::Requests(of) => Json::of(&hub.requests(of.as_ref()).await?),
             Call::Command(id, command) => {
-                looks::order(hub, &id, &Client::default(), command, None).await?
+                hub.order(&id, &Client::default(), command, None, None).await?
             }
         })
     }

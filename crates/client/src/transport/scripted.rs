@@ -1,6 +1,6 @@
 //! A gateway that is a script: for the tests of programs that use this crate.
 
-mod story;
+mod script;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -13,7 +13,7 @@ use agentwire_protocol::{
 use futures_util::stream;
 use tokio::sync::Notify;
 
-use self::story::{Plot, Story};
+use self::script::{Plot, Story};
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::AgentError;
 use crate::lines::EventLines;
@@ -222,7 +222,7 @@ impl ScriptedTransport {
 
 impl State {
     fn add(&mut self, line: &str) -> Result<(), AgentError> {
-        let (session, seq) = story::place(line)?;
+        let (session, seq) = script::place(line)?;
         let at = match self.stories.iter().position(|story| *story.id() == session) {
             Some(at) => at,
             None => {
@@ -289,14 +289,14 @@ impl State {
                         let message_id = prompt.message_id.unwrap_or_default();
                         Json::of(&PromptResult { message_id, repeated: false })
                     }
-                    Command::Query { .. } | Command::Rewind { .. } => Json::checked("null"),
-                    Command::Interrupt { .. } => Json::checked(r#"{"stillQueued":[]}"#),
+                    Command::Query { .. } | Command::Rewind { .. } => Json::trusted("null"),
+                    Command::Interrupt { .. } => Json::trusted(r#"{"stillQueued":[]}"#),
                     Command::Stop
                     | Command::Finish
                     | Command::Settle(_)
                     | Command::Configure(_)
                     | Command::Start(_)
-                    | Command::Attach { .. } => Json::checked("{}"),
+                    | Command::Attach { .. } => Json::trusted("{}"),
                 })
             }
         }

@@ -24,7 +24,7 @@ use crate::error::{AgentError, AgentErrorType};
 /// ```rust,standalone_crate
 /// use agentwire_client::{AgentClient, AgentType, SessionRequest, StdioTransport};
 ///
-/// # fn main() -> std::process::ExitCode { agentwire::trial::run(async |trial| {
+/// # fn main() -> std::process::ExitCode { agentwire::example::run(async |trial| {
 /// # let program = trial.program();
 /// let child = StdioTransport::new(program);
 /// # let child = child.env("AGENTWIRE_DATA_DIR", trial.data_dir()).directory(trial.work());

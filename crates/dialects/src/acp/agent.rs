@@ -1,8 +1,8 @@
 //! We drive an ACP agent: what is known of its session, and the way of each line.
 
+mod call_effects;
 mod commands;
 mod content;
-mod deed;
 mod forms;
 mod opening;
 mod requests;
@@ -29,7 +29,7 @@ use super::{Own, launch, own};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::Ledger;
-use crate::recent::Recent;
+use crate::recent_ids::Recent;
 use crate::tape::Out;
 
 /// How many requests of ours may wait for their response.
@@ -235,7 +235,7 @@ impl Translator {
             (Sent::Query { method, call }, None) => {
                 if let Some(call) = call {
                     let reply = result.map(|result| result.json().into_owned());
-                    out.reply(call, Ok(reply.unwrap_or(Json::checked("{}"))));
+                    out.reply(call, Ok(reply.unwrap_or(Json::trusted("{}"))));
                 }
                 match result.and_then(|result| result.get("configOptions")) {
                     Some(options) => self.options_changed(options, out),

@@ -5,13 +5,13 @@ mod hints;
 mod paths;
 
 use agentwire_protocol::ApprovalMode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::modes::gateway_mode;
 use super::wire;
 use crate::describe::{
     AgentTools, CallFacts, Class, Description, Fields, Form, Seen, ShellCommand, Shows, Tool,
-    Touches, file_address, shell_command, shown, shows_by_class, unsure, value,
+    Touches, file_address, has_scheme, shell_command, shown, shows_by_class, unsure, value,
 };
 use paths::Named;
 pub(super) use paths::PATH;
@@ -32,8 +32,33 @@ const ACP_CALL: &[&str] = &[
     "kind",
     "kinds",
     "rawInput",
+    "rawOutput",
     "_meta",
 ];
+
+/// Below `_meta` of a call that is judged: fields of which nobody knows what they do.
+const UNKNOWN: &str = "unknownFields";
+
+/// Moves the fields of a call that ACP does not have, and that may change what is done, below its `_meta`.
+/// Whether there are any.
+pub(super) fn set_aside(call: &mut Fields) -> bool {
+    let mut unknown = call.clone();
+    unknown.retain(|name, _| !ACP_CALL.contains(&name.as_str()));
+    let mut classes = Vec::new();
+    hints::classes(&unknown, &mut classes);
+    if classes.is_empty() && Named::of(Class::Unknown, &unknown).is_empty() {
+        return false;
+    }
+    call.retain(|name, _| ACP_CALL.contains(&name.as_str()));
+    call.insert("_meta".to_owned(), json!({ UNKNOWN: unknown }));
+    true
+}
+
+/// Whether the address of something that a call shows may be a file.
+pub(super) fn may_be_file(address: &str) -> bool {
+    let is_web = |scheme: &str| matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https");
+    has_scheme(address) && !address.trim_start().split(':').next().is_some_and(is_web)
+}
 
 /// All that is told of a call.
 struct Told<'f> {
@@ -82,7 +107,8 @@ pub(crate) fn look(
     suspects.extend(told.shown_classes());
     let mut is_certain = suspects.iter().all(|suspect| includes(class, *suspect, tool.is_some()))
         && !told.shows_unknown()
-        && told.odd.is_none();
+        && told.odd.is_none()
+        && told.unknown().is_none();
     let command = || told.command(directory).map_or_else(|| shown(facts), Touches::Command);
     let touches = match (shows, &input) {
         (Shows::Nothing, _) => {
@@ -208,7 +234,7 @@ impl<'f> Told<'f> {
             let content = piece.get("content")?;
             content.get("resource").unwrap_or(content).get("uri")?.as_str()
         };
-        self.list("content").filter_map(address).filter(|it| file_address(it).is_some())
+        self.list("content").filter_map(address).filter(|it| may_be_file(it))
     }
 
     /// Of which classes the call is by what it shows.
@@ -225,11 +251,20 @@ impl<'f> Told<'f> {
         if let Some(raw) = self.raw {
             hints::classes(raw, &mut classes);
         }
+        if let Some(unknown) = self.unknown() {
+            hints::classes(unknown, &mut classes);
+            classes.push(Class::Unknown);
+        }
         // More than one word may be a command.
         if self.odd.is_some_and(|odd| hints::texts(odd).split_whitespace().nth(1).is_some()) {
             classes.push(Class::Shell);
         }
         classes
+    }
+
+    /// Fields beside those of ACP that may change what is done.
+    fn unknown(&self) -> Option<&'f Fields> {
+        self.call?.get("_meta")?.get(UNKNOWN)?.as_object()
     }
 
     /// Whether it shows something of which nobody knows what it means.
@@ -333,7 +368,7 @@ fn class_of(kind: &str) -> Option<Class> {
     wire::kind(kind).map(Class::of_kind)
 }
 
-/// A path as it is written, or that of a file's address.
+/// A path as it is written, or that of a file's address. What lies elsewhere has none.
 fn plain(path: &str) -> Option<String> {
-    file_address(path).unwrap_or_else(|| Some(path.to_owned()))
+    file_address(path).unwrap_or_else(|| (!has_scheme(path)).then(|| path.to_owned()))
 }

@@ -15,7 +15,7 @@ use agentwire_protocol::{Event, EventKind, Json, Text};
 use super::wire::{Action, Diff, Empty, Message, ToolResult, Voice};
 use crate::claude::tools::ToolUse;
 use crate::json::Scanner;
-use crate::words::{shown, words};
+use crate::tool_names::{shown, words};
 
 /// How much of a line or a thought is gathered before it is told as it is.
 const GATHER_LIMIT: usize = 1 << 20;

@@ -7,7 +7,7 @@ use crate::digest::{digest, uuid};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'t, P: Serialize> {
+struct Envelope<'t, P: Serialize> {
     id: String,
     session_id: &'t str,
     #[serde(rename = "type")]
@@ -67,7 +67,7 @@ impl<'v> Voice<'v> {
         let (session_id, timestamp) = (&*self.event.session_id, &*self.event.timestamp);
         let of = format!("board\n{session_id}\n{}\n{}", self.event.seq, self.count);
         let id = uuid(digest(&of));
-        (self.say)(Json::of(&Told { id, session_id, kind, payload, timestamp }));
+        (self.say)(Json::of(&Envelope { id, session_id, kind, payload, timestamp }));
     }
 
     pub(super) fn log(&mut self, line: &str) {

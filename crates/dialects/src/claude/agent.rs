@@ -1,6 +1,5 @@
 //! We drive Claude: its lines become events, our commands become its lines.
 
-mod answers;
 mod board;
 mod calls;
 mod commands;
@@ -8,10 +7,11 @@ mod files;
 mod judging;
 mod messages;
 mod requests;
-mod stream;
+mod settle;
 mod subagents;
 mod system;
 mod tasks;
+mod text;
 mod tools;
 mod turns;
 
@@ -27,9 +27,9 @@ pub(super) use board::is_board;
 use self::board::Board;
 use self::calls::Calls;
 use self::requests::Ask;
-use self::stream::Streams;
 use self::subagents::SubAgents;
 use self::tasks::Tasks;
+use self::text::Streams;
 use self::tools::ToolCall;
 use self::turns::{Prompts, Totals};
 use super::wire::{Failure, Progress};
@@ -37,7 +37,7 @@ use super::{Claude, modes};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::{Ledger, completed_turn};
-use crate::recent::Recent;
+use crate::recent_ids::Recent;
 use crate::tape::{Agent, Out};
 
 pub(super) const NAME: &str = "claude";
@@ -282,7 +282,7 @@ fn details(message: Value<'_>, told: &str) -> Option<Json<'static>> {
         object.push_str(value.json().get());
     }
     object.push('}');
-    (object.len() > 2).then(|| Json::checked(object))
+    (object.len() > 2).then(|| Json::trusted(object))
 }
 
 /// The text of a string or of content blocks.

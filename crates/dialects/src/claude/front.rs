@@ -6,9 +6,9 @@
 mod answers;
 mod control;
 mod initialize;
+mod lines;
 mod prompt;
 mod requests;
-mod said;
 
 pub(crate) use self::prompt::content as user_content;
 
@@ -23,8 +23,8 @@ use agentwire_protocol::{
 
 use self::control::{Control, Fields};
 use self::initialize::Flavour;
+use self::lines::{Said, Unread};
 use self::requests::Shown;
-use self::said::{Said, Unread};
 use super::render::{Options as Rendering, Renderer};
 use crate::front::{Ask, Front, Outbox, Reply};
 
@@ -351,7 +351,7 @@ impl Front for ClaudeFront {
             return;
         }
         let read = match std::str::from_utf8(line) {
-            Ok(text) => said::read(text, self.options.replays, self.renderer.speaks_claude()),
+            Ok(text) => lines::read(text, self.options.replays, self.renderer.speaks_claude()),
             Err(_) => Err(Unread { why: "the line is not UTF-8".to_owned(), is_prompt: false }),
         };
         match read {
@@ -432,7 +432,7 @@ impl ClaudeFront {
         out.say_json(&BTreeMap::from([
             ("type", Json::of(&"user")),
             ("message", message),
-            ("parent_tool_use_id", Json::checked("null")),
+            ("parent_tool_use_id", Json::trusted("null")),
             ("session_id", Json::of(session)),
             ("uuid", Json::of(&taken.message_id)),
             ("isReplay", Json::of(&true)),

@@ -4,17 +4,17 @@
 //! it: `system/init`, messages block by block, tool results, one `result`. Requests are the front's
 //! matter: of control nothing passes and nothing is rendered.
 
-mod aside;
 mod calls;
 pub(super) mod files;
 mod frames;
+mod messages;
 mod native;
+mod output;
 mod plan;
 mod session;
-mod speech;
+mod synthetic;
 mod tools;
 mod turn;
-mod voice;
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,17 @@ use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
 use self::frames::{CompactMetadata, Compacted, RateLimit, Retry, StatusLine, System};
+use self::messages::{Piece, Sort, Speakers};
 use self::native::Line;
+use self::output::Voice;
 use self::session::Session;
 pub(crate) use self::session::claude_mode;
-use self::speech::{Piece, Sort, Speakers};
 use self::tools::Tool;
 use self::turn::{Ending, Totals, Turn};
-use self::voice::Voice;
 use super::tools::{ToolCall, ToolUse};
 use crate::json::{Scanner, Value};
 use crate::program;
-use crate::recent::Recent;
+use crate::recent_ids::Recent;
 
 /// The version of Claude Code whose protocol is spoken.
 pub const VERSION: &str = "2.1.325";
@@ -436,8 +436,8 @@ pub(crate) fn system_message(
     subtype: &'static str,
     fields: impl Serialize,
 ) -> Json<'static> {
-    let mut message = Json::checked("null");
-    let say = &mut |line: &str| message = Json::checked(line.to_owned());
+    let mut message = Json::trusted("null");
+    let say = &mut |line: &str| message = Json::trusted(line.to_owned());
     system(subtype, fields, &mut Voice::new(&event.session_id, &event.id, false, say));
     message
 }

@@ -1,18 +1,18 @@
 //! We drive Codex: its lines become events, commands become its lines.
 
-mod blocks;
+mod call_effects;
 mod calls;
-mod changes;
 mod commands;
-mod deeds;
 mod exec;
 mod exec_tools;
+mod files;
 mod items;
 mod notices;
 mod planning;
 mod replies;
 mod requests;
 mod settle;
+mod text;
 mod threads;
 mod tools;
 
@@ -24,13 +24,13 @@ use super::app_wire::Line;
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::Ledger;
-use crate::recent::Recent;
+use crate::recent_ids::Recent;
 use crate::tape::Out;
-use blocks::Blocks;
 use calls::Wire;
 use exec::Exec;
 use planning::Planning;
 use requests::Asked;
+use text::Blocks;
 use threads::Threads;
 use tools::Called;
 
@@ -214,5 +214,5 @@ fn pick(value: Value<'_>, names: &[&str]) -> Option<Json<'static>> {
             object.push_str(&format!("\"{name}\":{}", field.json().get()));
         }
     }
-    (!object.is_empty()).then(|| Json::checked(object + "}"))
+    (!object.is_empty()).then(|| Json::trusted(object + "}"))
 }

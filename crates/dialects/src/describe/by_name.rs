@@ -143,6 +143,17 @@ fn host(address: &str) -> Option<String> {
     (!host.is_empty() && host.bytes().all(plain) && !address.contains('\\')).then_some(host)
 }
 
+/// Whether a text is an address with a scheme, as `vscode-remote://host/a`. `a.rs:12` is a place in a file.
+pub(crate) fn has_scheme(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    text.trim_start().split_once(':').is_some_and(|(scheme, rest)| {
+        scheme.len() > 1
+            && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(is_part)
+            && rest.starts_with(|c: char| !c.is_ascii_digit())
+    })
+}
+
 /// The path in the address of a file; `None` if it is no such address, `Some(None)` if its path cannot
 /// be read in one way only.
 pub(crate) fn file_address(address: &str) -> Option<Option<String>> {

@@ -10,11 +10,11 @@ use agentwire_protocol::{
     Prompt, SessionConfig, SessionId, Settlement,
 };
 
-use self::session::{Life, Session, Waiting};
-use super::asks::Put;
+use self::session::{Life, Pending, Session};
 use super::messages::Created;
 use super::modes::Mode;
 use super::render::Renderer;
+use super::requests::Put;
 use super::wire::{
     Code, Create, Failure, Input, Message, ModeChange, Permission, Wanted, error, frame,
 };
@@ -202,7 +202,7 @@ impl Insights {
                 self.calls.insert(call, Asked::Resume(id, text));
             }
             Life::Ending | Life::Resuming | Life::Killed => {
-                return session.wait(Waiting::Input(text));
+                return session.wait(Pending::Input(text));
             }
         }
         Ok(())
@@ -215,8 +215,8 @@ impl Insights {
                 let call = out.command(id, Command::Interrupt { cancel_queued: false });
                 self.calls.insert(call, Asked::Interrupt(id.clone()));
             }
-            Life::Resuming => return session.wait(Waiting::Interrupt),
-            Life::Ending if !session.waiting.is_empty() => return session.wait(Waiting::Interrupt),
+            Life::Resuming => return session.wait(Pending::Interrupt),
+            Life::Ending if !session.waiting.is_empty() => return session.wait(Pending::Interrupt),
             // Nothing runs in one that is over.
             Life::Ending | Life::Over | Life::Killed => {}
         }
@@ -281,8 +281,8 @@ impl Insights {
         out.follow(id, session.seen);
         for waiting in std::mem::take(&mut session.waiting) {
             let done = match waiting {
-                Waiting::Input(text) => self.prompt(id.clone(), text, out),
-                Waiting::Interrupt => self.interrupt(id, out),
+                Pending::Input(text) => self.prompt(id.clone(), text, out),
+                Pending::Interrupt => self.interrupt(id, out),
             };
             if let Err(failure) = done {
                 say_error(Some(id.as_str()), &failure, out);
@@ -306,7 +306,7 @@ impl Insights {
             Asked::Resume(id, text) if self.is_others(&id, &error) => {
                 // It runs already: whoever resumed it, its page goes on with it.
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.waiting.push_front(Waiting::Input(text));
+                    session.waiting.push_front(Pending::Input(text));
                 }
                 return self.resumed(&id, out);
             }
@@ -314,7 +314,7 @@ impl Insights {
                 let Some(session) = self.living(&id) else { return };
                 session.life = Life::Over;
                 let waiting = std::mem::take(&mut session.waiting);
-                let lost = waiting.iter().filter(|it| matches!(it, Waiting::Input(_))).count();
+                let lost = waiting.iter().filter(|it| matches!(it, Pending::Input(_))).count();
                 // What waited for it is lost with it, and each is told.
                 let failure = Failure::of(Code::InputFailed, error.clone());
                 (0..lost).for_each(|_| say_error(Some(id.as_str()), &failure, out));
@@ -446,7 +446,7 @@ impl Front for Insights {
         out.wait_for(session, state.seen);
         // What waits goes on with it.
         while let Some(waiting) = state.waiting.pop_front() {
-            if let Waiting::Input(text) = waiting {
+            if let Pending::Input(text) = waiting {
                 if let Err(failure) = self.prompt(session.clone(), text, out) {
                     say_error(Some(session.as_str()), &failure, out);
                 }

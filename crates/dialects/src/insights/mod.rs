@@ -4,12 +4,12 @@
 //! the sessions that it created. docs/protocols/insights.md is its whole description.
 
 mod agents;
-mod asks;
 mod front;
 mod messages;
 mod modes;
 mod render;
-mod spent;
+mod requests;
+mod usage;
 mod wire;
 
 pub use front::Insights;

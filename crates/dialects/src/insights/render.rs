@@ -10,17 +10,17 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{ApprovalMode, Event, EventKind, Json, MAIN_AGENT, Price, Text};
 
 use super::agents::Agents;
-use super::asks::{Asks, Put, Raised};
 use super::messages::{
     Completed, Mode as ModePayload, Output, Spawned, State, Status as StatusPayload, ToolResult,
     TurnOver, Use,
 };
 use super::modes::{Mode, Modes};
-use super::spent::Spent;
+use super::requests::{Asks, Put, Raised};
+use super::usage::Spent;
 use super::wire::{Code, Failure, error, frame};
 use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 use crate::json::Scanner;
-use crate::words::{shown, words};
+use crate::tool_names::{shown, words};
 
 /// How long what a call is called with may be, to be kept until its result comes.
 const KEPT: usize = 256 << 10;

@@ -1,11 +1,11 @@
 //! We serve it: calls in, replies and notifications out.
 
-mod notes;
-mod open;
+mod notifications;
 mod options;
 mod params;
 mod prompt;
 mod replies;
+mod sessions;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,9 +15,9 @@ use agentwire_protocol::{
 };
 use serde::Serialize;
 
-use self::open::Wanted;
 use self::params::{Open, Request};
 use self::replies::{Replies, Ticket};
+use self::sessions::Wanted;
 use self::watch::{Finished, Watch};
 use super::wire::{self, Fault, Line, Message};
 use crate::front::{Ask, Front, Outbox, Reply};
@@ -63,7 +63,7 @@ struct Sessions {
 
 #[derive(Serialize)]
 struct Page {
-    events: Vec<Json<'static>>,
+    events: Json<'static>,
     next: u64,
     resume: Resume,
 }
@@ -252,7 +252,6 @@ impl Front for JsonRpc {
                     Reply::Done(value) => value,
                     Reply::Sessions(sessions) => Json::of(&Sessions { sessions }),
                     Reply::Events { events, next, resume } => {
-                        let events = events.into_iter().map(Json::checked).collect();
                         Json::of(&Page { events, next, resume })
                     }
                     Reply::Started { session, .. } | Reply::Session(session) => Json::of(&session),
@@ -303,5 +302,5 @@ fn overloaded(message: &str) -> GatewayError {
 
 /// Answers what has no readable id.
 fn refuse(fault: Fault, out: &mut Outbox) {
-    out.say(wire::response(&Json::checked("null"), &Err(fault)).get());
+    out.say(wire::response(&Json::trusted("null"), &Err(fault)).get());
 }

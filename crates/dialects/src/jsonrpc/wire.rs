@@ -111,7 +111,7 @@ pub(super) fn read(text: &str) -> Result<Line, Fault> {
 
 fn message(value: &Json<'_>) -> Message {
     let invalid = |id: Option<Json<'static>>, what: &str| Message::Invalid {
-        id: id.unwrap_or(Json::checked("null")),
+        id: id.unwrap_or(Json::trusted("null")),
         fault: Fault::invalid(what),
     };
     if !value.get().starts_with('{') {
@@ -136,7 +136,7 @@ fn message(value: &Json<'_>) -> Message {
     let Some(method) = method.and_then(|method| method.read::<String>().ok()) else {
         return invalid(id, "`method` must be a string");
     };
-    let params = params.unwrap_or(Json::checked("{}"));
+    let params = params.unwrap_or(Json::trusted("{}"));
     if !params.get().starts_with(['{', '[']) {
         return invalid(id, "`params` must be an object");
     }

@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::reply::{Attached, DoneFrame, ErrorFrame, PromptResult};
+use agentwire_protocol::reply::{Attached, DoneFrame, ErrorFrame};
 use agentwire_protocol::{
     Call, Command, CommandFrame, ErrorCode, Event, Frame, GatewayError, Inquiry, InquiryFrame,
-    Json, NewSession, Profile, Prompt, Resume, SessionId, SessionSummary, strict,
+    Json, NewSession, Profile, Resume, SessionId, SessionSummary, strict,
 };
 use serde::Deserialize;
 
 use crate::front::{Ask, Front, Look, Outbox, Reply};
-
-/// The longest idempotency key.
-const KEY_LIMIT: usize = 255;
 
 /// One client of the unified protocol.
 #[derive(Debug, Default)]
@@ -45,10 +42,6 @@ enum Then {
     Reply,
     /// Show the session's events in that profile; from that number on, or from where it starts.
     Follow(Profile, Option<u64>),
-    /// Of a prompt: where the session cannot hear it, look whether it has taken it before.
-    Take(SessionId, String),
-    /// That prompt was refused so, unless it was taken before.
-    Recall(String, GatewayError),
 }
 
 /// What a frame says that is not the session's matter.
@@ -99,12 +92,7 @@ impl Unified {
             | Command::Query { .. }
             | Command::Rewind { .. }) => {
                 let session = named(session_id).map_err(refused)?;
-                let then = if let Command::Prompt(Prompt { message_id: Some(id), .. }) = &command {
-                    Then::Take(session.clone(), id.clone())
-                } else {
-                    Then::Reply
-                };
-                (Ask::Command(session, command), then)
+                (Ask::Command(session, command), Then::Reply)
             }
         };
         let call = out.ask(ask);
@@ -120,7 +108,7 @@ impl Unified {
             Inquiry::Detach(session) => {
                 self.profiles.remove(&session);
                 out.leave(&session);
-                return out.say_json(&DoneFrame { id: &id, reply: Json::checked("{}") });
+                return out.say_json(&DoneFrame { id: &id, reply: Json::trusted("{}") });
             }
         };
         let call = out.ask(Ask::Look(look));
@@ -174,26 +162,9 @@ impl Front for Unified {
 
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
         let Some(Asked { id, then }) = self.calls.remove(&call) else { return };
-        let reply = match (reply, &then) {
-            (Err(error), Then::Take(session, message_id)) if error.is_unheard() => {
-                let (session, message_id) = (session.clone(), message_id.clone());
-                let then = Then::Recall(message_id.clone(), error);
-                let call = out.ask(Ask::Look(Look::Taken { session, message_id }));
-                self.calls.insert(call, Asked { id, then });
-                return;
-            }
-            (Ok(Reply::Done(taken)), Then::Recall(message_id, refusal)) => {
-                let message_id = message_id.clone();
-                return match taken.get() {
-                    "true" => {
-                        let reply = PromptResult { message_id, repeated: true };
-                        out.say_json(&DoneFrame { id: &id, reply });
-                    }
-                    _ => out.say_json(&ErrorFrame { id: &id, error: refusal }),
-                };
-            }
-            (Ok(reply), _) => reply,
-            (Err(error), _) => return out.say_json(&ErrorFrame { id: &id, error: &error }),
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => return out.say_json(&ErrorFrame { id: &id, error: &error }),
         };
         let say_session = |session: &SessionSummary, out: &mut Outbox| {
             out.say_json(&DoneFrame { id: &id, reply: session });
@@ -218,12 +189,8 @@ impl Front for Unified {
                 out.say_json(&DoneFrame { id: &id, reply: sessions });
             }
             (Reply::Events { events, next, resume }, _) => {
-                let events: Vec<_> = events.into_iter().map(Json::checked).collect();
-                let fields = [
-                    ("events", Json::of(&events)),
-                    ("next", Json::of(&next)),
-                    ("resume", Json::of(&resume)),
-                ];
+                let fields =
+                    [("events", events), ("next", Json::of(&next)), ("resume", Json::of(&resume))];
                 let reply = BTreeMap::from(fields);
                 out.say_json(&DoneFrame { id: &id, reply });
             }
@@ -288,9 +255,9 @@ fn aside(text: &str) -> Result<Aside, GatewayError> {
         GatewayError::new(ErrorCode::InvalidMessage, message)
     };
     let aside: Aside = strict::read(text).map_err(invalid)?;
-    let fits = |key: &String| (1..=KEY_LIMIT).contains(&key.chars().count());
-    if aside.idempotency_key.as_ref().is_some_and(|key| !fits(key)) {
-        let what = format!("idempotencyKey: it must be text of 1 to {KEY_LIMIT} characters");
+    if aside.idempotency_key.as_ref().is_some_and(|key| !NewSession::is_key(key)) {
+        let most = NewSession::KEY_LIMIT;
+        let what = format!("idempotencyKey: it must be text of 1 to {most} characters");
         return Err(invalid(what));
     }
     Ok(aside)

@@ -145,7 +145,7 @@ fn a_tool_of_another_agent_is_asked_for_as_it_was_shown() {
     let tool = ToolStarted {
         tool_id: Text::from("t1"),
         tool_name: Text::from("command_execution"),
-        arguments: Some(Json::checked(r#"{"command":"ls"}"#)),
+        arguments: Some(Json::trusted(r#"{"command":"ls"}"#)),
         kind: ToolKind::Execute,
         title: None,
         server: None,

@@ -11,7 +11,7 @@ fn call(client: &mut Client, method: &str, args: &str) {
 }
 
 fn query(method: &str, args: &[&'static str]) -> Command {
-    let args = args.iter().map(|text| Json::checked(*text)).collect();
+    let args = args.iter().map(|text| Json::trusted(*text)).collect();
     Command::Query { method: method.to_owned(), args }
 }
 
@@ -110,14 +110,14 @@ fn a_method_that_is_none_is_an_error() {
 fn what_the_agent_told_answers_where_it_cannot_be_asked() {
     let mut client = Client::with_session();
     let info = AgentInfo {
-        models: Some(Json::checked(
+        models: Some(Json::trusted(
             r#"[{"modelId":"m1","name":"One"},{"value":"m2","displayName":"Two","description":"d"}]"#,
         )),
-        commands: Some(Json::checked(
+        commands: Some(Json::trusted(
             r#"[{"name":"compact","description":"d","input":{"hint":"h"}}]"#,
         )),
-        mcp_servers: Some(Json::checked(r#"[{"name":"s","status":"connected"}]"#)),
-        account: Some(Json::checked(r#"{"email":"a@b"}"#)),
+        mcp_servers: Some(Json::trusted(r#"[{"name":"s","status":"connected"}]"#)),
+        account: Some(Json::trusted(r#"{"email":"a@b"}"#)),
         ..AgentInfo::default()
     };
     client.event(StatusChanged::new(Status::Ready).info(info));

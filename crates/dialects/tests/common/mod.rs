@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use agentwire_dialects::agent::{AgentDialect, Exit};
 use agentwire_dialects::tape::{Draft, Stamp, Tape};
 use agentwire_protocol::Event;
+use serde_json::Value;
 
 pub struct Case {
     pub dialect: &'static dyn AgentDialect,
@@ -80,6 +81,29 @@ pub fn stamped(draft: Draft<'_>, seq: u64) -> String {
         event.write_line(&mut line).expect("an event can be written");
         String::from_utf8(line).expect("an event is UTF-8")
     })
+}
+
+/// An event as goldens show it: without its stamps, and without `agentId` where that is `main`.
+pub struct Brief {
+    pub name: String,
+    pub fields: Value,
+    /// How many of the agent's lines it carries.
+    pub lines: usize,
+}
+
+pub fn brief(event: &str) -> Brief {
+    let mut fields: Value = serde_json::from_str(event).expect("an event is JSON");
+    let event = fields.as_object_mut().expect("an event is an object");
+    let native = event.remove("native");
+    for stamp in ["id", "sessionId", "seq", "timestamp"] {
+        event.remove(stamp);
+    }
+    if event.get("agentId").is_some_and(|agent| agent == "main") {
+        event.remove("agentId");
+    }
+    let name = event.remove("type").expect("an event has a type");
+    let name = name.as_str().expect("a type is a string").to_owned();
+    Brief { name, fields, lines: native.as_ref().and_then(Value::as_array).map_or(0, Vec::len) }
 }
 
 /// The agent's stdout, put together from the events.

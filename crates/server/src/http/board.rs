@@ -1,9 +1,8 @@
 //! The board of the unified specification (§2.2, §3): sessions as plain events, read by pages or as
 //! they grow.
 
-mod desk;
+mod cache;
 mod pages;
-mod watch;
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use agentwire_protocol::{
     SessionSummary,
 };
 use agentwire_sessions::SessionHandle;
+use agentwire_sessions::hub::Begun;
 use agentwire_sessions::store::Record;
 use axum::body::Body;
 use axum::extract::{Extension, State};
@@ -25,13 +25,11 @@ use serde::{Deserialize, Serialize};
 use super::body::{At, LARGE, Taken, json, object, unread};
 use super::problem::Problem;
 use super::rest::{Answer, end, key, session_id};
-use super::{App, power};
-use crate::looks::{self, Begun};
+use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
-pub(crate) use self::desk::Desk;
+pub(crate) use self::cache::Desk;
 pub(super) use self::pages::{EventPage, events};
-pub(super) use self::watch::watch;
 
 /// How long an agent may work on in the background, once its turn is over, without a word.
 const LINGER: Duration = Duration::from_secs(60 * 60);
@@ -95,8 +93,8 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
-    let key = key(&headers)?.map(|key| format!("board/{}/{key}", caller.id()));
+    authorization::need(&caller, Scope::Drive)?;
+    let key = key(&headers, &format!("board/{}", caller.id()))?;
     let Taken { value, share } = object(&app, body, LARGE).await?;
     let Create { agent_id, project_id, prompt } = value;
     let agent: AgentType = Json::of(&agent_id).read().map_err(|_| {
@@ -121,7 +119,7 @@ pub(super) async fn create(
         is_limited: caller.is_limited(),
         ..NewSession::of(agent)
     };
-    match looks::begin(app.hub(), new, share.map(Arc::new)).await? {
+    match app.hub().begin(new, share.map(Arc::new)).await? {
         Begun::Runs(session) if app.desk.take_on(session.id()) => {
             let id = session.id().clone();
             drop(tokio::spawn(see_to_the_end(app, session)));
@@ -181,7 +179,7 @@ pub(super) async fn cancel(
     At(id): At<String>,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
+    authorization::need(&caller, Scope::Drive)?;
     unread(&app, body).await;
     let id = session_id(&id)?;
     end(&app, &id).await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentwire_protocol::{ErrorCode, GatewayError, Json, strict};
-use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::{Pool, Share, WORK};
 use axum::body::{Body, HttpBody as _};
 use axum::extract::FromRequestParts;
@@ -104,7 +104,7 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
             Some(_) | None => {}
         }
     }
-    let value = apart_if_long(bytes.len(), || String::from_utf8(bytes)).map_err(|_| {
+    let value = blocking_if_long(bytes.len(), || String::from_utf8(bytes)).map_err(|_| {
         Problem::from(GatewayError::new(ErrorCode::InvalidJson, "the body is not UTF-8"))
     })?;
     Ok(Taken { value, share })
@@ -127,7 +127,7 @@ pub(crate) async fn object<T: DeserializeOwned>(
     limit: usize,
 ) -> Result<Taken<T>, Problem> {
     let Taken { value, share } = text(app, body, limit).await?;
-    Ok(Taken { value: apart_if_long(value.len(), || read(&value))?, share })
+    Ok(Taken { value: blocking_if_long(value.len(), || read(&value))?, share })
 }
 
 /// Takes a body that has nothing to say, whatever it says: what stops is never refused for its form, and

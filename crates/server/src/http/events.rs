@@ -4,11 +4,10 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use agentwire_protocol::{Event, GatewayError, Json, Profile, Resume, SessionId, SessionState};
-use agentwire_sessions::Hub;
-use agentwire_sessions::apart::apart_if_long;
-use agentwire_sessions::log::Cursor;
-use agentwire_sessions::store::{Batch, StoreError};
+use agentwire_protocol::{GatewayError, Json, Profile, Resume, SessionId, SessionState};
+use agentwire_sessions::blocking::blocking_if_long;
+use agentwire_sessions::hub::Events;
+use agentwire_sessions::store::Batch;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse as _, Response};
@@ -24,15 +23,12 @@ use super::metrics::Wire;
 use super::problem::Problem;
 use super::rest::{Answer, page_size, session_id};
 use super::{App, metrics};
-use crate::held::Held;
-use crate::reading::first_or_next;
+use crate::pages::{self, Page, Paged, shown};
+use crate::read_budget::Held;
 use crate::tokens::Caller;
 
 const PAGE: usize = 100;
 const PAGE_LIMIT: usize = 10_000;
-
-/// How many bytes of events a page may have; one event always fits.
-const PAGE_BYTES: usize = 8 << 20;
 
 /// The longest that a page may wait for its first event.
 const WAIT_LIMIT: u64 = 60;
@@ -76,10 +72,10 @@ pub(super) async fn events(
     }
     let limit = page_size(wanted.limit.as_deref(), PAGE, PAGE_LIMIT)?;
     let wait = wanted.wait.unwrap_or(0).min(WAIT_LIMIT);
-    let page =
-        Page::read(&app, &id, after, limit, wanted.profile, Duration::from_secs(wait)).await?;
-    let mut response = json_text(StatusCode::OK, page.text);
-    note(&mut response, page.resume);
+    let wait = Duration::from_secs(wait);
+    let (text, resume) = page(&app, &id, after, (limit, wanted.profile), wait).await?;
+    let mut response = json_text(StatusCode::OK, text);
+    note(&mut response, resume);
     Ok(response)
 }
 
@@ -97,104 +93,30 @@ pub(super) fn note(response: &mut Response, resume: Resume) {
     }
 }
 
-/// How a page begins.
-const PAGE_BEGIN: &str = r#"{"events":["#;
-
-struct Page {
-    text: Bytes,
-    resume: Resume,
-}
-
-impl Page {
-    async fn read(
-        app: &App,
-        id: &SessionId,
-        after: u64,
-        limit: usize,
-        profile: Profile,
-        wait: Duration,
-    ) -> Result<Self, GatewayError> {
-        let summary = app.hub().summary(id).await?;
-        let (resume, after) = Resume::of(after, summary.last_seq);
-        let mut cursor = app.hub().events(id, after).await?;
-        let deadline = Instant::now() + wait;
-        let mut text = PAGE_BEGIN.to_owned();
-        let mut held = Held::default();
-        let (mut next, mut count) = (after, 0);
-        let mut is_over = false;
-        'page: while count < limit && text.len() < PAGE_BYTES {
-            let is_live = cursor.position() >= summary.last_seq;
-            // What is there is not waited for; the first event that comes is.
-            let deadline = if is_live && count == 0 { deadline } else { Instant::now() };
-            let batch = match is_live {
-                true => tokio::select! {
-                    biased;
-                    batch = first_or_next(&mut cursor, count > 0) => batch,
-                    () = tokio::time::sleep_until(deadline) => break,
-                    () = app.stopping.cancelled() => break,
-                },
-                false => first_or_next(&mut cursor, count > 0).await,
-            };
-            let batch = match batch {
-                Ok(Some(batch)) => batch,
-                Ok(None) => {
-                    is_over = true;
-                    break;
-                }
-                // What there is is a page.
-                Err(StoreError::Busy(_)) if count > 0 => break,
-                Err(error) => return Err(Hub::storage_error(&error)),
-            };
-            let mut is_kept = false;
-            for (seq, line) in batch.events() {
-                let long = text.len() + line.len();
-                let too_much = count > 0
-                    && (long > PAGE_BYTES
-                        || !held.may_grow(long, PAGE_BYTES, app.hub().log().budget()));
-                if count == limit || too_much {
-                    break 'page;
-                }
-                next = seq;
-                let before = count;
-                apart_if_long(line.len(), || {
-                    if let Some(line) = shown(profile, line) {
-                        text.reserve_exact(if line.len() > PAGE_BYTES {
-                            line.len() + 256
-                        } else {
-                            0
-                        });
-                        text.push_str(if count > 0 { "," } else { "" });
-                        text.push_str(&line);
-                        count += 1;
-                    }
-                });
-                // Events that are not shown hold nothing: the page may have to wait for the next.
-                if count > before && !std::mem::replace(&mut is_kept, true) {
-                    held.keep(&batch);
-                }
-            }
+/// A page, and whether the client can go on with it without a gap.
+async fn page(
+    app: &App,
+    id: &SessionId,
+    after: u64,
+    (limit, profile): (usize, Profile),
+    wait: Duration,
+) -> Result<(Bytes, Resume), GatewayError> {
+    let patience = async {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = app.stopping.cancelled() => {}
         }
-        let end = format!(
-            r#"],"next":{next},"last":{},"ended":{},"resume":{}}}"#,
-            summary.last_seq.max(next),
-            is_over || (summary.state == SessionState::Ended && next >= summary.last_seq),
-            Json::of(&resume).get(),
-        );
-        text.push_str(&end);
-        Ok(Self { text: held.text(text), resume })
-    }
-}
-
-/// An event in that profile; none if it is not shown there.
-pub(super) fn shown(profile: Profile, line: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
-    let text = std::str::from_utf8(line).ok()?;
-    match profile {
-        Profile::Full => Some(text.into()),
-        Profile::Core => {
-            let event = Profile::Core.show(Event::from_json(text).ok()?)?;
-            Some(Json::of(&event).get().to_owned().into())
-        }
-    }
+    };
+    let page = Page::new(app.hub(), r#"{"events":["#, limit);
+    let Paged { page, next, last, is_over, resume } =
+        pages::read(app.hub(), id, after, page, profile, patience).await?;
+    let (mut text, held) = page.into_parts();
+    let told = Json::of(&resume);
+    text.push_str(&format!(
+        r#"],"next":{next},"last":{last},"ended":{is_over},"resume":{}}}"#,
+        told.get()
+    ));
+    Ok((held.text(text), resume))
 }
 
 async fn stream_of(
@@ -252,7 +174,7 @@ fn head(resume: Resume) -> Bytes {
 
 struct Stream {
     _open: metrics::Stream,
-    cursor: Cursor,
+    cursor: Events,
     profile: Profile,
     beat: Interval,
     app: App,
@@ -276,7 +198,7 @@ impl Stream {
             batch = self.cursor.next() => match batch {
                 Ok(Some(batch)) => {
                     let size = batch.lines.len();
-                    Some((apart_if_long(size, || self.lines(&batch)), true))
+                    Some((blocking_if_long(size, || self.lines(&batch)), true))
                 }
                 Ok(None) => Some((Bytes::from_static(b"event: end\ndata: {}\n\n"), false)),
                 // The client comes back and reads on where it was.

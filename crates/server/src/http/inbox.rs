@@ -1,7 +1,7 @@
 //! The inbox: what agents ask and wait for, over all sessions, and the answers.
 
 use agentwire_protocol::{Command, ErrorCode, Fields, GatewayError, Json, Settlement};
-use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::blocking::blocking_if_long;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use http::{StatusCode, Uri};
@@ -10,8 +10,7 @@ use serde::Deserialize;
 use super::body::{At, LARGE, Taken, json, query, read, text};
 use super::problem::Problem;
 use super::rest::{Answer, order, session_id};
-use super::{App, power};
-use crate::looks;
+use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
 #[derive(Deserialize)]
@@ -28,7 +27,7 @@ pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
         return Err(Problem::invalid("state must be open: the log has those that are settled"));
     }
     let of = of.as_deref().map(session_id).transpose()?;
-    Ok(json(StatusCode::OK, &looks::requests(app.hub(), of.as_ref()).await?))
+    Ok(json(StatusCode::OK, &app.hub().requests(of.as_ref()).await?))
 }
 
 /// `GET /v1/sessions/{id}/requests/{rid}`
@@ -53,9 +52,9 @@ pub(super) async fn settle(
     At((id, request)): At<(String, String)>,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Approve)?;
+    authorization::need(&caller, Scope::Approve)?;
     let Taken { value: text, share } = text(&app, body, LARGE).await?;
-    let settlement = apart_if_long(text.len(), || settlement(&text, &request))?;
+    let settlement = blocking_if_long(text.len(), || settlement(&text, &request))?;
     drop(text);
     let reply = order(&app, &caller, &session_id(&id)?, Command::Settle(settlement), share).await?;
     Ok(json(StatusCode::OK, &reply))

@@ -22,12 +22,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::entrance::Entrance;
-use super::guests::{Guest, Guests};
+use super::idle_timeout::{Hold, IDLE, Timed};
+use super::listen_policy::Entrance;
 use super::meter::Meter;
 use super::metrics::Traffic;
 use super::refusal::{dismiss, refuse};
-use super::timed::{Hold, IDLE, Timed};
+use super::unauthenticated::{Guest, Guests};
 use super::{App, Setup, page, routes};
 
 /// The most that the head of a request may have.

@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 use agentwire_protocol::AgentType;
 use agentwire_protocol::SessionState;
 use agentwire_sessions::budget::{Budget, Pool};
-use agentwire_sessions::figures::{Figures, Spent};
+use agentwire_sessions::metrics::{Figures, Spent};
 use agentwire_sessions::{Hub, process};
 use axum::extract::State;
 use axum::response::IntoResponse as _;

@@ -175,7 +175,15 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
     put("summary", json!(act.summary));
     put("parameters", json!(parameters));
     if let Some(body) = act.body {
-        let content = json!({ "application/json": { "schema": schemas.taken(body) } });
+        let known = schemas.taken(body);
+        // What stops an agent is never refused for its form.
+        let schema = match act.needs_body {
+            true => known,
+            false => {
+                json!({ "description": "anything else counts as no body", "anyOf": [known, {}] })
+            }
+        };
+        let content = json!({ "application/json": { "schema": schema } });
         put("requestBody", json!({ "required": act.needs_body, "content": content }));
     }
     let mut responses = json!({

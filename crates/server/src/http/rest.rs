@@ -10,8 +10,10 @@ use agentwire_protocol::{
     Command, Configure, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionId,
     SessionRequest, SessionState, SessionSummary,
 };
-use agentwire_sessions::apart::apart_if_long;
+use agentwire_sessions::Hub;
+use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::Share;
+use agentwire_sessions::hub::Begun;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::Response;
@@ -22,12 +24,8 @@ use serde::{Deserialize, Serialize};
 use super::body::{At, LARGE, SMALL, Taken, json, object, query, read, text, unread};
 use super::meter::FREE;
 use super::problem::Problem;
-use super::{App, power};
-use crate::looks::{self, Begun};
+use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
-
-/// The longest idempotency key.
-pub(super) const KEY_LIMIT: usize = 255;
 
 /// How long whoever ends a session waits for its end. An agent that heeds nothing takes a few seconds.
 const END_LIMIT: Duration = Duration::from_secs(20);
@@ -58,19 +56,19 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
+    authorization::need(&caller, Scope::Drive)?;
     let Taken { value: text, share } = text(&app, body, LARGE).await?;
-    let request = apart_if_long(text.len(), || SessionRequest::from_json(&text))?;
+    let request = blocking_if_long(text.len(), || SessionRequest::from_json(&text))?;
     drop(text);
     let mut new = NewSession::from(request);
-    power::start(&caller, &new)?;
-    new.key = key(&headers)?.map(|key| format!("{}/{key}", caller.id()));
+    authorization::start(&caller, &new)?;
+    new.key = key(&headers, caller.id())?;
     new.is_limited = caller.is_limited();
     if new.resume.is_none() {
         let directory = app.setup.directory.to_string_lossy();
         new.config.working_directory.get_or_insert_with(|| directory.into_owned());
     }
-    let summary = match looks::begin(app.hub(), new, share.map(Arc::new)).await? {
+    let summary = match app.hub().begin(new, share.map(Arc::new)).await? {
         Begun::Runs(session) => session.summary(),
         Begun::Before(id) => app.hub().summary(&id).await?,
     };
@@ -81,13 +79,15 @@ pub(super) async fn create(
     Ok(response)
 }
 
-pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+/// The key that makes a request count once, among those of its owner.
+pub(super) fn key(headers: &HeaderMap, owner: &str) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_LIMIT);
+    let key = value.to_str().ok().filter(|key| NewSession::is_key(key));
     match key {
-        Some(key) => Ok(Some(key.to_owned())),
+        Some(key) => Ok(Some(Hub::key_of(owner, key))),
         None => Err(Problem::invalid(format!(
-            "Idempotency-Key must be text of 1 to {KEY_LIMIT} characters"
+            "Idempotency-Key must be text of 1 to {} characters",
+            NewSession::KEY_LIMIT
         ))),
     }
 }
@@ -107,7 +107,7 @@ pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
     let ListQuery { limit, after, live } = query(&uri)?;
     let after = after.as_deref().map(session_id).transpose()?;
     let limit = page_size(limit.as_deref(), SessionList::PAGE, SessionList::LIMIT)?;
-    let listed = looks::sessions(app.hub(), live, after, Some(limit)).await?;
+    let listed = app.hub().page(live, after, Some(limit)).await?;
     Ok(json(StatusCode::OK, &listed))
 }
 
@@ -122,7 +122,7 @@ pub(super) fn page_size(wanted: Option<&str>, usual: usize, most: usize) -> Resu
 
 /// `GET /v1/sessions/{id}`
 pub(super) async fn show(State(app): State<App>, At(id): At<String>) -> Answer {
-    Ok(json(StatusCode::OK, &looks::session(app.hub(), &session_id(&id)?).await?))
+    Ok(json(StatusCode::OK, &app.hub().details(&session_id(&id)?).await?))
 }
 
 /// `DELETE /v1/sessions/{id}`
@@ -131,7 +131,7 @@ pub(super) async fn forget(
     Extension(caller): Extension<Caller>,
     At(id): At<String>,
 ) -> Answer {
-    power::need(&caller, Scope::Admin)?;
+    authorization::need(&caller, Scope::Admin)?;
     let id = session_id(&id)?;
     let begun = Instant::now();
     // One that runs is stopped first. Its end may take a moment to reach everybody here.
@@ -154,9 +154,9 @@ pub(super) async fn configure(
     At(id): At<String>,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
+    authorization::need(&caller, Scope::Drive)?;
     let Taken { value: change, share } = object::<Configure>(&app, body, SMALL).await?;
-    power::configure(&caller, &change)?;
+    authorization::configure(&caller, &change)?;
     let id = session_id(&id)?;
     order(&app, &caller, &id, Command::Configure(change), share).await?;
     Ok(json(StatusCode::OK, &app.hub().summary(&id).await?))
@@ -170,13 +170,13 @@ pub(super) async fn prompt(
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
-    let Taken { value: mut prompt, share } = object::<Prompt>(&app, body, LARGE).await?;
-    if let (None, Some(key)) = (&prompt.message_id, key(&headers)?) {
-        // Keys are each client's own.
-        prompt.message_id = Some(looks::message_id(&format!("{}/{key}", caller.id())));
-    }
-    let reply = order(&app, &caller, &session_id(&id)?, Command::Prompt(prompt), share).await?;
+    authorization::need(&caller, Scope::Drive)?;
+    let Taken { value: prompt, share } = object::<Prompt>(&app, body, LARGE).await?;
+    // What a prompt says of itself goes before what is said beside it, however that looks.
+    let key = if prompt.message_id.is_none() { key(&headers, caller.id())? } else { None };
+    let (id, share) = (session_id(&id)?, share.map(Arc::new));
+    let command = Command::Prompt(prompt);
+    let reply = app.hub().order(&id, &caller.client(), command, key, share).await?;
     Ok(json(StatusCode::ACCEPTED, &reply))
 }
 
@@ -187,7 +187,7 @@ pub(super) async fn interrupt(
     At(id): At<String>,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
+    authorization::need(&caller, Scope::Drive)?;
     // What stops is never refused for its form.
     let text = text(&app, body, FREE).await.map(|taken| taken.value).unwrap_or_default();
     let InterruptFields { cancel_queued } = read(&text).unwrap_or_default();
@@ -203,7 +203,7 @@ pub(super) async fn stop(
     At(id): At<String>,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
+    authorization::need(&caller, Scope::Drive)?;
     unread(&app, body).await;
     let id = session_id(&id)?;
     Ok(json(StatusCode::OK, &end(&app, &id).await?))
@@ -236,7 +236,7 @@ pub(super) async fn finish(
     At(id): At<String>,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
+    authorization::need(&caller, Scope::Drive)?;
     unread(&app, body).await;
     let reply = order(&app, &caller, &session_id(&id)?, Command::Finish, None).await?;
     Ok(json(StatusCode::OK, &reply))
@@ -249,7 +249,7 @@ pub(super) async fn rewind(
     At(id): At<String>,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
+    authorization::need(&caller, Scope::Drive)?;
     let Taken { value, share } = object(&app, body, SMALL).await?;
     let RewindFields { message_id, dry_run } = value;
     let command = Command::Rewind { message_id, dry_run };
@@ -272,10 +272,10 @@ pub(super) async fn ask(
     At(id): At<String>,
     body: Body,
 ) -> Answer {
-    power::need(&caller, Scope::Drive)?;
+    authorization::need(&caller, Scope::Drive)?;
     let Taken { value, share } = object(&app, body, SMALL).await?;
     let QueryFields { method, args } = value;
-    power::query(&caller, &method, &args)?;
+    authorization::query(&caller, &method, &args)?;
     let command = Command::Query { method, args };
     let result = order(&app, &caller, &session_id(&id)?, command, share).await?;
     Ok(json(StatusCode::OK, &Queried { result }))
@@ -291,7 +291,7 @@ pub(super) async fn order(
     share: Option<Share>,
 ) -> Result<Json<'static>, Problem> {
     let share = share.map(Arc::new);
-    Ok(looks::order(app.hub(), id, &caller.client(), command, share).await?)
+    Ok(app.hub().order(id, &caller.client(), command, None, share).await?)
 }
 
 /// A ticket, sent as the WebSocket subprotocol `ticket.T` beside `agentwire`.

@@ -4,14 +4,14 @@ use agentwire_protocol::command::{InterruptFields, QueryFields, RewindFields};
 use agentwire_protocol::reply::{
     InterruptResult, Nothing, OpenRequest, PromptResult, RequestList, SessionDetails, SessionList,
 };
-use agentwire_protocol::{Configure, Json, Prompt, SessionRequest, SessionSummary};
+use agentwire_protocol::{Configure, Json, NewSession, Prompt, SessionRequest, SessionSummary};
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::problem::Problem;
-use super::{App, board, door, events, inbox, metrics, openapi, page, rest, socket};
+use super::{App, auth, board, events, inbox, metrics, openapi, page, rest, socket};
 use crate::tokens::Scope;
 
 /// What is at a path.
@@ -118,7 +118,7 @@ const PROFILE: Parameter =
     word("profile", "core has only the specification's twelve types", &["core", "full"]);
 const AFTER: Parameter = number("after", "the number of the last event that is known", 0, MOST);
 const KEY: Parameter = Parameter {
-    range: Some((1, rest::KEY_LIMIT as u64)),
+    range: Some((1, NewSession::KEY_LIMIT as u64)),
     is_cut: false,
     ..word("Idempotency-Key", "what is sent again under the same key counts once", &[])
 };
@@ -464,7 +464,7 @@ pub(super) const PLACES: &[Place] = &[
     },
     Place {
         path: "/ws/sessions/{id}",
-        methods: || get(board::watch),
+        methods: || get(socket::board),
         acts: &[Act {
             status: 101,
             gives: Gives::Socket,
@@ -530,7 +530,7 @@ fn guarded(router: Router<App>, app: App) -> Router {
     router
         .fallback(|| async { Problem::no_route() })
         .method_not_allowed_fallback(|| async { Problem::no_method() })
-        .layer(axum::middleware::from_fn_with_state(app.clone(), door::door))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), auth::door))
         .layer(axum::middleware::from_fn_with_state(app.clone(), metrics::observe))
         .with_state(app)
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use agentwire_dialects::board::Watcher;
 use agentwire_dialects::front::{Ask, Front};
 use agentwire_dialects::insights::Insights;
 use agentwire_dialects::jsonrpc::JsonRpc;
@@ -26,9 +27,9 @@ use super::meter::{self, Meter};
 use super::metrics::Wire;
 use super::problem::Problem;
 use super::rest::{Answer, session_id};
-use super::{App, door, power};
-use crate::connection::{Connection, Incoming, LINE_LIMIT, Outgoing};
-use crate::held::{taken, unless_wanted};
+use super::{App, auth, authorization};
+use crate::connection::{Connection, Farewell, Incoming, LINE_LIMIT, Outgoing};
+use crate::read_budget::taken;
 use crate::serve::{Closing, Terms, serve};
 use crate::tokens::{Caller, Scope};
 
@@ -37,6 +38,9 @@ const PING: Duration = Duration::from_secs(20);
 
 /// The longest message of a client that may only watch.
 pub(super) const WATCHER_LIMIT: usize = 64 << 10;
+
+/// The longest message of a client of the board.
+const BOARD_LIMIT: usize = 4 << 10;
 
 /// What a socket reads at once: clients say little, and each has such a buffer.
 const READ_BUFFER: usize = 8 << 10;
@@ -93,19 +97,33 @@ pub(super) async fn insights(
     Ok(speak(app, caller, Wire::Insights, front, (upgraded(upgrade)?, meter)))
 }
 
+/// `GET /ws/sessions/{id}`
+pub(super) async fn board(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Extension(meter): Extension<Meter>,
+    At(id): At<String>,
+    upgrade: Upgrade,
+) -> Answer {
+    let id = session_id(&id)?;
+    app.hub().summary(&id).await?;
+    let front = Watcher::new(id.clone(), app.desk.sees_to(&id));
+    Ok(speak(app, caller, Wire::Board, front, (upgraded(upgrade)?, meter)))
+}
+
 /// A request that may be none for a WebSocket.
-pub(super) type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 /// Refuses what is no request for a WebSocket.
-pub(super) fn upgraded(upgrade: Upgrade) -> Result<WebSocketUpgrade, Problem> {
+fn upgraded(upgrade: Upgrade) -> Result<WebSocketUpgrade, Problem> {
     upgrade.map_err(|why| Problem::invalid(format!("this is a WebSocket: {}", why.body_text())))
 }
 
 /// Bounds what a socket may take. What it has yet to write is one message at most beyond its buffer: the
 /// next is not begun before there is room.
-pub(super) fn bounded(upgrade: WebSocketUpgrade, longest: usize) -> WebSocketUpgrade {
+fn bounded(upgrade: WebSocketUpgrade, longest: usize) -> WebSocketUpgrade {
     upgrade
-        .protocols([door::SUBPROTOCOL])
+        .protocols([auth::SUBPROTOCOL])
         .max_message_size(longest)
         .max_frame_size(longest)
         .read_buffer_size(READ_BUFFER)
@@ -119,15 +137,16 @@ fn speak(
     mut front: impl Front + 'static,
     (upgrade, meter): (WebSocketUpgrade, Meter),
 ) -> axum::response::Response {
-    // Who may only watch has little to say.
-    let longest = match caller.scope {
-        Scope::Watch => WATCHER_LIMIT,
-        Scope::Drive | Scope::Approve | Scope::Admin => LINE_LIMIT,
+    // Who may only watch has little to say, and on the board nobody has anything.
+    let longest = match (spoken, caller.scope) {
+        (Wire::Board, _) => BOARD_LIMIT,
+        (_, Scope::Watch) => WATCHER_LIMIT,
+        (_, Scope::Drive | Scope::Approve | Scope::Admin) => LINE_LIMIT,
     };
     meter.begin(longest);
     bounded(upgrade, longest).on_upgrade(move |socket| async move {
         let may = |ask: &Ask| match app.keeps(&caller) {
-            true => power::check(&caller, ask),
+            true => authorization::check(&caller, ask),
             false => Err(GatewayError::new(ErrorCode::Unauthorized, REVOKED.1)),
         };
         let terms = Terms {
@@ -209,7 +228,10 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
                 let reason = match fault {
                     Some(fault) => fault,
                     None if app.stopping.is_cancelled() => STOPS,
-                    None => (close_code::NORMAL, ""),
+                    None => match lines.farewell() {
+                        Farewell { is_error: true, words } => (close_code::ERROR, words),
+                        Farewell { is_error: false, words } => (close_code::NORMAL, words),
+                    },
                 };
                 let is_told = sink.send(closing(reason)).await.is_ok();
                 if is_told && fault.is_some() {
@@ -254,7 +276,7 @@ async fn heard_in_time(
 ) -> Option<bool> {
     // There is room for the next once it is heard.
     let heard = async { said.send(message).await.is_ok() && said.reserve().await.is_ok() };
-    unless_wanted(pool, meter::STOPS.0, heard).await
+    pool.unless_wanted(meter::STOPS.0, heard).await
 }
 
 /// Gives these lines to a socket. What is large is held until the client has it: others may wait for that.
@@ -286,26 +308,26 @@ async fn feed(sink: &mut SplitSink<WebSocket, Message>, lines: &Bytes) -> Result
 }
 
 /// Why a socket is closed, as the client is told.
-pub(super) type Reason = (u16, &'static str);
+type Reason = (u16, &'static str);
 
-pub(super) const STOPS: Reason = (close_code::AWAY, "the server stops");
+const STOPS: Reason = (close_code::AWAY, "the server stops");
 const UNSAID: Reason = (close_code::ERROR, "the events cannot be written");
 const UNHEARD: Reason = (close_code::AGAIN, "the message could not be taken in time");
-pub(super) const REVOKED: Reason = (close_code::POLICY, "the token is no longer valid");
+const REVOKED: Reason = (close_code::POLICY, "the token is no longer valid");
 
-pub(super) fn closing((code, reason): Reason) -> Message {
+fn closing((code, reason): Reason) -> Message {
     Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }))
 }
 
 /// When clients are asked whether they are there, and it is looked whether they may be.
-pub(super) fn beat() -> tokio::time::Interval {
+fn beat() -> tokio::time::Interval {
     let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + PING, PING);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     beat
 }
 
 /// What a client did wrong, as it is told.
-pub(super) fn fault_of(error: &axum::Error) -> Reason {
+fn fault_of(error: &axum::Error) -> Reason {
     let error = std::error::Error::source(error);
     match error.and_then(|error| error.downcast_ref::<tungstenite::Error>()) {
         Some(tungstenite::Error::Capacity(_)) => (close_code::SIZE, "the message is too long"),

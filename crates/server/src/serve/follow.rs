@@ -4,16 +4,17 @@ use std::collections::HashMap;
 
 use agentwire_dialects::front::WATCHED;
 use agentwire_protocol::SessionId;
+use agentwire_sessions::Hub;
 use agentwire_sessions::budget::{self, Pool};
-use agentwire_sessions::log::{Cursor, EventLog};
+use agentwire_sessions::hub::Events;
 use agentwire_sessions::store::{Batch, StoreError};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use futures_util::future::{AbortHandle, Abortable, BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use super::EVENTS_WAIT;
 use crate::connection::Outgoing;
-use crate::held::taken;
-use crate::reading;
+use crate::log_reads;
+use crate::read_budget::taken;
 
 /// What is to be shown next.
 pub(super) enum Seen {
@@ -26,53 +27,57 @@ pub(super) enum Seen {
 /// The sessions that one client watches. Each has one batch at hand, and reads no further until that
 /// is taken.
 pub(super) struct Follows {
-    /// As long as much waits there, nothing is read.
+    /// As long as much waits there, nothing is read, and nothing that was read is shown.
     outgoing: Outgoing,
+    pool: Pool,
     readers: HashMap<SessionId, Reader>,
-    found: mpsc::Receiver<Found>,
-    finds: mpsc::Sender<Found>,
-    next: u64,
+    reading: FuturesUnordered<Abortable<BoxFuture<'static, Read>>>,
 }
 
 struct Reader {
-    number: u64,
     shown: u64,
     /// It is over, and nothing was shown since.
     waits: bool,
-    task: JoinHandle<()>,
+    reading: AbortHandle,
 }
 
-struct Found {
+/// What was read, and where it goes on.
+struct Read {
     session: SessionId,
-    reader: u64,
+    events: Events,
     batch: Result<Option<Batch>, StoreError>,
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.task.abort();
+        self.reading.abort();
     }
 }
 
 impl Follows {
-    pub(super) fn new(outgoing: Outgoing) -> Self {
-        let (finds, found) = mpsc::channel(1);
-        Self { outgoing, readers: HashMap::new(), found, finds, next: 0 }
+    pub(super) fn new(hub: &Hub, outgoing: Outgoing) -> Self {
+        let pool = hub.log().budget().read.clone();
+        Self { outgoing, pool, readers: HashMap::new(), reading: FuturesUnordered::new() }
     }
 
     /// Watches a session from here on; a second time, from the new place. `waits` until it runs again.
-    pub(super) fn add(&mut self, log: &EventLog, session: &SessionId, after: u64, waits: bool) {
-        self.next += 1;
-        let (number, finds) = (self.next, self.finds.clone());
-        let (log, id, outgoing) = (log.clone(), session.clone(), self.outgoing.clone());
-        let task = tokio::spawn(async move {
+    pub(super) fn add(&mut self, hub: &Hub, session: &SessionId, after: u64, waits: bool) {
+        let events = hub.follow(session, after);
+        let (log, id) = (hub.log().clone(), session.clone());
+        let (outgoing, pool) = (self.outgoing.clone(), self.pool.clone());
+        let reading = self.read(async move {
             if waits {
                 log.opened(&id, after).await;
             }
-            let cursor = log.cursor(&id, after);
-            read(id, number, cursor, (outgoing, log.budget().read.clone()), finds).await;
+            read(id, events, outgoing, pool).await
         });
-        self.readers.insert(session.clone(), Reader { number, shown: after, waits, task });
+        self.readers.insert(session.clone(), Reader { shown: after, waits, reading });
+    }
+
+    fn read(&self, read: impl Future<Output = Read> + Send + 'static) -> AbortHandle {
+        let (handle, registration) = AbortHandle::new_pair();
+        self.reading.push(Abortable::new(read.boxed(), registration));
+        handle
     }
 
     /// Whether there is room for one more: each may hold a piece of its log in memory. Those that only
@@ -105,50 +110,46 @@ impl Follows {
     /// What is to be shown next.
     pub(super) async fn next(&mut self) -> Seen {
         loop {
-            let Some(found) = self.found.recv().await else {
-                return std::future::pending().await;
+            let Read { session, events, batch } = match self.reading.next().await {
+                Some(Ok(read)) => read,
+                // It is watched no more.
+                Some(Err(_)) => continue,
+                None => return std::future::pending().await,
             };
-            let Found { session, reader, batch } = found;
-            if self.readers.get(&session).is_none_or(|known| known.number != reader) {
-                continue;
-            }
-            if !matches!(batch, Ok(Some(_))) {
-                self.readers.remove(&session);
-            }
-            return match batch {
-                Ok(Some(batch)) => Seen::Events(session, batch),
-                Ok(None) => Seen::End(session),
-                Err(error) => Seen::Lost(session, error),
+            let batch = match batch {
+                Ok(Some(batch)) => batch,
+                end => {
+                    self.readers.remove(&session);
+                    return end.map_or_else(
+                        |error| Seen::Lost(session.clone(), error),
+                        |_| Seen::End(session.clone()),
+                    );
+                }
             };
+            let (outgoing, pool) = (self.outgoing.clone(), self.pool.clone());
+            let further = self.read(read(session.clone(), events, outgoing, pool));
+            if let Some(reader) = self.readers.get_mut(&session) {
+                reader.reading = further;
+            }
+            return Seen::Events(session, batch);
         }
     }
 }
 
-async fn read(
-    session: SessionId,
-    reader: u64,
-    mut cursor: Cursor,
-    (outgoing, pool): (Outgoing, Pool),
-    finds: mpsc::Sender<Found>,
-) {
-    loop {
-        outgoing.below(EVENTS_WAIT).await;
-        let batch = reading::next(&mut cursor).await;
-        if let Err(error) = &batch {
-            tracing::error!(session = session.as_str(), %error, "events cannot be read");
-        }
-        let is_end = !matches!(batch, Ok(Some(_)));
-        let size = batch.iter().flatten().map(|batch| batch.lines.len()).sum();
-        let found = Found { session: session.clone(), reader, batch };
-        let sent = match size > budget::SMALL {
-            true => taken(&pool, size, finds.send(found)).await,
-            false => Some(finds.send(found).await),
-        };
-        match sent {
-            Some(Ok(())) if !is_end => {}
-            Some(_) => return,
-            // What others wait for is not held for a client that does not read.
-            None => return outgoing.fail(),
-        }
+async fn read(session: SessionId, mut events: Events, outgoing: Outgoing, pool: Pool) -> Read {
+    outgoing.below(EVENTS_WAIT).await;
+    let batch = log_reads::next(&mut events).await;
+    if let Err(error) = &batch {
+        tracing::error!(session = session.as_str(), %error, "events cannot be read");
     }
+    // Others may have been shown meanwhile.
+    let has_room = outgoing.below(EVENTS_WAIT);
+    let size: usize = batch.iter().flatten().map(|batch| batch.lines.len()).sum();
+    if size <= budget::SMALL {
+        has_room.await;
+    } else if taken(&pool, size, has_room).await.is_none() {
+        // What others wait for is not held for a client that does not read.
+        outgoing.fail();
+    }
+    Read { session, events, batch }
 }

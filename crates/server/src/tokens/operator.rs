@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::shell::quoted;
-use agentwire_sessions::own::{self, Secret};
-use agentwire_sessions::private::{PrivateDirectory, remove_unused};
+use agentwire_sessions::own_dirs::{self, Secret};
+use agentwire_sessions::private_dir::{PrivateDirectory, remove_unused};
 use agentwire_sessions::settings::aside;
 
 use super::{digest, new_secret, write_private};
@@ -42,7 +42,7 @@ impl Operator {
             fs::remove_file(&former)?;
             return Ok(operator);
         }
-        let Some(known) = own::secret(data_dir)? else {
+        let Some(known) = own_dirs::secret(data_dir)? else {
             return make(data_dir, base, &new_secret());
         };
         check_private(data_dir, &known.file)?;
@@ -62,7 +62,7 @@ impl Operator {
 
 /// The operator's token, as it is now.
 pub(super) fn secret(data_dir: &Path) -> io::Result<String> {
-    let known = own::secret(data_dir)?;
+    let known = own_dirs::secret(data_dir)?;
     let found =
         known.map(|known| check_private(data_dir, &known.file).and_then(|()| read(&known.file)));
     let found = found.transpose()?.flatten();
@@ -96,13 +96,13 @@ fn make(data_dir: &Path, base: &Path, secret: &str) -> io::Result<Operator> {
     tidy(base);
     let directory = PrivateDirectory::new(base, PREFIX)?;
     let file = directory.path().join(NAME);
-    let before = own::secret(data_dir)?;
+    let before = own_dirs::secret(data_dir)?;
     write_private(&file, &format!("{secret}\n"))?;
     write_private(&directory.path().join("of"), &format!("{}\n", data_dir.display()))?;
     let known = Secret { digest: digest(secret), file: file.clone() };
     let text = serde_json::to_string(&known)?;
     // From here on it counts, and what was before does not.
-    write_private(&data_dir.join(own::SECRET), &format!("{text}\n"))?;
+    write_private(&data_dir.join(own_dirs::SECRET), &format!("{text}\n"))?;
     if let Some(directory) = before.as_ref().and_then(|before| before.file.parent())
         && directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
     {
@@ -118,7 +118,7 @@ fn tidy(base: &Path) {
     remove_unused(base, PREFIX, |directory| {
         let of = fs::read_to_string(directory.join("of")).ok();
         let known =
-            of.and_then(|of| own::secret(Path::new(of.trim_end_matches('\n'))).ok().flatten());
+            of.and_then(|of| own_dirs::secret(Path::new(of.trim_end_matches('\n'))).ok().flatten());
         known.is_none_or(|known| known.file.parent() != Some(directory))
     });
 }
@@ -132,7 +132,7 @@ fn check_private(data_dir: &Path, file: &Path) -> io::Result<()> {
         let Ok(found) = fs::symlink_metadata(path) else { continue };
         let (file, shown) = (file.display(), path.display());
         let message = if found.is_symlink() || (found.uid() != own && found.uid() != 0) {
-            let (from, to) = aside(&data_dir.join(own::SECRET), "old");
+            let (from, to) = aside(&data_dir.join(own_dirs::SECRET), "old");
             format!(
                 "{shown} is a link or belongs to another user: the token in {file} is not to be \
                  trusted. Forget it, and a new one is made: mv {from} {to}"

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::outbox::Outbox;
 use super::{Connection, Heard, LINE_LIMIT, OUTGOING_LIMIT};
-use crate::apart::{apart, apart_if_long};
+use crate::blocking::{blocking, blocking_if_long};
 use crate::budget::{Pool, SMALL, Share, WORK};
 use crate::session::LongLine;
 
@@ -141,7 +141,7 @@ impl Door {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let read = apart_if_long(line.len(), || message(&mut scanner, &line));
+            let read = blocking_if_long(line.len(), || message(&mut scanner, &line));
             drop(line);
             match read {
                 Ok(message) => {
@@ -179,7 +179,7 @@ impl Door {
                 Line::Long(long) => {
                     // It is within the limit of such lines.
                     let _ = long.push(text);
-                    apart(|| long.write(&self.directory))?;
+                    blocking(|| long.write(&self.directory))?;
                 }
             }
             let taken = text.len() + usize::from(end.is_some());
@@ -201,7 +201,7 @@ impl Door {
             Line::Short(line) => Ok((line, None)),
             Line::Long(long) => {
                 let share = self.pool.take(long.length().saturating_mul(WORK)).await;
-                Ok((apart(|| long.take())?, Some(Arc::new(share))))
+                Ok((blocking(|| long.take())?, Some(Arc::new(share))))
             }
         }
     }
@@ -221,7 +221,7 @@ fn refuse(outbox: &Outbox, code: i32, why: &str) -> io::Result<()> {
     if outbox.waiting() > OUTGOING_LIMIT {
         return Err(io::Error::other("it does not read why its messages are refused"));
     }
-    outbox.push(failure(Json::checked("null"), code, why).get());
+    outbox.push(failure(Json::trusted("null"), code, why).get());
     Ok(())
 }
 
@@ -238,7 +238,7 @@ fn message(scanner: &mut Scanner, line: &[u8]) -> Result<Json<'static>, (i32, &'
     if !scanner.scan(&text).is_ok_and(|document| document.root().is_object()) {
         return Err((-32600, "a message is one JSON object"));
     }
-    Ok(Json::checked(on_one_line(&text).into_owned()))
+    Ok(Json::trusted(on_one_line(&text).into_owned()))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
 
-use crate::apart::apart;
 use crate::backlog::Backlog;
+use crate::blocking::blocking;
 
 /// Lines that wait; clones are the same.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl Outbox {
         loop {
             let wanted = self.shared.wanted.notified();
             // Somebody who has it may wait for the disk.
-            let (next, is_closed) = apart(|| self.take())?;
+            let (next, is_closed) = blocking(|| self.take())?;
             match next.is_empty() {
                 false => write.write_all(&next).await?,
                 true if is_closed => return Ok(()),

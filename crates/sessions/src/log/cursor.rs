@@ -15,7 +15,6 @@ use super::EventLog;
 use super::live::{Live, Progress};
 use crate::budget::{self, Share};
 use crate::store::{Batch, Store, StoreError};
-use crate::sweep;
 
 /// How much is read from the store at once. A reader that stops holds no more than this and one
 /// batch.
@@ -45,6 +44,8 @@ pub struct Cursor {
     patience: Option<Duration>,
     /// It has read all there was and waited for more.
     keeps_up: bool,
+    /// Whoever ran the session died without its end.
+    is_left: bool,
 }
 
 enum Source {
@@ -76,6 +77,8 @@ enum Found {
     Quiet(Known),
     /// None, and there will be none.
     End,
+    /// None, and there will be none before somebody writes the end: the owner is dead.
+    Left,
 }
 
 impl Cursor {
@@ -91,12 +94,18 @@ impl Cursor {
             share: None,
             patience: None,
             keeps_up: false,
+            is_left: false,
         }
     }
 
     /// The number of the last event that was handed out.
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Whether the session stopped without an end: its owner is dead, and somebody has to close it.
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left
     }
 
     /// The next events: they begin one after [`Cursor::position`]. Waits until there are some;
@@ -237,6 +246,7 @@ impl Cursor {
     /// Takes in what a look found, and says whether to go on.
     fn take_in(&mut self, found: Found) -> bool {
         let share = self.share.take();
+        self.is_left = matches!(found, Found::Left);
         match found {
             Found::Large(size) => {
                 if let Source::Elsewhere(elsewhere) = &mut self.source {
@@ -266,7 +276,7 @@ impl Cursor {
                 true
             }
             // It may have been resumed here while we looked.
-            Found::End => {
+            Found::End | Found::Left => {
                 matches!(self.source, Source::Elsewhere(_))
                     && self.log.shared.live(&self.session).is_some()
             }
@@ -332,18 +342,7 @@ fn look(
     if runs {
         return Ok(Found::Quiet(Known { version, owner }));
     }
-    // Its owner is dead: its end is told now, here or by whoever was faster.
-    if owner.is_some() && !shut {
-        let record = store.session(session)?;
-        if let Some(record) = record.filter(|record| sweep::is_left(store, record, None)) {
-            sweep::tidy(store, record, sweep::DIED);
-        }
-        let batches = store.read(session, after, READ_BYTES)?;
-        if !batches.is_empty() {
-            return Ok(Found::Events(batches));
-        }
-    }
-    Ok(Found::End)
+    Ok(if owner.is_some() && !shut { Found::Left } else { Found::End })
 }
 
 /// Who runs a session, by its record.

@@ -21,12 +21,12 @@ pub(super) struct Resumes(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    waiting: Vec<Waiting>,
+    waiting: Vec<Waiter>,
     /// The task that looks is there.
     is_watched: bool,
 }
 
-struct Waiting {
+struct Waiter {
     session: SessionId,
     after: u64,
     /// It has not been looked for it yet: what was before it came is no change.
@@ -38,7 +38,7 @@ struct Waiting {
 /// ever.
 pub(super) async fn gone_on(shared: &Arc<Shared>, session: &SessionId, after: u64) {
     let (found, gone_on) = oneshot::channel();
-    let waiting = Waiting { session: session.clone(), after, is_new: true, found };
+    let waiting = Waiter { session: session.clone(), after, is_new: true, found };
     let is_watched = {
         let mut state = shared.resumes.state();
         state.waiting.push(waiting);
@@ -95,7 +95,7 @@ impl Resumes {
 }
 
 /// Tells those whose sessions have gone on, and gives the others, and why some could not be looked for.
-fn told(store: &dyn Store, due: Vec<Waiting>) -> (Vec<Waiting>, Option<StoreError>) {
+fn told(store: &dyn Store, due: Vec<Waiter>) -> (Vec<Waiter>, Option<StoreError>) {
     let mut left = Vec::new();
     let mut failure = None;
     for waiting in due {
@@ -104,7 +104,7 @@ fn told(store: &dyn Store, due: Vec<Waiting>) -> (Vec<Waiting>, Option<StoreErro
                 // Whoever waited may have gone.
                 let _ = waiting.found.send(());
             }
-            Ok(_) => left.push(Waiting { is_new: false, ..waiting }),
+            Ok(_) => left.push(Waiter { is_new: false, ..waiting }),
             Err(error) => {
                 failure = Some(error);
                 left.push(waiting);

@@ -10,12 +10,12 @@ use std::{iter, mem};
 use agentwire_protocol::{SessionId, SessionState};
 use tokio::sync::{oneshot, watch};
 
-use super::asking::Turns;
+use super::blocking::Turns;
 use super::live::{Live, Tails};
 use super::resumes::Resumes;
-use crate::apart::{apart, may_wait};
+use crate::blocking::{blocking, may_wait};
 use crate::budget::Budget;
-use crate::figures::Figures;
+use crate::metrics::Figures;
 use crate::store::{Append, Store, StoreError};
 
 /// About how much one transaction takes; what is left waits for the next.
@@ -170,7 +170,7 @@ impl Shared {
         state.at_once = true;
         drop(state);
         let turn = AtOnce(self);
-        if let Some(left) = apart(|| self.append_at_once(pending)) {
+        if let Some(left) = blocking(|| self.append_at_once(pending)) {
             lock(&self.state).jobs.push_back(Job::Append(left));
         }
         drop(turn);

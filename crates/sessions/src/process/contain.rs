@@ -19,8 +19,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::keeper_protocol::{self, REPORT, Report, Step};
 use super::strays::{self, Known};
-use super::wire::{self, REPORT, Report, Step};
 use super::{
     Control, Handle, Output, Process, Reach, Spawn, SpawnError, State, StdinPlan, Veil,
     descriptors, group, keeper,
@@ -264,7 +264,7 @@ async fn keep(
     descriptors: [OwnedFd; 3],
     state: watch::Sender<State>,
 ) -> Result<(Option<Pid>, Reach), SpawnError> {
-    let request = match wire::encode(&spawn, descriptors::given()) {
+    let request = match keeper_protocol::encode(&spawn, descriptors::given()) {
         Ok(request) => request,
         Err(error) => return Err(SpawnError::Program { program: spawn.program, error }),
     };
@@ -300,7 +300,7 @@ async fn keep(
 
 /// The first report, and the handle on the agent that it may carry.
 async fn first(socket: &UnixStream) -> io::Result<Option<(Report, Option<OwnedFd>)>> {
-    socket.async_io(Interest::READABLE, || wire::try_report(socket)).await
+    socket.async_io(Interest::READABLE, || keeper_protocol::try_report(socket)).await
 }
 
 /// The pid by which we know the process of this handle.
@@ -332,7 +332,7 @@ async fn begin(
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let mut socket = UnixStream::from_std(ours)?;
-    wire::send_head(&socket, request.len(), &descriptors)?;
+    keeper_protocol::send_head(&socket, request.len(), &descriptors)?;
     drop(descriptors);
     let mut command = Command::new(executable);
     command

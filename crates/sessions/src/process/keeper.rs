@@ -22,7 +22,7 @@ use rustix::process::{
     set_parent_process_death_signal, wait,
 };
 
-use super::wire::{self, Report, Request, Step};
+use super::keeper_protocol::{self, Report, Request, Step};
 use super::{TreeSignal, become_subreaper, descriptors, hide_memory, namespace, tree};
 
 /// The first argument that makes this program a keeper.
@@ -77,7 +77,7 @@ fn keep(gateway: BorrowedFd<'static>, is_first: bool) -> Result<(), NoGateway> {
         // Without the outer keeper nobody is there to end us. The agent cannot see it, nor harm it.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
-    let (request, descriptors) = wire::receive(gateway).ok_or(NoGateway)?;
+    let (request, descriptors) = keeper_protocol::receive(gateway).ok_or(NoGateway)?;
     let begun = begin(gateway, &request, is_first).map_err(|error| (Step::Keeper, error));
     match begun.and_then(|()| {
         let agent = start(&request, descriptors);
@@ -85,7 +85,7 @@ fn keep(gateway: BorrowedFd<'static>, is_first: bool) -> Result<(), NoGateway> {
         agent
     }) {
         Ok(agent) => {
-            wire::send_started(gateway, agent);
+            keeper_protocol::send_started(gateway, agent);
             Report::Exited(watch(agent)).send(gateway);
             // The kernel ends all that is left when the first process ends.
             if !is_first {
@@ -239,7 +239,7 @@ fn leave() -> ! {
 /// for an agent that is only just being started, too.
 fn obey(gateway: BorrowedFd<'static>, is_first: bool) {
     let keeper = getpid();
-    while let Some(command) = wire::next_command(gateway) {
+    while let Some(command) = keeper_protocol::next_command(gateway) {
         match command {
             // All that is in the namespace but ourselves, whatever the agent has made of its `/proc`.
             command if is_first => {

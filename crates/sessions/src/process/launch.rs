@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use agentwire_dialects::agent::{Arg, Launch, Part, Stdin};
 
 use super::{Spawn, SpawnError, StdinPlan, Veil};
-use crate::private::{PrivateDirectory, remove_stale};
+use crate::private_dir::{PrivateDirectory, remove_stale};
 
 /// What the names of their directories begin with.
 const PREFIX: &str = "launch-";

@@ -1,52 +1,38 @@
-//! The agent's process: how it is started, and its three pipes.
+//! How the agent's process is started.
 
 mod own_rules;
+mod running;
 #[cfg(test)]
 mod tests;
+mod watch;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_dialects::agent::{AgentDialect, Arg, Exit, Launch, Part, Start, Stdin};
+use agentwire_dialects::agent::{AgentDialect, Arg, Launch, Part, Start, Stdin};
 use agentwire_dialects::program;
 use agentwire_dialects::program::{DefaultCommand, Source};
 use agentwire_protocol::session::{McpServer, OnLimit};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Prompt, SessionConfig};
-use tokio::io::{AsyncRead as _, ReadBuf};
-use tokio::net::unix::pipe;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use self::own_rules::Question;
-use super::book::Wanted;
-use super::long::LongLine;
-use super::stderr::Stderr;
-use crate::backlog::Backlog;
+use super::state::Wanted;
 use crate::budget::Budget;
-use crate::figures::Counted;
-use crate::look::{look, unanswered};
-use crate::machine::{self, Found};
-use crate::own;
-use crate::process::{
-    Contain, Containment, Control, LaunchFiles, Output, Spawn, SpawnError, StdinPlan, prepare,
-    resolve,
-};
+use crate::managed_files::{self, Found};
+use crate::own_dirs;
+use crate::process::{Contain, Containment, Spawn, SpawnError, StdinPlan, prepare, resolve};
 use crate::settings::{AgentCommand, Settings};
+use crate::slow_fs::{look, unanswered};
 
-/// How much is read at once.
-const READ_LIMIT: usize = 128 << 10;
+pub(super) use self::running::{Happening, Running, SCRATCH};
+pub(super) use self::watch::Alarm;
 
 /// How much a process may have said that we have not read yet, where it ends by itself: Gemini (0.61.0)
 /// ends without waiting for the rest to be written.
 const PIPE_ROOM: usize = 1 << 20;
-
-/// How long the end of what a process left behind is waited for. It is killed at once; only what runs
-/// as another user cannot be.
-const LEFT_GRACE: Duration = Duration::from_secs(5);
 
 /// How long the start of a process may take: its directory and its program may not answer.
 const START: Duration = Duration::from_secs(30);
@@ -77,7 +63,7 @@ pub(crate) struct Plan {
     pub(crate) contain: Arc<Contain>,
     pub(crate) settings: Arc<Settings>,
     /// The directories that agents do not see.
-    pub(crate) kept: Arc<own::Kept>,
+    pub(crate) kept: Arc<own_dirs::Kept>,
     /// What the agent starts in place of MCP servers that the client hosts and it cannot reach.
     pub(crate) offers: BTreeMap<String, McpServer>,
     /// What large lines are taken from.
@@ -187,7 +173,7 @@ impl Plan {
         let (dialect, env) = (self.dialect, launch.env.clone());
         look(&working_directory(launch), move |here| {
             drop(here);
-            machine::look(dialect, &env)
+            managed_files::look(dialect, &env)
         })
         .await
     }
@@ -208,7 +194,7 @@ impl Plan {
         let (dialect, config, env) = (self.dialect, config.clone(), launch.env.clone());
         let found = look(&directory, move |here| {
             drop(here);
-            machine::check(dialect, &config, &env)?;
+            managed_files::check(dialect, &config, &env)?;
             rules.map_or(Ok(()), |rules| rules.check())?;
             let path = std::env::var_os("PATH");
             Ok::<_, GatewayError>(resolve(&wanted, path.as_deref(), &looked))
@@ -264,7 +250,7 @@ impl Plan {
         if self.is_namespace() {
             self.kept.check(&self.settings)?;
         }
-        spawn.veil = own::veil(&self.settings, self.agent, files.directory());
+        spawn.veil = own_dirs::veil(&self.settings, self.agent, files.directory());
         self.check_visible(&spawn)?;
         let Ok(process) = timeout(START, self.contain.spawn(spawn)).await else {
             let why = format!("no process could be started there in {} s", START.as_secs());
@@ -274,209 +260,11 @@ impl Plan {
         if self.dialect.capabilities().process_per_turn {
             process.stdout.widen(PIPE_ROOM);
         }
-        let mut outgoing = Backlog::new(self.settings.data_dir.clone());
-        outgoing.push(text.unwrap_or_default().as_bytes());
-        Ok(Running {
-            stdin: process.stdin,
-            outgoing,
-            closes,
-            stdout: Some(process.stdout),
-            stderr: Some(process.stderr),
-            control: process.control,
-            said: Stderr::default(),
-            long: None,
-            exit: None,
-            is_gone: false,
-            started: Instant::now(),
-            has_spoken: false,
-            verdict: None,
-            heard: Instant::now(),
-            closed: None,
-            left_until: None,
-            counted: None,
-            _files: files,
-        })
+        let (data_dir, pool) = (self.settings.data_dir.clone(), self.budget.work.clone());
+        Ok(Running::new(process, files, text.as_deref(), closes, data_dir, pool))
     }
 }
 
 fn working_directory(launch: &Launch) -> PathBuf {
     PathBuf::from(launch.working_directory.as_deref().unwrap_or("/"))
-}
-
-/// A process that runs, or has ended and is not yet read to its end.
-pub(super) struct Running {
-    stdin: Option<pipe::Sender>,
-    outgoing: Backlog,
-    /// stdin is closed once all is written.
-    closes: bool,
-    stdout: Option<Output>,
-    stderr: Option<Output>,
-    pub(super) control: Control,
-    pub(super) said: Stderr,
-    /// A line that is too long to be held in memory until it ends.
-    pub(super) long: Option<LongLine>,
-    pub(super) exit: Option<Exit>,
-    is_gone: bool,
-    pub(super) started: Instant,
-    /// It has said something.
-    pub(super) has_spoken: bool,
-    /// Why the gateway ended it, if it did.
-    pub(super) verdict: Option<String>,
-    /// When it last said something.
-    pub(super) heard: Instant,
-    /// Until when what it left behind is waited for.
-    pub(super) left_until: Option<Instant>,
-    /// When it closed stdout, if it lives on without.
-    pub(super) closed: Option<Instant>,
-    /// As long as it is here, it is counted as running.
-    pub(super) counted: Option<Counted>,
-    _files: LaunchFiles,
-}
-
-/// What happened to a process.
-#[derive(Debug)]
-pub(super) enum Happening {
-    Exited(Exit),
-    Gone,
-    /// So many bytes are in [`SCRATCH`]; none is the end.
-    Stdout(usize),
-    Stderr(usize),
-    Writable,
-}
-
-impl Running {
-    /// The next that happens. Cancelling it loses nothing.
-    pub(super) async fn next(&mut self, may_read: bool) -> Happening {
-        let is_writing = !self.outgoing.is_empty();
-        let writable = async |sender: &Option<pipe::Sender>| match sender {
-            Some(sender) => drop(sender.writable().await),
-            None => std::future::pending().await,
-        };
-        let has_exited = self.exit.is_some();
-        let end = async {
-            match has_exited {
-                false => Happening::Exited(self.control.exited().await),
-                true => {
-                    self.control.gone().await;
-                    Happening::Gone
-                }
-            }
-        };
-        // In no order: none of these may keep another waiting, however fast it comes.
-        tokio::select! {
-            () = writable(&self.stdin), if is_writing => Happening::Writable,
-            count = read(&mut self.stdout), if may_read => Happening::Stdout(count),
-            count = read(&mut self.stderr), if may_read => Happening::Stderr(count),
-            end = end, if !self.is_gone => end,
-            // It is gone, and its last words may not be read yet.
-            else => std::future::pending().await,
-        }
-    }
-
-    /// Takes note of the process's end.
-    pub(super) fn exited(&mut self, exit: Exit) {
-        self.exit = Some(exit);
-        self.left_until = (!self.is_gone).then(|| Instant::now() + LEFT_GRACE);
-        self.stdin = None;
-    }
-
-    /// The whole tree is gone: what is in the pipes is all that will be.
-    pub(super) fn gone(&mut self) {
-        self.is_gone = true;
-        self.left_until = None;
-    }
-
-    /// Whether there is nothing left to read or to wait for.
-    pub(super) fn is_over(&self) -> bool {
-        self.is_read() && self.long.is_none()
-    }
-
-    /// Whether it has ended, and all that it said is read.
-    pub(super) fn is_read(&self) -> bool {
-        self.is_gone && self.stdout.is_none() && self.stderr.is_none()
-    }
-
-    /// How many bytes wait to be written.
-    pub(super) fn waiting(&self) -> usize {
-        self.outgoing.len()
-    }
-
-    /// Queues a line.
-    pub(super) fn send(&mut self, line: &str) {
-        if self.stdin.is_some() && !self.closes {
-            self.outgoing.push(line.as_bytes());
-            self.outgoing.push(b"\n");
-            self.flush();
-        }
-    }
-
-    /// Closes stdin once all that waits is written.
-    pub(super) fn close_stdin(&mut self) {
-        self.closes = true;
-        self.flush();
-    }
-
-    /// Writes what the pipe takes now.
-    pub(super) fn flush(&mut self) {
-        let Some(stdin) = &self.stdin else { return };
-        loop {
-            let written = match self.outgoing.next() {
-                Ok([]) => break,
-                Ok(rest) => stdin.try_write(rest),
-                Err(error) => {
-                    // A part of a line must not be left out.
-                    tracing::error!(%error, "what waits for an agent cannot be read back");
-                    self.closes = true;
-                    break;
-                }
-            };
-            match written {
-                Ok(count) => self.outgoing.advance(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // It reads no more: its exit tells the rest.
-                Err(_) => {
-                    self.stdin = None;
-                    break;
-                }
-            }
-        }
-        self.outgoing.clear();
-        if self.closes {
-            self.stdin = None;
-        }
-    }
-
-    /// stdout has said something, or is at its end.
-    pub(super) fn heard(&mut self, count: usize) {
-        self.heard = Instant::now();
-        self.has_spoken |= count > 0;
-        if count == 0 {
-            self.stdout = None;
-            self.closed = Some(self.heard);
-        }
-    }
-
-    /// stderr is at its end.
-    pub(super) fn close_stderr(&mut self) {
-        self.stderr = None;
-    }
-}
-
-std::thread_local! {
-    /// One buffer for all sessions of a thread. It is filled and emptied without anything being awaited
-    /// in between: what completes a `select!` runs on in the same poll.
-    pub(super) static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_LIMIT]);
-}
-
-/// Reads into [`SCRATCH`]. An error is an end.
-async fn read(output: &mut Option<Output>) -> usize {
-    let Some(output) = output else { return std::future::pending().await };
-    std::future::poll_fn(|context| {
-        SCRATCH.with_borrow_mut(|buffer| {
-            let mut buffer = ReadBuf::new(buffer);
-            let read = Pin::new(&mut *output).poll_read(context, &mut buffer);
-            read.map(|result| result.map_or(0, |()| buffer.filled().len()))
-        })
-    })
-    .await
 }

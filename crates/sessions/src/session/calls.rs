@@ -3,20 +3,13 @@
 use std::collections::BTreeSet;
 
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::actor::Actor;
 use super::commit::storage;
 use super::core::Effect;
 use super::{Answered, Client, Message};
-use crate::apart::apart_if_long;
-
-/// A caller who waits for the agent's answer.
-pub(super) struct Waiting {
-    pub(super) reply: oneshot::Sender<Answered>,
-    pub(super) deadline: Instant,
-}
+use crate::blocking::blocking_if_long;
 
 impl Actor {
     /// Takes a command, once it is known whether it was taken before.
@@ -40,31 +33,31 @@ impl Actor {
     }
 
     fn take(&mut self, message: Message) {
-        if self.is_over {
+        if self.phase.is_over() {
             let _ = message.reply.send(self.answered(Err(over())));
             return;
         }
-        self.shares.extend(message.share);
-        let call = Call(self.next_call);
-        self.next_call += 1;
+        self.outbox.hold(message.share);
         let deadline = Instant::now() + self.plan.settings.timing.call;
-        self.calls.insert(call.0, Waiting { reply: message.reply, deadline });
+        let call = self.callers.add(message.reply, deadline);
         self.core.journal.tick();
         // With no room to write, only what makes an agent stop is taken.
-        let stuck = self.log.stuck();
+        let stuck = self.outbox.log().stuck();
         if let Some(error) = stuck.as_ref().filter(|_| !is_brake(&message.command)) {
             return self.reply(call, Err(storage(error)));
         }
         let before = self.core.effects.len();
         let ends_turn = matches!(message.command, Command::Interrupt { .. } | Command::Stop);
-        self.caller = message.client;
+        self.callers.set_current(message.client);
         let load = weight(&message.command);
         self.load = self.load.max(load);
-        match apart_if_long(load, || self.command(call, message.command)) {
-            Ok(()) => self.keys.extend(message.key),
+        // What is repeated changes nothing: its key is kept already, or is another's.
+        let key = message.key.filter(|_| !self.has_taken(&message.command));
+        match blocking_if_long(load, || self.command(call, message.command)) {
+            Ok(()) => key.into_iter().for_each(|key| self.outbox.keep(key)),
             Err(error) => self.core.answer(call, Err(error)),
         }
-        self.caller = Client::default();
+        self.callers.set_current(Client::default());
         if stuck.is_some() {
             let brakes = self.core.effects.split_off(before);
             if ends_turn {
@@ -80,43 +73,43 @@ impl Actor {
         }
     }
 
+    /// Whether it is a prompt that was taken before.
+    fn has_taken(&self, command: &Command) -> bool {
+        match command {
+            Command::Prompt(prompt) => {
+                prompt.message_id.as_deref().is_some_and(|id| self.prompts.has_taken(id))
+            }
+            _ => false,
+        }
+    }
+
     pub(super) fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
-        if let Some(waiting) = self.calls.remove(&call.0) {
-            let _ = waiting.reply.send(self.answered(result));
+        if let Some(caller) = self.callers.take(call) {
+            let _ = caller.send(self.answered(result));
         }
     }
 
     pub(super) fn answered(&self, reply: Result<Json<'static>, GatewayError>) -> Answered {
-        Answered { reply, last_seq: self.summary.borrow().last_seq }
+        Answered { reply, last_seq: self.outbox.last_seq() }
     }
 
-    pub(super) fn fail_calls(
-        &mut self,
-        which: impl Fn(&Waiting) -> bool,
-        code: ErrorCode,
-        message: &str,
-    ) {
-        // A call whose reply waits for the store has its answer.
-        let queued = self.core.effects.iter();
-        let answered: BTreeSet<u64> = queued
-            .filter_map(|effect| match effect {
-                Effect::Reply(reply) => Some(reply.call.0),
-                Effect::Write(_)
-                | Effect::CloseStdin
-                | Effect::Signal(_)
-                | Effect::Relay(..)
-                | Effect::Start
-                | Effect::Open => None,
-            })
-            .collect();
-        let over: Vec<u64> = self
-            .calls
-            .iter()
-            .filter(|(call, waiting)| !answered.contains(call) && which(waiting))
-            .map(|(call, _)| *call)
-            .collect();
-        for call in over {
-            self.reply(Call(call), Err(GatewayError::new(code, message)));
+    /// Those who have waited until then get that error, or all. Who has an answer that waits for the store
+    /// keeps it.
+    pub(super) fn fail_calls(&mut self, until: Option<Instant>, code: ErrorCode, message: &str) {
+        let answered = self.core.effects.iter().filter_map(|effect| match effect {
+            Effect::Reply(reply) => Some(reply.call.0),
+            Effect::Write(_)
+            | Effect::CloseStdin
+            | Effect::Signal(_)
+            | Effect::Relay(..)
+            | Effect::Start
+            | Effect::Open => None,
+        });
+        let answered: BTreeSet<u64> = answered.collect();
+        for call in self.callers.waiting(until) {
+            if !answered.contains(&call.0) {
+                self.reply(call, Err(GatewayError::new(code, message)));
+            }
         }
     }
 }

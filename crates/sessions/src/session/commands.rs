@@ -14,24 +14,20 @@ use agentwire_protocol::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::actor::{Actor, NOBODY};
-use super::book::Raised;
+use super::actor::Actor;
+use super::callers::NOBODY;
+use super::client_mcp::MCP_MESSAGE;
 use super::commit::storage;
-use super::core::{Change, Effect, Reply, approval};
-use super::entry::Entry;
+use super::core::{Change, Effect, approval};
 use super::hooks::add;
-use super::hosted::MCP_MESSAGE;
+use super::phase::{Phase, Stop};
+use super::queued_prompt::Entry;
+use super::raised::Raised;
 use super::structured::Structured;
 use crate::process::TreeSignal;
 
 /// How much may wait to be written to an agent that does not read.
 const OUTGOING_LIMIT: usize = 64 << 20;
-
-/// How many prompts may wait for their process.
-const PROMPT_QUEUE: usize = 1024;
-
-/// How many bytes of prompts may wait, for their process or for anything else.
-pub(super) const PROMPT_BYTES: usize = 256 << 20;
 
 impl Actor {
     /// Does what is wanted. An error is the reply; else the reply comes by an effect.
@@ -40,7 +36,7 @@ impl Actor {
     }
 
     fn carry_out(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
-        if self.process.as_ref().is_some_and(|process| process.waiting() > OUTGOING_LIMIT)
+        if self.supervisor.process().is_some_and(|process| process.waiting() > OUTGOING_LIMIT)
             && !matches!(command, Command::Interrupt { .. } | Command::Stop | Command::Finish)
         {
             let message = "the agent does not read what it is told; interrupt or stop it";
@@ -88,12 +84,12 @@ impl Actor {
 
     /// Takes a prompt. While a turn runs it waits for its end, unless `delivery` says otherwise.
     pub(super) fn prompt(&mut self, call: Call, mut prompt: Prompt) -> Result<(), GatewayError> {
-        if let Some(id) = prompt.message_id.as_ref().filter(|id| self.has_taken(id)) {
+        if let Some(id) = prompt.message_id.as_ref().filter(|id| self.prompts.has_taken(id)) {
             let reply = PromptResult { message_id: id.clone(), repeated: true };
             self.core.answer(call, Ok(Json::of(&reply)));
             return Ok(());
         }
-        if self.ending.is_some() || self.is_alone {
+        if !self.phase.is_live() {
             return Err(GatewayError::new(ErrorCode::Conflict, "the session is being ended"));
         }
         check_prompt(&prompt, self.plan.agent, self.plan.dialect)?;
@@ -105,9 +101,8 @@ impl Actor {
             self.take_on(call, Entry::from(prompt))?;
         }
         // Only here: its key must be new.
-        self.keys.push((self.prompt_key(&id), String::new()));
-        let undurable = self.keys.len() + self.keys_in_flight();
-        self.taken.insert(id, undurable);
+        self.outbox.keep((self.prompt_key(&id), String::new()));
+        self.prompts.take(id, self.outbox.undurable());
         Ok(())
     }
 
@@ -140,11 +135,8 @@ impl Actor {
         }
         check_size(&prompt, self.plan.dialect)?;
         let per_turn = self.plan.dialect.capabilities().process_per_turn;
-        let waiting: usize = self.prompts.iter().map(bytes).sum();
-        if per_turn
-            && (self.prompts.len() >= PROMPT_QUEUE || waiting + bytes(&prompt) > PROMPT_BYTES)
-        {
-            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
+        if per_turn {
+            self.prompts.check_room(&prompt)?;
         }
         let kept = per_turn.then(|| prompt.clone());
         let id = prompt.message_id.clone().unwrap_or_default();
@@ -154,7 +146,6 @@ impl Actor {
             && self.core.book.record.open.turn.is_some()
             && !capabilities.folds_prompts;
         let waits = self.core.book.is_busy();
-        let before = self.core.effects.len();
         // The turn may begin within the command, and then keeps the promise.
         if !steers {
             self.core.book.promise(&id);
@@ -164,19 +155,22 @@ impl Actor {
         if !steers {
             self.core.book.entitle(&text);
         }
+        self.core.accept_with(call, taken(&id));
         let done = self.tape.command(call, &Command::Prompt(prompt), &mut self.core);
+        if done.is_err() {
+            self.core.forget_acceptance(call);
+        }
         if done.is_err() && !steers {
             self.core.book.keep_promise(&id);
             self.core.book.record.summary.title = title;
         }
         done?;
         self.touch();
-        self.answer_with(before, call, &taken(&id));
         if waits && !is_queued {
             self.queued(&id);
         }
         if let Some(prompt) = kept {
-            self.prompts.push_back(prompt);
+            self.prompts.queue(prompt);
             self.core.effects.push(Effect::Start);
         }
         Ok(())
@@ -188,16 +182,14 @@ impl Actor {
         self.core.emit(status.details(taken(id)));
     }
 
-    fn has_taken(&self, id: &str) -> bool {
-        self.taken.contains(id) || self.recalled.as_deref() == Some(id)
-    }
-
     /// Asks the store, on a thread that may block, whether a prompt of that id was taken before.
     pub(super) async fn recall(&mut self, id: Option<&str>) -> Result<(), GatewayError> {
-        let Some(id) = id.filter(|id| !self.is_over && !self.has_taken(id)) else { return Ok(()) };
+        let Some(id) = id.filter(|id| !self.phase.is_over() && !self.prompts.has_taken(id)) else {
+            return Ok(());
+        };
         let key = self.prompt_key(id);
-        let found = self.log.ask(move |store| store.remembered(&key)).await;
-        self.recalled = found.map_err(|error| storage(&error))?.map(|_| id.to_owned());
+        let found = self.outbox.log().ask(move |store| store.remembered(&key)).await;
+        self.prompts.recall(found.map_err(|error| storage(&error))?.map(|_| id.to_owned()));
         Ok(())
     }
 
@@ -213,19 +205,16 @@ impl Actor {
         self.go_on();
         let ours = self.core.structured.iter().flat_map(Structured::waiting);
         let waiting: Vec<String> = self.core.book.waiting().chain(ours).cloned().collect();
-        let before = self.core.effects.len();
         // A denied limit has cut the turn off already.
-        if self.interrupt_answer("the turn was interrupted") {
-            self.core.answer(call, Ok(nothing()));
-        } else if self.core.book.is_busy() && (self.core.cut.is_none() || cancel_queued) {
-            self.tape.command(call, &Command::Interrupt { cancel_queued }, &mut self.core)?;
+        let is_cut = self.core.cut.is_some() && !cancel_queued;
+        if !self.interrupt_answer("the turn was interrupted") && self.core.book.is_busy() && !is_cut
+        {
+            self.tape.command(NOBODY, &Command::Interrupt { cancel_queued }, &mut self.core)?;
             self.escalate();
-        } else {
-            self.core.answer(call, Ok(nothing()));
         }
         let mut result = InterruptResult { still_queued: waiting, cancelled: None };
         if cancel_queued {
-            self.prompts.clear();
+            self.prompts.clear_queue();
             self.cancel_waiting();
             // An agent with a queue of its own tells later what it has given up.
             let is_asked = self.plan.dialect.capabilities().folds_prompts;
@@ -234,19 +223,8 @@ impl Actor {
                 result.still_queued.into_iter().partition(|id| is_asked || !still(id));
             result = InterruptResult { still_queued: queued, cancelled: Some(cancelled) };
         }
-        self.answer_with(before, call, &Json::of(&result));
+        self.core.answer(call, Ok(Json::of(&result)));
         Ok(())
-    }
-
-    /// Puts more into a reply that was given since.
-    fn answer_with(&mut self, since: usize, call: Call, answer: &Json<'static>) {
-        for effect in self.core.effects.iter_mut().skip(since) {
-            if let Effect::Reply(Reply { call: of, result: Ok(result), .. }) = effect
-                && *of == call
-            {
-                *result = answer.clone();
-            }
-        }
     }
 
     /// Ends the session, and cuts off what works or asks in the background too.
@@ -256,7 +234,7 @@ impl Actor {
         };
         let book = &mut self.core.book;
         // What a client stops is over for good; the gateway stops sessions that may go on later.
-        if self.caller.name.is_some() {
+        if self.callers.current().name.is_some() {
             book.record.client = None;
         }
         let is_cut = !book.record.open.agents.is_empty() || book.requests.values().any(asks);
@@ -269,36 +247,33 @@ impl Actor {
         self.deny_all("the session was stopped");
         self.deny_messages("the session was stopped");
         self.go_on();
-        self.prompts.clear();
+        self.prompts.clear_queue();
         let reason = if self.core.book.is_busy() || waits || is_cut {
             SessionEndReason::Cancelled
         } else {
             SessionEndReason::Completed
         };
-        if self.process.is_none() {
+        if !self.supervisor.has_process() {
             self.tape.end(Exit::Unknown, &mut self.core);
             self.core.answer(call, Ok(nothing()));
             self.end(reason, None);
             return Ok(());
         }
-        if !std::mem::replace(&mut self.is_stopping, true) {
-            let timing = &self.plan.settings.timing;
-            let (grace, signal) = match self.ending {
-                None => (timing.stop, TreeSignal::Terminate),
-                // Its stdin is closed: it hears signals only.
-                Some(_) => (Duration::ZERO, TreeSignal::Interrupt),
-            };
-            self.escalation = Some((Instant::now() + grace, signal));
-            if !matches!(self.ending, Some((SessionEndReason::Failed, _))) {
-                self.ending = Some((reason, None));
-            }
+        let escalation = match self.phase.stop(reason) {
+            Stop::First => Some((self.plan.settings.timing.stop, TreeSignal::Terminate)),
+            // Its stdin is closed: it hears signals only.
+            Stop::Ending => Some((Duration::ZERO, TreeSignal::Interrupt)),
+            Stop::Repeated => None,
+        };
+        if let Some((grace, signal)) = escalation {
+            self.supervisor.escalation.end(Instant::now() + grace, signal);
         }
         self.tape.command(call, &Command::Stop, &mut self.core)
     }
 
     /// Ends the session once its work is done; until then rules answer what the agent asks.
     fn finish(&mut self, call: Call) -> Result<(), GatewayError> {
-        self.is_alone = true;
+        self.phase.finish();
         self.deny_alone();
         self.core.answer(call, Ok(nothing()));
         Ok(())
@@ -307,16 +282,15 @@ impl Actor {
     /// Nobody has anything more for the session, and it has done what it was given.
     pub(super) fn end_if_done(&mut self) {
         let answers = self.core.structured.as_ref().is_some_and(Structured::has_waiting);
-        let waits = !self.prompts.is_empty() || !self.held.is_empty() || self.trusting.has_prompt();
-        let waits = waits || answers;
+        let waits = self.prompts.has_waiting() || self.trusting.has_prompt() || answers;
         let is_done = !self.core.book.is_busy() && !waits && !self.core.hooks.hold_something();
-        if !self.is_alone || !is_done || self.ending.is_some() || self.is_over {
+        if self.phase != Phase::Finishing || !is_done {
             return;
         }
         // An agent that makes its own turns may have more to do than it was given, such as to wait for
         // a task in the background: it ends by itself.
-        if self.process.is_some() && self.plan.dialect.capabilities().folds_prompts {
-            self.ending = Some((SessionEndReason::Completed, None));
+        if self.supervisor.has_process() && self.plan.dialect.capabilities().folds_prompts {
+            self.phase.complete();
             let _ = self.tape.command(NOBODY, &Command::Finish, &mut self.core);
         } else {
             let _ = self.stop_as(NOBODY, false);
@@ -351,11 +325,11 @@ impl Actor {
 
     fn changed(&mut self, change: &Configure) {
         if let Some(mode) = change.approval_mode {
-            self.policy.set_mode(mode);
+            self.change_policy(|policy| policy.set_mode(mode));
             self.config.approval_mode = Some(mode);
         }
         if let Some(mode) = &change.permission_mode {
-            self.policy.set_own_mode(mode);
+            self.change_policy(|policy| policy.set_own_mode(mode));
         }
         if change.permission_mode.is_some() || change.approval_mode.is_some() {
             self.config.permission_mode.clone_from(&change.permission_mode);
@@ -370,7 +344,7 @@ impl Actor {
         let record = &mut self.core.book.record;
         record.config = self.config.kept();
         record.summary.approval_mode = match &self.config.permission_mode {
-            Some(_) => Some(self.policy.mode()),
+            Some(_) => Some(self.requests.policy().mode()),
             None => self.config.approval_mode,
         };
         // Which model it goes back to, the agent may know better.
@@ -381,9 +355,9 @@ impl Actor {
     }
 
     fn needs_process(&self) -> Result<(), GatewayError> {
-        match self.process {
-            Some(_) => Ok(()),
-            None => Err(GatewayError::new(
+        match self.supervisor.has_process() {
+            true => Ok(()),
+            false => Err(GatewayError::new(
                 ErrorCode::Conflict,
                 format!(
                     "{} runs only while it works on a prompt; there is nobody to ask now",
@@ -447,12 +421,6 @@ fn check_size(prompt: &Prompt, dialect: &dyn AgentDialect) -> Result<(), Gateway
     Err(GatewayError { details, ..GatewayError::new(ErrorCode::InvalidMessage, message) })
 }
 
-pub(super) fn bytes(prompt: &Prompt) -> usize {
-    let content = prompt.content.as_ref().map_or(0, |content| content.get().len());
-    let images = prompt.images.iter().map(|image| image.data.len()).sum::<usize>();
-    prompt.text.len() + content + images
-}
-
 pub(super) fn taken(id: &str) -> Json<'static> {
     Json::of(&PromptResult { message_id: id.to_owned(), repeated: false })
 }
@@ -476,5 +444,5 @@ fn as_change(command: Command) -> Result<Command, GatewayError> {
 }
 
 fn nothing() -> Json<'static> {
-    Json::checked("{}")
+    Json::trusted("{}")
 }

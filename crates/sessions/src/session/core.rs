@@ -1,24 +1,28 @@
 //! What comes out of a tape meets here: events are numbered and noted, effects wait until what was
 //! said before them is durable.
 
+use std::collections::BTreeMap;
+
 use agentwire_dialects::agent::{AgentDialect, Exit};
 use agentwire_dialects::tape::{Action, Agent, Draft, Judged, Signal, Sink, Unasked};
 use agentwire_protocol::event::{
-    ErrorEvent, RequestKind, RequestOutcome, RequestSettled, SettledBy, Status, TurnFailed,
-    TurnFailure,
+    ErrorEvent, RequestKind, RequestOutcome, RequestRaised, RequestSettled, SettledBy, Status,
+    TurnFailed, TurnFailure,
 };
 use agentwire_protocol::{
     ApprovalMode, Call, Configure, ErrorCode, EventKind, GatewayError, Json, Text,
 };
 
-use super::book::{Book, Raised};
+use super::breach::{Breach, described, failed};
+use super::callers::NOBODY;
 use super::hooks::Hooks;
 use super::journal::Journal;
 use super::policy::{Always, OnDisk, Policy, Verdict};
+use super::raised::{Asker, Raised};
 use super::requests::asked;
+use super::state::Book;
 use super::structured::Structured;
-use super::unasked::{Breach, described, failed};
-use crate::figures::Tally;
+use crate::metrics::Tally;
 
 /// What a session does once its events are durable.
 #[derive(Debug)]
@@ -72,12 +76,18 @@ pub(crate) struct Core {
     pub(super) cut: Option<(TurnFailure, String)>,
     /// How the last turn failed, if it did.
     pub(super) failure: Option<(TurnFailure, String)>,
-    /// The rules that deny, for calls that the agent runs without asking; none, if none denies.
+    /// The policy, for calls that the agent runs without asking or before it has an answer; none of a
+    /// session that is only closed.
     pub(super) guard: Option<Policy>,
+    /// Calls of this turn by their ids: whether the agent closed a permission request by itself, and none
+    /// of the call was allowed.
+    pub(super) unanswered: BTreeMap<String, bool>,
     /// What the agent did that it must not, and the turn fails for.
     pub(super) breach: Option<Breach>,
     /// How the process ended, while what ends with it is told.
     pub(super) epitaph: Option<Epitaph>,
+    /// What callers get once the agent has accepted what they sent, in place of its own answer.
+    acceptances: BTreeMap<u64, Json<'static>>,
     /// Changes that the agent was asked for; they hold once it has taken them.
     pub(super) changes: Vec<Change>,
     /// Who knows the agent's errors; nobody of a session that is only closed.
@@ -203,8 +213,10 @@ impl Core {
             cut: None,
             failure: None,
             guard: None,
+            unanswered: BTreeMap::new(),
             breach: None,
             epitaph: None,
+            acceptances: BTreeMap::new(),
             changes: Vec::new(),
             advisor,
             tally,
@@ -259,8 +271,19 @@ impl Core {
         self.emit_as(raised.agent.clone(), settled);
     }
 
+    /// Raises a request of the gateway's own. No rule answers it.
+    pub(super) fn ask(&mut self, request: RequestRaised<'_>, asker: Asker) {
+        let draft = Draft { agent: Agent::main(), kind: request.into(), native: None };
+        self.take_from(asker, draft);
+    }
+
     /// Numbers and notes an event.
-    pub(super) fn take(&mut self, mut draft: Draft<'_>) {
+    pub(super) fn take(&mut self, draft: Draft<'_>) {
+        self.take_from(Asker::Agent, draft);
+    }
+
+    fn take_from(&mut self, asker: Asker, mut draft: Draft<'_>) {
+        self.watch_unanswered(&draft.kind);
         if let Some(breach) = &self.breach
             && let EventKind::TurnCompleted(completed) = &mut draft.kind
         {
@@ -290,27 +313,34 @@ impl Core {
             tally.note(&draft.kind, asked, self.book.record.summary.model.as_deref());
         }
         if let EventKind::RequestRaised(request) = &mut draft.kind {
-            request.input_is_fixed |= self.fixes_input && request.kind == RequestKind::Permission;
-        }
-        let mut raised = self.book.note(&mut draft, self.journal.last() + 1);
-        if let (Some(raised), Some(policy)) = (&mut raised, &self.keeper)
-            && let EventKind::RequestRaised(request) = &mut draft.kind
-            && request.kind == RequestKind::Permission
-            && !request.allow_is_once
-        {
-            let Always { is_kept, suggestion: suggested } = policy.always(&asked(raised), &OnDisk);
-            request.allow_is_once = !is_kept;
-            if self.suggests {
-                // An answer is compared with what was shown.
-                raised.suggestions.clone_from(&suggested);
-                if let Some(kept) = self.book.requests.get_mut(&raised.id) {
-                    kept.suggestions.clone_from(&suggested);
-                }
-                request.suggestions = suggested;
+            let raised = self.raised(request, &draft.agent, asker);
+            if asker == Asker::Agent {
+                self.raised.push(raised.clone());
             }
+            self.book.open_request(raised, self.journal.last() + 1);
+        } else {
+            self.book.note(&mut draft);
         }
         self.journal.write(draft);
-        self.raised.extend(raised);
+    }
+
+    /// The request as it waits. Says in the event what "always" would keep: an answer is compared with
+    /// what was shown.
+    fn raised(&self, request: &mut RequestRaised<'_>, agent: &Agent<'_>, asker: Asker) -> Raised {
+        let is_permission = request.kind == RequestKind::Permission;
+        request.input_is_fixed |= self.fixes_input && is_permission;
+        let mut raised = self.book.raised(request, agent, asker);
+        if let Some(policy) =
+            self.keeper.as_ref().filter(|_| is_permission && !request.allow_is_once)
+        {
+            let Always { is_kept, suggestion } = policy.always(&asked(&raised), &OnDisk);
+            request.allow_is_once = !is_kept;
+            if self.suggests {
+                raised.suggestions.clone_from(&suggestion);
+                request.suggestions = suggestion;
+            }
+        }
+        raised
     }
 
     /// A mode that the agent tells while it is asked for one of ours is for that.
@@ -327,11 +357,32 @@ impl Core {
         }
     }
 
-    /// The agent did what it must not: it is told at once, and the turn fails for it.
-    fn breach(&mut self, breach: Breach) {
+    /// The agent did what it must not: that is reported at once, and the turn fails for it, if one runs.
+    pub(super) fn breach(&mut self, mut breach: Breach) {
+        if !breach.ends_session && self.book.record.open.turn.is_some() {
+            breach.message.push_str("; the turn was cancelled");
+        }
         self.error(ErrorCode::AgentFailed.as_str(), breach.message.clone());
         let ends = self.breach.as_ref().is_some_and(|before| before.ends_session);
         self.breach = Some(Breach { ends_session: ends || breach.ends_session, ..breach });
+    }
+
+    /// What the caller gets once the agent has accepted what it sent.
+    pub(super) fn accept_with(&mut self, call: Call, answer: Json<'static>) {
+        if call != NOBODY {
+            self.acceptances.insert(call.0, answer);
+        }
+    }
+
+    /// The agent has refused it.
+    pub(super) fn forget_acceptance(&mut self, call: Call) {
+        self.acceptances.remove(&call.0);
+    }
+
+    /// The agent answers none of the calls that it has not answered yet.
+    pub(super) fn forget_calls(&mut self) {
+        self.changes.clear();
+        self.acceptances.clear();
     }
 
     /// Answers a call, once what belongs to it is durable.
@@ -385,10 +436,14 @@ impl Sink for Core {
     }
 
     fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
-        let result = result.map_err(|error| match &self.epitaph {
-            Some(epitaph) => epitaph.worded(error),
-            None => error,
-        });
+        let ours = self.acceptances.remove(&call.0);
+        let result = match result {
+            Ok(given) => Ok(ours.unwrap_or(given)),
+            Err(error) => Err(match &self.epitaph {
+                Some(epitaph) => epitaph.worded(error),
+                None => error,
+            }),
+        };
         match &result {
             Ok(_) => self
                 .changes
@@ -401,7 +456,9 @@ impl Sink for Core {
     }
 
     fn unasked(&mut self, call: Unasked) {
-        let Some(guard) = &self.guard else { return };
+        let Some(guard) = self.guard.as_ref().filter(|guard| guard.denies_anything()) else {
+            return;
+        };
         if let Verdict::Deny(rule) = guard.decide(&described(self.book.tools(), &call), &OnDisk) {
             self.breach(Breach::of(&call, &rule));
         }

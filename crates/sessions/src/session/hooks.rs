@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use self::input::ToolCall;
 use self::output::Output;
-use self::prompts::Waiting;
+use self::prompts::HeldPrompt;
 pub(super) use self::prompts::add;
 
 /// How long a hook is waited for that says nothing of it, as Claude does.
@@ -143,7 +143,7 @@ pub(crate) struct Hooks {
     /// Calls of which it is not yet known whether the agent asks, oldest first.
     unasked: VecDeque<(Instant, String)>,
     /// Prompts that wait for hooks, in order.
-    prompts: VecDeque<Waiting>,
+    prompts: VecDeque<HeldPrompt>,
     /// What hooks say at the start, for the first prompt.
     preface: Option<String>,
     /// Why they block it.

@@ -11,14 +11,13 @@ use agentwire_protocol::{
     TokenUsage,
 };
 
-use super::actor::{Actor, NOBODY};
-use super::book::{Asker, Book, Raised};
+use super::actor::Actor;
+use super::callers::NOBODY;
 use super::commands::taken;
-use super::entry::{Entry, has_room};
+use super::queued_prompt::Entry;
+use super::raised::{Asker, Raised};
+use super::state::Book;
 use crate::process::TreeSignal;
-
-/// How many prompts may wait at a limit.
-const HELD_LIMIT: usize = 1024;
 
 /// What a session may take.
 #[derive(Clone, Debug)]
@@ -31,6 +30,8 @@ pub(super) struct Limits {
     token: u64,
     asks: bool,
     price: Price,
+    /// The one that somebody is asked about.
+    waiting: Option<Reached>,
 }
 
 /// A limit that is reached.
@@ -52,12 +53,18 @@ impl Limits {
             token: config.max_budget_tokens.unwrap_or(0),
             asks: config.on_limit.unwrap_or_default() == OnLimit::Ask,
             price: price.unwrap_or(Price::STANDARD),
+            waiting: None,
         }
     }
 
     /// Whether somebody is asked at a limit.
     pub(super) fn asks(&self) -> bool {
         self.asks
+    }
+
+    /// Whether a limit is reached, and nobody has answered yet whether to go on.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
     }
 
     /// The limit that the session has gone past, if any.
@@ -110,13 +117,13 @@ impl Actor {
     /// Looks whether a limit is reached while a turn runs.
     pub(super) fn keep_limits(&mut self) {
         let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
-        let runs = runs && self.process.is_some();
-        if !runs || self.reached.is_some() || self.core.cut.is_some() || self.ending.is_some() {
+        let runs = runs && self.supervisor.has_process();
+        if !runs || self.limits.is_waiting() || self.core.cut.is_some() || self.phase.is_ending() {
             return;
         }
         let Some(reached) = self.limits.reached(&self.core.book) else { return };
         if self.limits.asks() {
-            self.signal(TreeSignal::Pause);
+            self.supervisor.signal(TreeSignal::Pause);
             self.ask_for_more(reached);
         } else {
             self.cut_off(reached.failure, reached.message);
@@ -130,18 +137,16 @@ impl Actor {
         mut entry: Entry,
         reached: Reached,
     ) -> Result<(), GatewayError> {
-        if self.held.len() >= HELD_LIMIT || !has_room(self.held.iter(), &entry) {
-            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
-        }
+        self.prompts.check_hold(&entry)?;
         let id = entry.id();
         if !std::mem::replace(&mut entry.is_queued, true) {
             self.queued(&id);
         }
-        self.held.push_back(entry);
+        self.prompts.hold(entry);
         self.core.answer(call, Ok(taken(&id)));
         if !self.limits.asks() {
             self.fail_held(reached.failure, &reached.message);
-        } else if self.reached.is_none() {
+        } else if !self.limits.is_waiting() {
             self.ask_for_more(reached);
         }
         Ok(())
@@ -158,14 +163,10 @@ impl Actor {
             allow_is_once: true,
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(input))
         };
-        self.core.emit(request);
         // No rule answers this: only somebody may raise a limit.
-        self.core.raised.retain(|raised| raised.id != id);
-        if let Some(raised) = self.core.book.requests.get_mut(&id) {
-            raised.asker = Asker::Limit;
-        }
+        self.core.ask(request, Asker::Limit);
         self.wait_for_answer(&id);
-        self.reached = Some(reached);
+        self.limits.waiting = Some(reached);
     }
 
     pub(super) fn limit_answered(
@@ -181,11 +182,11 @@ impl Actor {
                 return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
             }
         };
-        let Some(reached) = self.reached.take() else { return Ok(()) };
-        self.signal(TreeSignal::Continue);
+        let Some(reached) = self.limits.waiting.take() else { return Ok(()) };
+        self.supervisor.signal(TreeSignal::Continue);
         if allow {
             self.limits.extend(reached.name);
-            for entry in std::mem::take(&mut self.held) {
+            for entry in self.prompts.take_held() {
                 if let Err(error) = self.offer(NOBODY, entry.clone()) {
                     self.fail_prompt(entry.prompt, TurnFailure::Error, &error.message);
                 }
@@ -200,8 +201,8 @@ impl Actor {
 
     /// Nobody is left whom a limit could let go on.
     pub(super) fn limit_is_moot(&mut self, reason: &str) {
-        self.reached = None;
-        self.held_calls.clear();
+        self.limits.waiting = None;
+        self.requests.take_held_calls();
         let ours =
             self.core.book.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
         if let Some(raised) = ours {
@@ -212,9 +213,9 @@ impl Actor {
 
     /// Lets a paused agent run again, so that it can hear what it is told.
     pub(super) fn go_on(&mut self) {
-        if self.reached.take().is_some() {
+        if self.limits.waiting.take().is_some() {
             self.deny_held("the turn was interrupted");
-            self.signal(TreeSignal::Continue);
+            self.supervisor.signal(TreeSignal::Continue);
         }
     }
 
@@ -228,7 +229,7 @@ impl Actor {
 
     /// Prompts that a limit keeps from the agent are turns that failed.
     fn fail_held(&mut self, reason: TurnFailure, error: &str) {
-        for entry in std::mem::take(&mut self.held) {
+        for entry in self.prompts.take_held() {
             self.fail_prompt(entry.prompt, reason, error);
         }
     }

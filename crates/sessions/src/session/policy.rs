@@ -5,10 +5,10 @@ mod call;
 mod disk;
 pub mod escapes;
 mod git;
-mod kept;
-mod own;
+mod own_files;
 mod paths;
 pub mod readonly;
+mod remember;
 mod rules;
 mod shell;
 
@@ -22,13 +22,13 @@ use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, SandboxMode, Ses
 
 use call::Call;
 use disk::Lookups;
-use own::Own;
+use own_files::Own;
 use paths::{Places, Resolve};
 use rules::{Denial, Measure, Rule};
 
 pub use disk::{Disk, Kind, OnDisk};
-pub use kept::{Always, REMEMBERED_LIMIT};
 pub use paths::PROTECTED;
+pub use remember::{Always, REMEMBERED_LIMIT};
 
 /// What an agent may do, in one session.
 #[derive(Clone, Debug)]

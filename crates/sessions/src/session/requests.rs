@@ -1,372 +1,126 @@
-//! Requests: settled exactly once, by a rule, by the first client who answers, or by the gateway, which
-//! only ever denies.
+//! Requests that wait, and those that are over: what is known of them beside their events.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use agentwire_dialects::describe::{CallFacts, Description};
-use agentwire_protocol::command::Behavior;
-use agentwire_protocol::event::{RequestKind, RequestOutcome, SettledBy, UNANSWERED};
-use agentwire_protocol::{Answer, Call, Command, ErrorCode, GatewayError, Json, Settlement};
+use agentwire_dialects::tape::Judged;
+use agentwire_protocol::event::RequestKind;
+use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::actor::{Actor, NOBODY};
-use super::book::{Asker, Raised};
-use super::granted;
-use super::hooks::can_deny;
-use super::policy::{OnDisk, Verdict};
-use super::widening::one_form;
+use super::policy::Policy;
+use super::raised::Raised;
 
-/// How many settled requests are remembered, to tell who comes late.
-const OVER_LIMIT: usize = 1024;
+/// How many settled requests are remembered: who answers late learns how they ended.
+const SETTLED_LIMIT: usize = 1024;
 
-/// A request that is over: whoever comes late is told how, and by whom.
-pub(super) struct Over {
+/// What judges requests, and what waits for an answer.
+pub(super) struct Requests {
+    policy: Policy,
+    /// When those that wait are denied for want of an answer.
+    deadlines: BTreeMap<String, Instant>,
+    /// Those that are over, oldest first.
+    settled: VecDeque<Settled>,
+    /// Calls that wait at a limit: asked for, or shown to the gateway's own hook.
+    held: Vec<Raised>,
+    held_calls: Vec<Judged>,
+}
+
+/// A request that is over.
+struct Settled {
     id: String,
+    /// How, and by whom.
     how: String,
     client: Option<Arc<str>>,
 }
 
-impl Actor {
-    /// Applies the rules to what was raised; what they leave open waits for somebody.
-    pub(super) fn settle_raised(&mut self) {
-        loop {
-            self.judge_raised();
-            // What is denied may let something else be asked.
-            if !self.is_alone || self.core.book.requests.is_empty() {
-                return;
-            }
-            self.deny_alone();
+impl Requests {
+    pub(super) fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            deadlines: BTreeMap::new(),
+            settled: VecDeque::new(),
+            held: Vec::new(),
+            held_calls: Vec::new(),
         }
     }
 
-    fn judge_raised(&mut self) {
-        self.judge_calls();
-        if self.reached.is_none() {
-            self.core.raised.append(&mut self.held_requests);
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(super) fn policy_mut(&mut self) -> &mut Policy {
+        &mut self.policy
+    }
+
+    /// It is denied then, if nobody has answered.
+    pub(super) fn wait(&mut self, id: &str, until: Instant) {
+        self.deadlines.insert(id.to_owned(), until);
+    }
+
+    /// When the first of them has waited too long.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadlines.values().min().copied()
+    }
+
+    /// Those that have waited too long.
+    pub(super) fn take_late(&mut self, now: Instant) -> Vec<String> {
+        self.deadlines.extract_if(.., |_, at| *at <= now).map(|(id, _)| id).collect()
+    }
+
+    /// It is over, so that it waits no longer.
+    pub(super) fn settled(&mut self, id: &str, how: String, client: Option<Arc<str>>) {
+        self.deadlines.remove(id);
+        if self.settled.len() >= SETTLED_LIMIT {
+            self.settled.pop_front();
         }
-        while !self.core.raised.is_empty() {
-            for raised in std::mem::take(&mut self.core.raised) {
-                // It may have been settled since.
-                if !self.core.book.requests.contains_key(&raised.id) {
-                    continue;
-                }
-                let is_call =
-                    raised.kind == RequestKind::Permission && raised.asker == Asker::Agent;
-                // Past a limit nothing runs until somebody has answered for it.
-                if is_call && self.reached.is_some() {
-                    self.wait_for_answer(&raised.id);
-                    self.held_requests.push(raised);
-                    continue;
-                }
-                if let Some((_, message)) = self.core.cut.clone().filter(|_| is_call) {
-                    self.deny(&raised.id, &message, false);
-                    continue;
-                }
-                if self.decide(&raised) {
-                    continue;
-                }
-                let verdict = match raised.kind {
-                    RequestKind::Permission => self.policy.decide(&asked(&raised), &OnDisk),
-                    RequestKind::Question
-                    | RequestKind::Hook
-                    | RequestKind::Mcp
-                    | RequestKind::Other => Verdict::Ask,
-                };
-                match verdict {
-                    Verdict::Allow(rule) => self.by_rule(&raised, true, &rule),
-                    Verdict::Deny(rule) => self.by_rule(&raised, false, &rule),
-                    Verdict::Ask if raised.kind == RequestKind::Permission => {
-                        self.ask_somebody(&raised);
-                    }
-                    Verdict::Ask => self.wait_for_answer(&raised.id),
-                }
-            }
-        }
+        self.settled.push_back(Settled { id: id.to_owned(), how, client });
     }
 
-    /// Denies all that waits for somebody: nobody is left. The turn goes on.
-    pub(super) fn deny_alone(&mut self) {
-        let open: Vec<String> = self.core.book.requests.keys().cloned().collect();
-        open.iter().for_each(|id| self.deny(id, "nobody is left to answer", false));
-    }
-
-    /// No rule decides: whoever is there may, and so may hooks.
-    pub(super) fn ask_somebody(&mut self, raised: &Raised) {
-        self.wait_for_answer(&raised.id);
-        self.core.raise_asking(raised);
-    }
-
-    pub(super) fn wait_for_answer(&mut self, id: &str) {
-        if let Some(timeout) = self.patience(id) {
-            self.deadlines.insert(id.to_owned(), Instant::now() + timeout);
-        }
-    }
-
-    /// How long that request is waited for: of a hook that has a limit of its own, the shorter of both.
-    fn patience(&self, id: &str) -> Option<Duration> {
-        let limits = [self.core.hooks.patience(id), self.plan.settings.timing.request];
-        limits.into_iter().flatten().min()
-    }
-
-    pub(super) fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
-        let settlement = match allow {
-            true => Settlement::allow(raised.id.as_str()),
-            false => Settlement::deny(raised.id.as_str(), format!("denied: {rule}")),
+    /// Why nobody can answer a request that is not open.
+    pub(super) fn not_open(&self, id: &str) -> GatewayError {
+        let Some(Settled { how, client, .. }) = self.settled.iter().find(|over| over.id == id)
+        else {
+            let message = format!("there is no open request {id} in this session");
+            return GatewayError::new(ErrorCode::RequestNotFound, message);
         };
-        match self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core) {
-            Ok(()) => {
-                let outcome = if allow { RequestOutcome::Allowed } else { RequestOutcome::Denied };
-                self.close(raised, outcome, SettledBy::Policy, Some(rule), None);
-            }
-            Err(error) => {
-                self.core.error(error.code.as_str(), error.message);
-                self.ask_somebody(raised);
-            }
-        }
-    }
-
-    /// A client answers. The first answer wins; whoever comes later is told.
-    pub(super) fn settle(
-        &mut self,
-        call: Call,
-        settlement: &Settlement,
-    ) -> Result<(), GatewayError> {
-        let id = settlement.request_id.as_str();
-        let Some(raised) = self.core.book.requests.get(id).cloned() else {
-            return Err(self.not_open(id));
+        let message = format!("request {id} was settled before: {how}");
+        let (details, message) = match client {
+            None => (json!({ "requestId": id, "settled": how }), message),
+            Some(client) => (
+                json!({ "requestId": id, "settled": how, "client": **client }),
+                format!("{message} `{client}`"),
+            ),
         };
-        // What denies is taken, whatever it was shown.
-        let is_denied = settlement.behavior == Some(Behavior::Deny);
-        let digest = settlement.input_digest.as_ref().filter(|_| !is_denied);
-        if digest.is_some_and(|digest| *digest != raised.digest) {
-            let message = format!("request {id} is not what the answer is for: its input differs");
-            return Err(GatewayError::new(ErrorCode::Conflict, message));
-        }
-        let settlement = &self.as_shown(&raised, one_form(settlement)?)?;
-        if self.caller.is_limited {
-            granted::check(&raised, settlement)?;
-        }
-        let settlement = &self.plain(&raised, settlement)?;
-        let answer = settlement.answer()?;
-        check_answer(&raised, &answer)?;
-        let allows = matches!(answer, Answer::Allow { .. });
-        if allows && raised.asker == Asker::Agent {
-            self.check_limit()?;
-        }
-        let failed = settlement.error.as_deref().filter(|_| !is_denied);
-        if let Some(error) = failed.filter(|_| self.is_hook(id)) {
-            self.hook_failed(call, &raised, error);
-            return Ok(());
-        }
-        if self.is_hook(id) {
-            return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
-        }
-        let widening = self.widening(&raised, settlement, &answer)?;
-        match raised.asker {
-            Asker::Agent => {
-                let told = widening.settlement.clone().unwrap_or_else(|| settlement.clone());
-                self.tape.command(call, &Command::Settle(told), &mut self.core)?;
-            }
-            Asker::Limit => {
-                self.limit_answered(&raised, &answer)?;
-                self.core.answer(call, Ok(Json::checked("{}")));
-            }
-            Asker::Trust => {
-                self.trust_answered(&answer)?;
-                self.core.answer(call, Ok(Json::checked("{}")));
-            }
-            Asker::Relay => {
-                self.settle_message(&raised, &answer)?;
-                self.core.answer(call, Ok(Json::checked("{}")));
-            }
-        }
-        let (outcome, updated) = match &answer {
-            // What is trusted is what was shown.
-            Answer::Allow { .. } if raised.asker == Asker::Trust => (RequestOutcome::Allowed, None),
-            Answer::Allow { updated_input, .. } => {
-                (RequestOutcome::Allowed, updated_input.as_ref())
-            }
-            // The agent takes that for no answer.
-            Answer::Deny { .. } if failed.is_some() && raised.kind == RequestKind::Hook => {
-                (RequestOutcome::Withdrawn, None)
-            }
-            Answer::Deny { .. } => (RequestOutcome::Denied, None),
-            Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None),
-        };
-        let mut reason = settlement.message.clone().or_else(|| settlement.error.clone());
-        let kept = self.widen(&raised, &widening, outcome != RequestOutcome::Denied).join(", ");
-        self.guard();
-        if !kept.is_empty() {
-            reason = Some(reason.map_or(kept.clone(), |reason| format!("{reason} ({kept})")));
-        }
-        self.close(&raised, outcome, SettledBy::Client, reason.as_deref(), updated);
-        Ok(())
-    }
-
-    /// Refuses an allow that changes what cannot be changed: the call that was shown must not run in place
-    /// of the one that is meant. An input that is given back as it was changes nothing.
-    fn as_shown(
-        &self,
-        raised: &Raised,
-        mut settlement: Settlement,
-    ) -> Result<Settlement, GatewayError> {
-        let is_allow = settlement.behavior != Some(Behavior::Deny);
-        let Some(input) = settlement.updated_input.take_if(|_| raised.is_fixed && is_allow) else {
-            return Ok(settlement);
-        };
-        let read = |json: &Json<'_>| json.read::<serde_json::Value>().ok();
-        if raised.input.as_ref().and_then(read) == read(&input) {
-            return Ok(settlement);
-        }
-        let what = "updatedInput: it runs the call as it was shown, or not at all; deny it instead";
-        Err(GatewayError::unsupported(self.plan.agent.as_str(), what))
-    }
-
-    /// Refuses an answer that lets a call run past a limit.
-    pub(super) fn check_limit(&self) -> Result<(), GatewayError> {
-        match self.reached {
-            None => Ok(()),
-            Some(_) => {
-                let message = "a limit is reached; answer the request about the limit first";
-                Err(GatewayError::new(ErrorCode::Conflict, message))
-            }
+        GatewayError {
+            details: Some(Json::of(&details)),
+            ..GatewayError::new(ErrorCode::RequestSettled, message)
         }
     }
 
-    pub(super) fn close(
-        &mut self,
-        raised: &Raised,
-        outcome: RequestOutcome,
-        by: SettledBy,
-        reason: Option<&str>,
-        updated: Option<&Json<'static>>,
-    ) {
-        let client = self.caller.name.clone().filter(|_| by == SettledBy::Client);
-        // The agent may have shown by itself that it is over.
-        if self.core.book.requests.contains_key(&raised.id) {
-            self.core.settled(raised, outcome, (by, client.as_deref()), reason, updated);
-            if let Some(by) = client.as_deref() {
-                let session = self.core.book.record.summary.id.as_str();
-                let (request, outcome) = (raised.id.as_str(), outcome.as_str());
-                tracing::info!(session, request, by, outcome, "a request is answered");
-            }
-        }
-        self.deadlines.remove(&raised.id);
-        self.core.hooks.permission_over(&raised.id);
-        if let Some(bridge) = &mut self.bridge {
-            bridge.settled(&raised.id);
-        }
-        self.touch();
-        if self.over.len() >= OVER_LIMIT {
-            self.over.pop_front();
-        }
-        let how = format!("{} by {}", outcome.as_str(), by.as_str());
-        self.over.push_back(Over { id: raised.id.clone(), how, client });
+    /// It waits until the limit is answered.
+    pub(super) fn hold(&mut self, raised: Raised) {
+        self.held.push(raised);
     }
 
-    fn not_open(&self, id: &str) -> GatewayError {
-        match self.over.iter().find(|over| over.id == id) {
-            Some(Over { how, client, .. }) => {
-                let message = format!("request {id} was settled before: {how}");
-                let (details, message) = match client {
-                    None => (json!({ "requestId": id, "settled": how }), message),
-                    Some(client) => (
-                        json!({ "requestId": id, "settled": how, "client": **client }),
-                        format!("{message} `{client}`"),
-                    ),
-                };
-                GatewayError {
-                    details: Some(Json::of(&details)),
-                    ..GatewayError::new(ErrorCode::RequestSettled, message)
-                }
-            }
-            None => {
-                let message = format!("there is no open request {id} in this session");
-                GatewayError::new(ErrorCode::RequestNotFound, message)
-            }
-        }
+    pub(super) fn take_held(&mut self) -> Vec<Raised> {
+        std::mem::take(&mut self.held)
     }
 
-    /// Denies what waited too long.
-    pub(super) fn deny_late(&mut self, now: Instant) {
-        let late = self.deadlines.iter().filter(|(_, at)| **at <= now);
-        let late: Vec<String> = late.map(|(id, _)| id.clone()).collect();
-        for id in late {
-            self.deadlines.remove(&id);
-            let seconds = self.patience(&id).unwrap_or_default().as_secs();
-            self.deny(&id, &format!("{UNANSWERED} {seconds} s"), false);
-        }
+    /// The same, of a call that the agent has shown to the gateway's own hook.
+    pub(super) fn hold_call(&mut self, judged: Judged) {
+        self.held_calls.push(judged);
     }
 
-    /// Denies everything that waits for somebody; the turn ends with it.
-    pub(super) fn deny_all(&mut self, reason: &str) {
-        self.deny_each(reason, |raised| {
-            matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
-        });
-    }
-
-    /// Denies what the agent wants of MCP servers.
-    pub(super) fn deny_messages(&mut self, reason: &str) {
-        self.deny_each(reason, |raised| raised.asker == Asker::Relay);
-    }
-
-    fn deny_each(&mut self, reason: &str, which: impl Fn(&Raised) -> bool) {
-        let open: Vec<String> = self
-            .core
-            .book
-            .requests
-            .values()
-            .filter(|raised| which(raised))
-            .map(|raised| raised.id.clone())
-            .collect();
-        open.iter().for_each(|id| self.deny(id, reason, true));
-    }
-
-    fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
-        let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
-        if self.is_hook(id) {
-            return self.pass_over(&raised, SettledBy::Gateway, reason);
-        }
-        let message = Some(reason.to_owned());
-        let denial = Answer::Deny { message, interrupt: false, always: false };
-        // An agent that is gone cannot be told; the request is over all the same.
-        let _ = match raised.asker {
-            Asker::Agent => {
-                let settlement =
-                    Settlement { interrupt: Some(ends_turn), ..Settlement::deny(id, reason) };
-                self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core)
-            }
-            Asker::Limit => self.limit_answered(&raised, &denial),
-            Asker::Trust => self.trust_answered(&denial),
-            Asker::Relay => self.message_answered(&raised, denial),
-        };
-        // A hook that can deny nothing is passed over.
-        let is_denied = raised.kind != RequestKind::Hook || can_deny(raised.input.as_ref());
-        let outcome = if is_denied { RequestOutcome::Denied } else { RequestOutcome::Withdrawn };
-        self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
-    }
-
-    /// The session ends: what is still open is denied, hooks are withdrawn, and nobody is told but the
-    /// readers.
-    pub(super) fn withdraw_all(&mut self, reason: &str) {
-        let open: Vec<Raised> = self.core.book.requests.values().cloned().collect();
-        for raised in open {
-            let outcome = match raised.kind {
-                RequestKind::Hook => RequestOutcome::Withdrawn,
-                RequestKind::Permission
-                | RequestKind::Question
-                | RequestKind::Mcp
-                | RequestKind::Other => RequestOutcome::Denied,
-            };
-            self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
-        }
+    pub(super) fn take_held_calls(&mut self) -> Vec<Judged> {
+        std::mem::take(&mut self.held_calls)
     }
 }
 
 /// Refuses an answer that is none to what was asked.
-fn check_answer(raised: &Raised, answer: &Answer) -> Result<(), GatewayError> {
+pub(super) fn check_answer(raised: &Raised, answer: &Answer) -> Result<(), GatewayError> {
     let id = &raised.id;
     let message = match (raised.kind, answer) {
         (
@@ -399,4 +153,49 @@ pub(super) fn asked(raised: &Raised) -> Description<'_> {
         warns: raised.warns,
         moved: raised.moved,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use agentwire_dialects::agent::AgentDialect as _;
+    use agentwire_protocol::SessionConfig;
+
+    use super::*;
+
+    fn requests() -> Requests {
+        let tools = agentwire_dialects::claude::CLAUDE.tools();
+        Requests::new(Policy::new(tools, &SessionConfig::default(), None).unwrap())
+    }
+
+    #[test]
+    fn those_who_come_late_learn_how_a_request_ended() {
+        let mut requests = requests();
+        assert_eq!(requests.not_open("a").code, ErrorCode::RequestNotFound);
+        requests.settled("a", "allowed by client".to_owned(), Some("phone".into()));
+        let error = requests.not_open("a");
+        assert_eq!(error.code, ErrorCode::RequestSettled);
+        assert!(error.message.ends_with("allowed by client `phone`"), "{}", error.message);
+        for number in 0..SETTLED_LIMIT {
+            requests.settled(&number.to_string(), "denied by gateway".to_owned(), None);
+        }
+        assert_eq!(requests.not_open("a").code, ErrorCode::RequestNotFound);
+        assert_eq!(requests.not_open("0").code, ErrorCode::RequestSettled);
+    }
+
+    #[test]
+    fn what_waits_too_long_is_found_once_and_never_after_its_answer() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut requests = requests();
+        for (id, seconds) in [("a", 1), ("b", 2), ("c", 3)] {
+            requests.wait(id, start + seconds * second);
+        }
+        assert_eq!(requests.deadline(), Some(start + second));
+        requests.settled("a", "denied by client".to_owned(), None);
+        assert_eq!(requests.take_late(start + second), [""; 0]);
+        assert_eq!(requests.take_late(start + 2 * second), ["b"]);
+        assert_eq!(requests.take_late(start + 2 * second), [""; 0]);
+        assert_eq!(requests.deadline(), Some(start + 3 * second));
+    }
 }

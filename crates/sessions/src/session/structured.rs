@@ -13,8 +13,8 @@ use agentwire_protocol::{ErrorCode, GatewayError, Json, SessionConfig, TokenUsag
 use jsonschema::Validator;
 
 use self::answer::cut;
-use super::entry::Entry;
-use crate::apart::apart;
+use super::queued_prompt::Entry;
+use crate::blocking::blocking;
 
 /// The name of the failure, as clients of Claude know it.
 pub(super) const FAILED: &str = "error_max_structured_output_retries";
@@ -88,7 +88,7 @@ impl Structured {
         let schema: serde_json::Value =
             format.schema.read().map_err(|error| invalid(format!("schema: {error}")))?;
         // A short schema may have patterns that take long to compile.
-        let (weight, validator) = apart(|| {
+        let (weight, validator) = blocking(|| {
             let weight = bounds::check(format.schema.get(), &schema)
                 .map_err(|why| invalid(format!("schema {why}")))?;
             let patterns = bounds::patterns(bounds::LARGEST_PATTERN);

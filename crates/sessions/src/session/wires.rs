@@ -13,15 +13,15 @@ use agentwire_protocol::event::RequestKind;
 use agentwire_protocol::{ApprovalMode, Command, SessionConfig, Settlement};
 use serde_json::{Value, json};
 
-use super::actor::NOBODY;
-use super::book::Book;
+use super::callers::NOBODY;
 use super::core::{Advisor, Core, Effect};
 use super::hooks::Hooks;
 use super::journal::Journal;
-use super::judging::screening;
 use super::policy::{Policy, Screening, Verdict};
 use super::requests::asked;
-use lines::{WIRES, Wire};
+use super::screening::screening;
+use super::state::Book;
+use lines::{WIRES, Wire, permission};
 
 const WORK: &str = "/srv/project";
 
@@ -388,4 +388,111 @@ fn the_tables_of_the_document_hold_over_every_wire() {
     }
     let all: BTreeSet<_> = EXCEPT.iter().map(|(wire, what, _)| (*wire, *what)).collect();
     assert_eq!(needed, all, "what is excepted without need");
+}
+
+/// What an agent prints gives it no permission: a call that has run while its request waits is a breach,
+/// unless the policy allows the call anyway.
+#[test]
+fn a_call_that_runs_before_it_is_answered_is_a_breach_over_every_wire() {
+    for wire in WIRES {
+        for (mode, is_breach) in [(ApprovalMode::Ask, true), (ApprovalMode::AutoAll, false)] {
+            let policy = policy(wire, mode, &[], &[]);
+            for asks in (wire.asks)(Deed::Run("make")) {
+                let mut session = Session::new(wire.dialect, &policy);
+                session.hear(&asks);
+                assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);
+                session.hear(&[(wire.ran)(&asks)]);
+                let breach = session.core.breach.as_ref();
+                assert_eq!(breach.is_some(), is_breach, "{}: {mode:?} {asks:?}", wire.name);
+                assert!(breach.is_none_or(|breach| !breach.ends_session));
+            }
+        }
+    }
+}
+
+/// A call that was answered has run: all is well.
+#[test]
+fn a_call_that_was_answered_is_no_breach_over_any_wire() {
+    for wire in WIRES {
+        let policy = policy(wire, ApprovalMode::Ask, &["Bash"], &[]);
+        for asks in (wire.asks)(Deed::Run("make")) {
+            let mut session = Session::new(wire.dialect, &policy);
+            assert_eq!(session.ask(wire, &asks), Came::Allowed, "{}: {asks:?}", wire.name);
+            // By what it asked, not by what the policy says of it now.
+            session.core.guard = Some(self::policy(wire, ApprovalMode::Ask, &[], &[]));
+            session.hear(&[(wire.ran)(&asks)]);
+            assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);
+        }
+    }
+}
+
+/// A call over ACP that says more than its kind does asks; what agents really send beside it does not.
+#[test]
+fn what_an_acp_call_says_beside_its_input_counts() {
+    const IN: &str = "/srv/project/a";
+    let input = json!({ "file_path": IN, "old_string": "a", "new_string": "b" });
+    let raw = |more: Value| {
+        let mut raw = input.clone();
+        raw.as_object_mut().expect("fields").extend(more.as_object().expect("fields").clone());
+        json!({ "rawInput": raw })
+    };
+    let shown = |uri: &str| {
+        json!({ "content": [{ "type": "content",
+        "content": { "type": "resource_link", "uri": uri, "name": "x" } }] })
+    };
+    let rows = [
+        (Came::Allowed, json!({})),
+        (Came::Allowed, json!({ "_meta": { "x": { "command": "id" } }, "rawOutput": "x" })),
+        (Came::Allowed, json!({ "locations": [{ "path": IN, "line": 1 }] })),
+        (
+            Came::Allowed,
+            json!({ "content": [{ "type": "diff", "path": IN, "oldText": "a", "newText": "b" }] }),
+        ),
+        (Came::Allowed, json!({ "timestamp": 1, "toolName": "Edit", "isAsync": false })),
+        (Came::Allowed, raw(json!({ "mode": "overwrite" }))),
+        (Came::Allowed, raw(json!({ "chmod": null }))),
+        (Came::Allowed, shown("https://example.org/x")),
+        (Came::Asked, json!({ "command": "id" })),
+        (Came::Asked, json!({ "delete": true })),
+        (Came::Asked, json!({ "target": "/etc/x" })),
+        (Came::Asked, json!({ "x": { "y": "/etc/x" } })),
+        (Came::Asked, json!({ "operation": "chmod" })),
+        (
+            Came::Asked,
+            json!({ "locations": [{ "path": "vscode-remote://ssh-remote+host/etc/x" }] }),
+        ),
+        (Came::Asked, json!({ "locations": [{ "path": "untitled:x" }] })),
+        (
+            Came::Asked,
+            json!({ "content": [{ "type": "diff", "path": "vscode-remote://h/x", "newText": "b" }] }),
+        ),
+        (Came::Asked, shown("vscode-remote://host/etc/x")),
+        (
+            Came::Asked,
+            json!({ "rawInput": { "file_path": "vscode-remote://host/etc/x", "content": "" } }),
+        ),
+        (Came::Asked, json!({ "rawInput": { "path": "sftp:x", "content": "" } })),
+        (Came::Asked, raw(json!({ "chmod": "755" }))),
+        (Came::Asked, raw(json!({ "operation": "chmod" }))),
+        (Came::Asked, raw(json!({ "mode": "0755" }))),
+        (Came::Asked, raw(json!({ "mode": 493 }))),
+        (Came::Asked, raw(json!({ "mode": "u+x" }))),
+        (Came::Asked, raw(json!({ "permissions": "rwxr-xr-x" }))),
+    ];
+    let wire = WIRES.iter().find(|wire| wire.name == "acp").expect("a wire");
+    let mut wrong = Vec::new();
+    for (expected, more) in rows {
+        let mut call = json!({ "toolCallId": "t", "name": "Edit", "title": "Edit", "kind": "edit",
+            "status": "pending", "rawInput": input });
+        call.as_object_mut().expect("fields").extend(more.as_object().expect("fields").clone());
+        let edits = policy(wire, ApprovalMode::AutoEdit, &[], &[]);
+        let rule = policy(wire, ApprovalMode::Ask, &["Edit(//srv/project/**)"], &[]);
+        for policy in [edits, rule] {
+            let came = Session::new(wire.dialect, &policy).ask(wire, &[permission(&call)]);
+            if came != expected {
+                wrong.push(format!("{came}: {more}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} are judged otherwise:\n{}", wrong.len(), wrong.join("\n"));
 }

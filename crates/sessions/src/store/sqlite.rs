@@ -1,8 +1,8 @@
 //! A store in one SQLite file, shared by all processes of a data directory.
 
+mod checkpoint;
 mod checksum;
 mod connect;
-mod copying;
 mod error;
 mod events;
 mod readers;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use agentwire_protocol::SessionId;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use self::copying::Copying;
+use self::checkpoint::Copying;
 use self::error::failed;
 use self::readers::Readers;
 pub use self::scan::{Checked, Damage};
@@ -87,7 +87,7 @@ impl Sqlite {
     /// Opens the store of a data directory, and makes both if there is none.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let (directory, path, mut connection) = connect::open(directory)?;
-        let wanted = copying::watch(&mut connection).map_err(failed("open the store"))?;
+        let wanted = checkpoint::watch(&mut connection).map_err(failed("open the store"))?;
         let writer = Arc::new(Mutex::new(Writer {
             connection,
             log: connect::log_path(&path),

@@ -13,8 +13,8 @@ use rustix::fs::OFlags;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::{Snapshot, below, covers};
-use crate::reach::reach;
+use super::{Snapshot, covers, nested};
+use crate::path_walk::reach;
 
 /// How much of a file is read to show what it says.
 const SHOWN_LIMIT: u64 = 1 << 20;
@@ -108,7 +108,7 @@ pub(crate) fn survey(
     further: &[PathBuf],
     home: Option<&Path>,
 ) -> Survey {
-    survey_within(files, directory, further, home, below::Limits::default())
+    survey_within(files, directory, further, home, nested::Limits::default())
 }
 
 pub(super) fn survey_within(
@@ -116,7 +116,7 @@ pub(super) fn survey_within(
     directory: &Path,
     further: &[PathBuf],
     home: Option<&Path>,
-    limits: below::Limits,
+    limits: nested::Limits,
 ) -> Survey {
     let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
     let mut search = Search { home, ..Search::new(directory) };
@@ -138,7 +138,7 @@ pub(super) fn survey_within(
     let nested: Vec<ProjectFile> = files.iter().filter(|file| file.below).copied().collect();
     if !nested.is_empty() {
         let tops = std::iter::once(directory).chain(further.iter().map(PathBuf::as_path));
-        let left_out = below::walk(tops, limits, |at| {
+        let left_out = nested::walk(tops, limits, |at| {
             nested.iter().for_each(|file| search.look(at, file));
         });
         search.left_out = search.left_out.or(left_out);

@@ -249,7 +249,7 @@ fn directories_that_are_not_looked_at_are_a_reason_to_ask() {
         put(&root, &format!("node_modules/{at}/package.json"), "{}");
     }
     let within = |agent, entries, time| {
-        let limits = below::Limits { entries, time };
+        let limits = nested::Limits { entries, time };
         survey::survey_within(&files(agent), &root, &[], None, limits)
     };
     let long = Duration::from_secs(600);

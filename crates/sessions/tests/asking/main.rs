@@ -14,7 +14,9 @@ mod harness;
 use agentwire_protocol::event::{
     EventKind, RequestOutcome, SessionEndReason, SettledBy, Status, TurnFailure,
 };
-use agentwire_protocol::{AgentType, Command, ErrorCode, SessionConfig, Settlement};
+use agentwire_protocol::{
+    AgentType, ApprovalMode, Command, Configure, ErrorCode, SessionConfig, Settlement,
+};
 use serde_json::{Value, json};
 
 use harness::Session;
@@ -113,6 +115,37 @@ fn denied() -> Vec<(&'static str, Value)> {
 }
 
 const MODES: [&str; 4] = ["ask", "askDangerous", "autoEdit", "autoAll"];
+
+/// What an agent does before it has an answer is judged by the mode that holds then.
+#[tokio::test]
+async fn a_call_that_has_run_before_its_answer_fails_the_turn() {
+    let done = update(json!({ "toolCallId": "c1", "status": "completed" }), "tool_call_update");
+    let turn = vec![call("pending", shell("make")), permission(shell("make")), done];
+    // Each turn has a call of its own.
+    let script = Script::new(turn, true).text();
+    let script = script.replace("<<'TURN'", "<<TURN").replace("\"c1\"", "\"c$prompt\"");
+    let start = async |mode: ApprovalMode| {
+        let config = SessionConfig { approval_mode: Some(mode), ..SessionConfig::default() };
+        Session::start((AgentType::Acp, &script), config, "go").await
+    };
+    let fails = async |session: &mut Session| {
+        let failed = session.failed().await;
+        let error = failed.error.to_string();
+        assert_eq!(failed.reason, TurnFailure::Error, "{error}");
+        assert!(error.contains("without waiting for an answer"), "{error}");
+    };
+    let mut session = start(ApprovalMode::Ask).await;
+    fails(&mut session).await;
+    session.end().await;
+
+    let mut session = start(ApprovalMode::AutoAll).await;
+    session.completed().await;
+    let ask = Configure { approval_mode: Some(ApprovalMode::Ask), ..Configure::default() };
+    session.handle.send(Command::Configure(ask)).await.unwrap();
+    session.prompt("again").await;
+    fails(&mut session).await;
+    session.end().await;
+}
 
 #[tokio::test]
 async fn a_denied_call_that_runs_unasked_fails_the_turn() {

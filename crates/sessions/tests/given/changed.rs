@@ -63,7 +63,7 @@ async fn a_changed_input_in_doubt_is_refused() {
     let mut session = Session::start((AgentType::Claude, &script), config, "ASK").await;
     let id = session.request().await.request_id.to_string();
     let allow = |input: &'static str| Settlement {
-        updated_input: Some(Json::checked(input)),
+        updated_input: Some(Json::trusted(input)),
         ..Settlement::allow(id.as_str())
     };
     for (input, code) in [

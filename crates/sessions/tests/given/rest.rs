@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agentwire_protocol::event::{EventKind, SessionEndReason, Status, TurnFailure};
 use agentwire_protocol::{AgentType, Command, ErrorCode, Event, Prompt, SessionState, Settlement};
-use agentwire_sessions::log::Cursor;
+use agentwire_sessions::hub::Events;
 use agentwire_sessions::settings::AgentCommand;
 use agentwire_sessions::store::sqlite::Sqlite;
 use agentwire_sessions::store::{Append, Store as _};
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::waiting::{once, queued};
 
-async fn until<T>(cursor: &mut Cursor, pick: impl Fn(&EventKind<'static>) -> Option<T>) -> T {
+async fn until<T>(cursor: &mut Events, pick: impl Fn(&EventKind<'static>) -> Option<T>) -> T {
     loop {
         let batch = tokio::time::timeout(Duration::from_secs(60), cursor.next()).await;
         let batch = batch.unwrap().unwrap().unwrap();
@@ -56,7 +56,7 @@ fn new(work: &Path) -> NewSession {
 }
 
 /// A session that began an hour ago and whose agent made its own just now, resumed; and what it says since.
-async fn resumed(dir: &Path, hub: Hub, work: &Path) -> (Hub, SessionHandle, Cursor) {
+async fn resumed(dir: &Path, hub: Hub, work: &Path) -> (Hub, SessionHandle, Events) {
     let session = hub.start(new(work)).await.unwrap();
     let mut cursor = hub.events(session.id(), 0).await.unwrap();
     until(&mut cursor, |kind| matches!(kind, EventKind::TurnCompleted(_)).then_some(())).await;

@@ -11,7 +11,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{
     AgentType, Command, Event, GatewayError, Json, Prompt, SessionConfig, Settlement,
 };
-use agentwire_sessions::log::Cursor;
+use agentwire_sessions::hub::Events;
 use agentwire_sessions::settings::{AgentCommand, StoreKind};
 use agentwire_sessions::{Hub, NewSession, SessionHandle, Settings};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(crate) struct Session {
     hub: Hub,
     dir: tempfile::TempDir,
     pub(crate) handle: SessionHandle,
-    cursor: Cursor,
+    cursor: Events,
     ready: std::collections::VecDeque<Event<'static>>,
     pub(crate) seen: Vec<Event<'static>>,
 }

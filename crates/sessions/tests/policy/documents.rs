@@ -8,7 +8,9 @@ use agentwire_dialects::describe::{Class, Shows};
 use agentwire_protocol::AgentType;
 use agentwire_protocol::event::ToolKind;
 use agentwire_sessions::session::policy::PROTECTED;
-use agentwire_sessions::session::policy::escapes::{CONFIG_KEYS, ESCAPES, WRAPPERS};
+use agentwire_sessions::session::policy::escapes::{
+    CONFIG_KEYS, ESCAPES, EVERYWHERE, FORMATS, WRAPPERS,
+};
 use agentwire_sessions::session::policy::readonly::READERS;
 
 use super::tools;
@@ -60,8 +62,7 @@ fn reader_table() -> String {
 fn escape_table() -> String {
     let mut table = "| program | options |\n|---|---|\n".to_owned();
     for escape in ESCAPES {
-        let options = escape.options.join(" ");
-        writeln!(table, "| `{}` | `{options}` |", escape.program).expect("text");
+        writeln!(table, "| `{}` | `{}` |", escape.program, escape.options).expect("text");
     }
     table
 }
@@ -70,7 +71,11 @@ fn escape_table() -> String {
 fn the_lists_are_those_of_the_code() {
     let protected = format!("`{}`\n", PROTECTED.join("` `"));
     let keys = format!("sets only these keys: `{}`. Any", CONFIG_KEYS.join("` `"));
-    assert!(DOCUMENT.contains(&keys), "docs/policy.md has not:\n{keys}");
+    let everywhere = format!("before `--`: `{}`. Case", EVERYWHERE.join("` `"));
+    let formats = format!("is a format: `{}`, `jsonpath", FORMATS.join("` `"));
+    for part in [keys, everywhere, formats] {
+        assert!(DOCUMENT.contains(&part), "docs/policy.md has not:\n{part}");
+    }
     let wrappers = format!("`{}`\n", WRAPPERS.join("` `"));
     for part in [
         tool_table(AgentType::Claude),

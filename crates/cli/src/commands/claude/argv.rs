@@ -113,9 +113,14 @@ pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Asked, Refus
     Ok(Asked::Session(Given(words)))
 }
 
-/// What `--help` says to who drives this agent.
+/// The text of `agentwire claude --help` for this agent.
 pub(crate) fn help(agent: AgentType) -> String {
     help::text(agent)
+}
+
+/// A list of the flags that the agent supports, with more of its own.
+pub(crate) fn flag_help(agent: AgentType, own: &'static [Flag]) -> String {
+    help::supported(agent, own)
 }
 
 impl Given {

@@ -1,6 +1,7 @@
 //! Claude's command line, as far as a demo can mean it.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use agentwire_protocol::AgentType;
@@ -8,8 +9,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::rules::{Mode, Rule, rules};
+use super::script::DIRECTIVES;
 use crate::commands::claude::argv::{
-    Fate, Fates, Flag, Group, Refused, Takes, Words, flag, invalid,
+    Fate, Fates, Flag, Group, Refused, Takes, Words, flag, flag_help, invalid,
 };
 
 /// The version that the demo agent speaks like.
@@ -44,6 +46,7 @@ pub(super) struct Flags {
     /// The prompt on the command line: there is no other.
     pub(super) prompt: Option<String>,
     pub(super) version: bool,
+    pub(super) help: bool,
     streams: Streams,
 }
 
@@ -54,13 +57,33 @@ struct Streams {
     verbose: bool,
 }
 
-/// What the demo agent has beside the flags of Claude.
+/// The text of `agentwire demo-agent --help`.
+pub(super) fn help() -> String {
+    let mut help = HELP.to_owned();
+    for (name, arguments, does) in DIRECTIVES {
+        let _ = writeln!(help, "  {:<45} {does}", format!("/{name} {arguments}").trim_end());
+    }
+    help.push_str(&flag_help(AgentType::Demo, OWN));
+    help
+}
+
+const HELP: &str = "\
+Usage: agentwire demo-agent -p --output-format stream-json --verbose [options] [prompt]
+
+An agent without a model: it speaks Claude's stream-json and runs real tools. To use it, run
+`agentwire run -a demo`. Its prompt scripts it; a prompt without directives plays a tour.
+Reference: docs/demo-agent.md
+
+Directives, one per line of the prompt:
+";
+
+/// The demo agent's flags beyond those of Claude.
 static OWN: &[Flag] = &[flag(
     &["--state-dir"],
     Takes::One("path"),
     Group::Session,
     Fates::NATIVE,
-    "where conversations are kept",
+    "directory for conversations",
 )];
 
 impl Flags {
@@ -88,6 +111,7 @@ impl Flags {
         match name {
             "--verbose" => self.streams.verbose = true,
             "--version" => self.version = true,
+            "--help" => self.help = true,
             "--include-partial-messages" => self.partial_messages = true,
             "--forward-subagent-text" => self.forward_subagent_text = true,
             "--fork-session" => self.fork = true,
@@ -155,7 +179,7 @@ impl Flags {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.version {
+        if self.version || self.help {
             return Ok(());
         }
         if !self.streams.output {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::speech::Message;
+use super::messages::Message;
 use super::usage::Usage;
 
 /// Who speaks: the main agent, and on it the subagents that run.

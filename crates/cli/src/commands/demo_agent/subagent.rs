@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::agent::{Agent, Halt};
 use super::hooks::Occasion;
 use super::json::Look as _;
+use super::messages::Voice;
 use super::script;
 use super::speakers::Spawned;
-use super::speech::Voice;
 use super::tools::{Call, Outcome};
 
 /// How deep subagents may nest: each is a few frames on the stack.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt};
-use super::speech::Voice;
+use super::messages::Voice;
 
 const FILE: &str = "agentwire-tour.txt";
 const GREETED: &str = "Hello, world.";

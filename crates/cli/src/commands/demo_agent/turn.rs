@@ -8,10 +8,10 @@ use super::agent::{Agent, Cut, Halt, Prompt};
 use super::flags::VERSION;
 use super::hooks::{self, Occasion};
 use super::json::Look as _;
+use super::messages::Voice;
 use super::result::Ending;
 use super::script::{self, DIRECTIVES, Step};
 use super::speakers::Speakers;
-use super::speech::Voice;
 use super::usage::{Models, Usage, sum};
 use crate::print;
 

@@ -4,8 +4,8 @@ use agentwire_dialects::program::{Login, Source, Standing};
 use agentwire_protocol::AgentType;
 
 use super::{Check, Verdict};
+use crate::format;
 use crate::installed::Installed;
-use crate::shown;
 
 pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
     let name = agent.name;
@@ -22,7 +22,7 @@ pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
         };
     };
     let path = path.display();
-    let version = shown::line(agent.version.as_deref().unwrap_or("of unknown version"));
+    let version = format::line(agent.version.as_deref().unwrap_or("of unknown version"));
     let mut message = format!("{version} at {path}");
     let mut mends = Vec::new();
     // Of a program that the user chose nothing was tested, and nothing is to be fixed.

@@ -10,7 +10,7 @@ use agentwire_protocol::{Event, EventKind, Json, MAIN_AGENT, SessionSummary, Tok
 use serde_json::Value;
 
 use crate::commands::show::tokens;
-use crate::shown;
+use crate::format;
 
 /// How many lines of a tool's result are shown; all are in the log.
 const RESULT_LINES: usize = 40;
@@ -53,7 +53,7 @@ impl Transcript {
         session: &SessionSummary,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let title = session.title.as_deref().map(shown::line);
+        let title = session.title.as_deref().map(format::line);
         let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| "Session".to_owned());
         let mark = match self.style {
             Style::Text => "",
@@ -70,7 +70,7 @@ impl Transcript {
         ];
         for (name, value) in fields {
             if let Some(value) = value {
-                writeln!(out, "- {name}: {}", shown::line(value))?;
+                writeln!(out, "- {name}: {}", format::line(value))?;
             }
         }
         writeln!(out)
@@ -295,7 +295,7 @@ impl Transcript {
 
     /// One thing that happened, in one line.
     fn note(&self, agent: &str, label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
-        let text = shown::line(text);
+        let text = format::line(text);
         let line = match (self.style, text.is_empty()) {
             (Style::Text, true) => format!("[{label}]"),
             (Style::Text, false) => format!("[{label}] {text}"),
@@ -306,8 +306,8 @@ impl Transcript {
     }
 
     fn call(&self, agent: &str, name: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
-        let (name, text) = (shown::line(name), shown::line(text));
-        let text = shown::cut(&text, ARGUMENT_COLUMNS);
+        let (name, text) = (format::line(name), format::line(text));
+        let text = format::cut(&text, ARGUMENT_COLUMNS);
         let line = match (self.style, text.is_empty()) {
             (Style::Text, _) => format!("● {name} {text}"),
             (Style::Markdown, true) => format!("**{name}**"),
@@ -334,7 +334,7 @@ impl Transcript {
         }
         let mut lines: Vec<&str> = text.lines().take(RESULT_LINES).collect();
         let left = text.lines().count() - lines.len();
-        let more = format!("… {} more", shown::count(left as u64, "line"));
+        let more = format!("… {} more", format::count(left as u64, "line"));
         if left > 0 {
             lines.push(&more);
         }
@@ -355,7 +355,7 @@ impl Transcript {
             (Style::Text, false) => "    ",
             (Style::Markdown, false) => "> ",
         };
-        for line in shown::harmless(text).trim_end().lines() {
+        for line in format::harmless(text).trim_end().lines() {
             writeln!(out, "{}", format_args!("{prefix}{line}").to_string().trim_end())?;
         }
         writeln!(out)
@@ -366,7 +366,7 @@ impl Transcript {
 fn spent(usage: Option<&TokenUsage>, duration_ms: Option<u64>, cost: Option<f64>) -> String {
     let duration = duration_ms.map(|time| format!("{:.1} s", time as f64 / 1000.0));
     let usage = usage.filter(|usage| usage.total_tokens > 0).map(tokens);
-    let parts = [duration, usage, cost.map(shown::dollars)];
+    let parts = [duration, usage, cost.map(format::dollars)];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 

@@ -11,7 +11,7 @@ use agentwire_protocol::{
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::shown::{self, Paint};
+use crate::format::{self, Paint};
 use crate::source::{Seen, Source};
 use crate::{print, view};
 
@@ -82,7 +82,7 @@ fn write(
     let mut widths = [0; 4];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(shown::width(cell));
+            *width = (*width).max(format::width(cell));
         }
     }
     let taken: usize = widths.iter().map(|width| width + 2).sum();
@@ -94,10 +94,10 @@ fn write(
         let [w_name, w_session, w_agent, w_age] = widths;
         let line = format!(
             "{}  {}  {}  {age:>w_age$}  {}",
-            shown::pad(name, w_name),
-            shown::pad(session, w_session),
-            shown::pad(agent, w_agent),
-            shown::cut(asks, room)
+            format::pad(name, w_name),
+            format::pad(session, w_session),
+            format::pad(agent, w_agent),
+            format::cut(asks, room)
         );
         let line = if number == 0 { paint.dim(&line) } else { line.as_str().into() };
         writeln!(out, "{}", line.trim_end())?;
@@ -112,14 +112,14 @@ fn row(open: &OpenRequest, name: String, session: Option<&SessionSummary>) -> [S
         true => agent.to_owned(),
         false => format!("{agent}, subagent"),
     };
-    let about = shown::line(&view::about(&open.request, directory));
+    let about = format::line(&view::about(&open.request, directory));
     let asks = match open.request.kind {
         RequestKind::Question => {
             let options = open.request.questions.first().map_or(&[][..], |first| &first.options);
             let options: String = (1..)
                 .zip(options)
                 .map(|(number, option)| {
-                    format!("  {number}. {}", shown::line(&option.label.decode()))
+                    format!("  {number}. {}", format::line(&option.label.decode()))
                 })
                 .collect();
             let more = match open.request.questions.len() {
@@ -135,9 +135,9 @@ fn row(open: &OpenRequest, name: String, session: Option<&SessionSummary>) -> [S
     };
     [
         name,
-        shown::line(shown::short(open.session_id.as_str())),
+        format::line(format::short(open.session_id.as_str())),
         agent,
-        shown::age(&open.raised_at),
+        format::age(&open.raised_at),
         asks,
     ]
 }
@@ -150,7 +150,7 @@ fn names(requests: &[OpenRequest]) -> Vec<String> {
         let others = || ids.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, id)| id);
         if others().any(|other| other == own) {
             let session = requests.get(place).map(|open| open.session_id.as_str());
-            return format!("{}/{own}", shown::short(session.unwrap_or_default()));
+            return format!("{}/{own}", format::short(session.unwrap_or_default()));
         }
         let is_own = |length: &usize| {
             own.get(..*length)
@@ -160,7 +160,7 @@ fn names(requests: &[OpenRequest]) -> Vec<String> {
         own.get(..length).unwrap_or(own).to_owned()
     };
     let names = ids.iter().enumerate().map(name);
-    names.map(|name| shown::line(&name)).collect()
+    names.map(|name| format::line(&name)).collect()
 }
 
 fn id(open: &OpenRequest) -> String {
@@ -220,7 +220,7 @@ async fn missing(source: &Source, name: &str, begins: &str) -> Result<GatewayErr
             }
         }
         if let Some(how) = settled {
-            let short = shown::short(session.id.as_str());
+            let short = format::short(session.id.as_str());
             let message = format!("request {name} of session {short} was settled before: {how}");
             return Ok(GatewayError::new(ErrorCode::RequestSettled, message));
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::through::Lines;
 use super::{Bench, PROMPT, WORD};
-use crate::place::dressed;
+use crate::harness::dressed;
 
 pub(super) struct Bare<'b> {
     bench: &'b Bench,
@@ -219,7 +219,7 @@ impl Drop for Process {
                 let _ = self.child.wait();
                 return;
             }
-            crate::place::pause();
+            crate::harness::pause();
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Bench, PROMPT, WORD};
-use crate::place::dressed;
+use crate::harness::dressed;
 
 pub(super) struct Through<'b> {
     bench: &'b Bench,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::place::{PATIENCE, Place, pause};
+use crate::harness::{PATIENCE, Place, pause};
 use crate::talk::Talk;
 use crate::trouble::{HangUp, Trouble, closed};
 

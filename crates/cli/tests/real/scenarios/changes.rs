@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::turns::last_body;
-use crate::place::Place;
+use crate::harness::Place;
 
 pub(crate) fn model(place: &mut Place) {
     let work = place.workspace();

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::harness::Place;
 
 const MODES: [&str; 4] = ["ask", "askDangerous", "autoEdit", "autoAll"];
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::place::{Place, pause};
+use crate::harness::{Place, pause};
 use crate::talk::Talk;
 
 pub(crate) fn mid_text(place: &mut Place) {
@@ -80,7 +80,7 @@ pub(super) fn begun(work: &std::path::Path, talk: &mut Talk<'_>) {
     let begun = std::time::Instant::now();
     while !work.join("begun.txt").exists() {
         assert!(
-            begun.elapsed() < crate::place::PATIENCE,
+            begun.elapsed() < crate::harness::PATIENCE,
             "the command did not begin: {}",
             talk.digest()
         );

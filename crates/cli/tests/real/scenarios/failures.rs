@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::place::Place;
+use crate::harness::Place;
 
 pub(crate) fn refused(place: &mut Place) {
     let work = place.workspace();

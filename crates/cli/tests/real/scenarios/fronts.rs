@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
 use serde_json::Value;
 
-use crate::place::{PATIENCE, Place};
+use crate::harness::{PATIENCE, Place};
 use crate::recording::Agent as Wire;
 use crate::speaker::{self, Case, Heard, Speaker};
 

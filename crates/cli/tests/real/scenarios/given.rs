@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::turns::last_body;
-use crate::place::Place;
+use crate::harness::Place;
 
 /// In place of the agent's own.
 pub(crate) fn system_prompt(place: &mut Place) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::harness::Place;
 use crate::talk::Talk;
 
 /// Works through a turn and denies whatever is asked. Gives how often that was.

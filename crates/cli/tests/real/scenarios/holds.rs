@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::agents::Call;
+use crate::harness::{Place, of};
 use crate::mcp;
-use crate::place::{Place, of};
 use crate::talk::Talk;
 
 /// A session with a rule: the call is denied by it, or the session does not begin and the refusal

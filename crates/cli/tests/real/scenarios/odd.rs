@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::endings::{begun, goes_on, interrupted};
 use super::sessions::resumed;
 use super::turns::last_body;
-use crate::place::{self, PATIENCE, Place, pause};
+use crate::harness::{self, PATIENCE, Place, pause};
 use crate::talk::Talk;
 use crate::trouble::Trouble;
 
@@ -238,7 +238,7 @@ pub(crate) fn launcher(place: &mut Place) {
     }
     let mut talk = place.session(&work, &format!("{} [[say never]]", call.step()), config);
     begun(&work, &mut talk);
-    let running = place::of(&work);
+    let running = harness::of(&work);
     let sleeps = running.iter().filter(|words| words.contains("sleep 374")).count();
     assert!(running.len() > sleeps + 1, "there is no launcher: {running:?}");
     interrupted(&mut talk);

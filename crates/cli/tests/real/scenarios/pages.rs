@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
 use super::turns;
-use crate::place::Place;
+use crate::harness::Place;
 use crate::specified;
 use crate::trouble::Trouble;
 

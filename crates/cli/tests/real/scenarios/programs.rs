@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::agents::Login;
-use crate::place::{PATIENCE, Place};
+use crate::harness::{PATIENCE, Place};
 
 /// Its version, and whether it is signed in: first it is not, then it is. One older than tested is not asked.
 pub(crate) fn login(place: &mut Place) {

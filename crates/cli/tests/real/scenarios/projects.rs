@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::harness::Place;
 use crate::mcp;
-use crate::place::Place;
 use crate::talk::Talk;
 
 /// A file of a project that makes a program touch a file of that name.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::place::Place;
+use crate::harness::Place;
 
 /// Everything is asked.
 const ASK: &str = "ask";

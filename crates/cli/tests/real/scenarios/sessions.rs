@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::turns::last_body;
-use crate::place::{PATIENCE, Place, pause};
+use crate::harness::{PATIENCE, Place, pause};
 use crate::talk::Talk;
 
 pub(crate) fn resume(place: &mut Place) {

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::harness::Place;
 use crate::mcp;
-use crate::place::Place;
 
 /// Nothing is asked.
 fn free() -> Value {

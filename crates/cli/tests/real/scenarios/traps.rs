@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::harness::Place;
 
 /// Prompts that come while a turn runs are all taken, whether the program folds them into one turn or not.
 pub(crate) fn queued(place: &mut Place) {
@@ -32,8 +32,8 @@ pub(crate) fn queued(place: &mut Place) {
     };
     let begun = std::time::Instant::now();
     while !is_asked() || talk.summary()["state"] != "idle" {
-        assert!(begun.elapsed() < crate::place::PATIENCE, "a prompt waits: {}", talk.digest());
-        crate::place::pause();
+        assert!(begun.elapsed() < crate::harness::PATIENCE, "a prompt waits: {}", talk.digest());
+        crate::harness::pause();
     }
     let body = super::turns::last_body(place, "answer two");
     assert!(body.contains("answer one"), "a prompt was lost");

@@ -3,7 +3,7 @@
 use agentwire_models::Usage;
 use serde_json::json;
 
-use crate::place::Place;
+use crate::harness::Place;
 
 pub(crate) fn text(place: &mut Place) {
     let work = place.workspace();

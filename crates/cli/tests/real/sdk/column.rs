@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::words::words;
 use super::{SDKS, agents, sdk_of};
 use crate::column::OFFLINE;
+use crate::harness::Place;
 use crate::install::Sdk;
 use crate::offline::Watch;
-use crate::place::Place;
 
 /// The argument that makes this program such a column: then come its name, the program, whether it is in a
 /// network of its own, and the rows of each SDK.

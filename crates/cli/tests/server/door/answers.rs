@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::place::{Server, Socket};
+use crate::harness::{Server, Socket};
 
 /// How a client answers: gives whether it was taken, and what was said of it.
 enum Wire<'s> {

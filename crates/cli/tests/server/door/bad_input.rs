@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::place::Server;
+use crate::harness::Server;
 
 /// Whether an answer to nonsense is a refusal.
 fn is_refusal(answer: &[u8]) -> bool {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::place::{PATIENCE, Server, agents_in};
+use crate::harness::{PATIENCE, Server, agents_in};
 
 #[test]
 fn everybody_is_told_and_every_agent_ends() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::place::{Server, program};
+use crate::harness::{Server, program};
 
 /// The directory of the operator's token.
 fn secret(server: &Server) -> PathBuf {

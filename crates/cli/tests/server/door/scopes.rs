@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::place::{Server, Socket};
+use crate::harness::{Server, Socket};
 
 const SCOPES: [&str; 4] = ["watch", "drive", "approve", "admin"];
 
@@ -312,6 +312,8 @@ fn an_agent_that_cannot_ask_only_reads_for_a_limited_client() {
                 (json!({ "driver": "exec" }), false),
                 (json!({ "driver": "exec", "approvalMode": "ask" }), true),
                 (json!({ "driver": "exec", "sandboxMode": "readOnly" }), true),
+                (json!({ "driver": "exec", "sandboxMode": "workspaceWrite" }), false),
+                (json!({ "driver": "app-server", "sandboxMode": "workspaceWrite" }), true),
                 (write.clone(), true),
             ],
         ),

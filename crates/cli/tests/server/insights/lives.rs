@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::page::{Page, kinds, text};
-use crate::place::Server;
+use crate::harness::Server;
 
 fn id(session: &Value) -> &str {
     session.as_str().expect("an id")

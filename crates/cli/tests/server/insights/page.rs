@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::place::{Server, Socket};
+use crate::harness::{Server, Socket};
 pub(super) use crate::specified::insights as check;
 
 pub(super) struct Page {

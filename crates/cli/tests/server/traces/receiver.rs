@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::place::PATIENCE;
+use crate::harness::PATIENCE;
 
 pub(super) struct Receiver {
     pub(super) endpoint: String,

@@ -9,7 +9,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::caller::{Request, encode, strange};
+use super::requests::{Request, encode, strange};
 use super::{Shared, word};
 use crate::error::AgentError;
 use crate::lines::EventLines;

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::Unopened;
-use super::caller::{refusal, strange};
+use super::requests::{refusal, strange};
 use super::wire::{CONNECT, Wire, dial};
 use crate::discovery::Server;
 use crate::error::{AgentError, Refusal};

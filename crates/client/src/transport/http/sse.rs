@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 
 use super::Unopened;
-use super::caller::{ANSWER, Caller, Request, refusal, strange};
+use super::requests::{ANSWER, Caller, Request, refusal, strange};
 use crate::discovery::Server;
 use crate::error::AgentError;
 use crate::lines::Gathering;

@@ -59,12 +59,12 @@ pub(super) struct Attaching {
 /// What waits for one reader.
 #[derive(Debug)]
 pub(super) struct Queue {
-    inner: Mutex<Waiting>,
+    inner: Mutex<PendingCalls>,
     wake: Notify,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingCalls {
     /// The last event that was queued.
     position: u64,
     /// The child has said that it shows the events after the place asked for.
@@ -139,7 +139,7 @@ impl Router {
     /// readers.
     pub(super) fn join(&self, session: &SessionId, after: u64) -> (Arc<Queue>, u64) {
         let queue = Arc::new(Queue {
-            inner: Mutex::new(Waiting {
+            inner: Mutex::new(PendingCalls {
                 position: after,
                 is_attached: false,
                 lines: VecDeque::new(),
@@ -202,8 +202,8 @@ impl Router {
             (Some(number), error) => {
                 let reply = match (error, line.reply) {
                     (Some(error), _) => Err(error),
-                    (None, Some(reply)) => Ok(Json::checked(reply.get().to_owned())),
-                    (None, None) => Ok(Json::checked("null")),
+                    (None, Some(reply)) => Ok(Json::trusted(reply.get().to_owned())),
+                    (None, None) => Ok(Json::trusted("null")),
                 };
                 let Some(call) = self.state().calls.remove(&number) else { return };
                 if let (Some(attaching), Ok(_)) = (&call.attaching, &reply) {
@@ -306,12 +306,12 @@ impl Queue {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Waiting> {
+    fn inner(&self) -> MutexGuard<'_, PendingCalls> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl PendingCalls {
     fn take(&mut self) -> EventLines {
         let mut gathered = Gathering::default();
         while gathered.len() < HANDED

@@ -9,12 +9,12 @@ use agentwire_protocol::{Json, Text};
 use super::super::own;
 use super::super::wire::{self, ToolCall};
 use super::Translator;
+use super::call_effects::Deed;
 use super::content::{Edit, KEPT_BYTES, Shown, arguments, changed, kept, look, shown};
-use super::deed::Deed;
 use super::subagents::Spawned;
+use crate::block_text::Said;
 use crate::json::Value;
 use crate::ledger::OpenTool;
-use crate::said::Said;
 use crate::tape::{Ending, Out};
 
 /// How many calls may wait for their arguments.

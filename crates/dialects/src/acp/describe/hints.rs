@@ -33,6 +33,10 @@ const DELETES: &[&str] =
 /// Fields that say that something is moved, unless they say no.
 const MOVES: &[&str] = &["move", "moveto", "movepath", "rename", "renameto", "newpath", "newname"];
 
+/// Fields that say who may read, change or run a file, unless they say no.
+const MODES: &[&str] =
+    &["chmod", "chown", "chgrp", "setmode", "newmode", "filemode", "permissions", "perms"];
+
 /// Fields that say in a word what is done.
 const DEEDS: &[&str] =
     &["operation", "op", "action", "type", "kind", "changetype", "verb", "method", "mode"];
@@ -53,6 +57,7 @@ pub(super) fn classes(raw: &Fields, classes: &mut Vec<Class>) {
             _ if is_one(COMMANDS, name) => Some(Class::Shell),
             _ if is_one(DELETES, name) => Some(Class::Delete),
             _ if is_one(MOVES, name) => Some(Class::Move),
+            _ if is_one(MODES, name) || is_file_mode(name, value) => Some(Class::Shell),
             Value::String(word) if is_one(DEEDS, name) => of_word(word),
             _ => None,
         };
@@ -76,7 +81,16 @@ fn of_word(word: &str) -> Option<Class> {
     if is_one(MOVES, word) {
         return Some(Class::Move);
     }
-    is_one(COMMANDS, word).then_some(Class::Shell)
+    (is_one(COMMANDS, word) || is_one(MODES, word)).then_some(Class::Shell)
+}
+
+/// Whether a field `mode` holds the bits of a file (`0755`, `+x`), which may make it a program.
+fn is_file_mode(name: &str, value: &Value) -> bool {
+    let is_bits = |text: &str| {
+        text.bytes().all(|b| b.is_ascii_digit() || b"ogua+=-rwxst,".contains(&b))
+            && text.contains(|c: char| c.is_ascii_digit() || "+=".contains(c))
+    };
+    is_one(&["mode"], name) && (value.is_number() || value.as_str().is_some_and(is_bits))
 }
 
 /// All text of a value, keys included, one after the other.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::describe::{Class, Fields, TEXT, file_address, is_one, is_text};
+use crate::describe::{Class, Fields, TEXT, file_address, has_scheme, is_one, is_text};
 
 /// Fields that are known to hold the path of a tool of which no more is known.
 pub(in crate::acp) const PATH: &[&str] = &[
@@ -143,7 +143,9 @@ impl Named {
         // Some tools expand these or remove them, others do not.
         let is_plain = is_known || !text.contains(|c| "*?[{($\\\"'`<".contains(c));
         let is_full = self.files.len() >= FILES_LIMIT;
+        let is_elsewhere = has_scheme(text) && file_address(text).is_none();
         self.is_unclear |= text.is_empty() || text.trim() != text || !is_plain || is_full;
+        self.is_unclear |= is_elsewhere;
         match file_address(text).unwrap_or_else(|| Some(text.trim().to_owned())) {
             Some(path) if !is_full && !path.is_empty() && !self.files.contains(&path) => {
                 self.files.push(path);

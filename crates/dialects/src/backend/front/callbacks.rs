@@ -315,7 +315,7 @@ fn questions(request: RequestRaised<'static>) -> (Form, Payload) {
 fn hook(request: RequestRaised<'static>) -> Payload {
     Payload::Hook {
         hook_event: request.name,
-        hook_input: request.input.unwrap_or(Json::checked("{}")),
+        hook_input: request.input.unwrap_or(Json::trusted("{}")),
         tool_use_id: request.tool_use_id,
     }
 }
@@ -348,7 +348,7 @@ impl Form {
                 is_form(rules.as_ref(), '[', "updated_permissions must be a list")?;
                 let rules = rules.as_ref().map(hooks::permissions).transpose();
                 let rules = rules.map_err(|error| open(&error.message))?;
-                let rules = rules.filter(|rules| !permission::is_same(rules, &Json::checked("[]")));
+                let rules = rules.filter(|rules| !permission::is_same(rules, &Json::trusted("[]")));
                 let settlement = Settlement { updated_input, ..settlement };
                 let Some(rules) = rules else { return Ok(settlement) };
                 if *is_native {

@@ -105,7 +105,7 @@ impl Method {
     pub(super) fn result(self, answer: Json<'static>) -> Json<'static> {
         match self {
             Self::SetModel | Self::SetPermissionMode | Self::SetMaxThinkingTokens => {
-                Json::checked("null")
+                Json::trusted("null")
             }
             Self::SupportedModels => each(answer, |model| {
                 let value = first(model, &["value", "modelId", "model", "id"]);
@@ -194,7 +194,7 @@ pub(super) fn say_result(
     let payload = match result {
         Ok(result) => QueryResult { success: true, result, error: None },
         Err(error) => {
-            QueryResult { success: false, result: Json::checked("null"), error: Some(error) }
+            QueryResult { success: false, result: Json::trusted("null"), error: Some(error) }
         }
     };
     say("query.result", id, Some(session), payload, out);

@@ -36,12 +36,12 @@ pub(super) fn greeting_field(query: &str) -> Option<&'static str> {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     sent: u64,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingCall>,
     greeting: Greeting,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingCall {
     /// The control request's id.
     id: String,
     call: Option<Call>,
@@ -61,7 +61,7 @@ struct Greeting {
     waiting: Vec<(Call, &'static str)>,
 }
 
-impl Waiting {
+impl PendingCall {
     fn of(call: Call) -> Self {
         Self { call: Some(call), ..Self::default() }
     }
@@ -97,7 +97,7 @@ impl Calls {
         field: Option<&'static str>,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        self.send(request, Waiting { field, ..Waiting::of(call) }, out)
+        self.send(request, PendingCall { field, ..PendingCall::of(call) }, out)
     }
 
     /// The same; if the agent does it, the reply is this one, and that mode is reported.
@@ -109,13 +109,13 @@ impl Calls {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         let done = done.map(|done| Json::of(&done));
-        self.send(request, Waiting { done, mode, ..Waiting::of(call) }, out)
+        self.send(request, PendingCall { done, mode, ..PendingCall::of(call) }, out)
     }
 
     fn send(
         &mut self,
         request: &impl Serialize,
-        waiting: Waiting,
+        waiting: PendingCall,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         if self.waiting.len() >= CALL_LIMIT {
@@ -124,7 +124,7 @@ impl Calls {
         }
         let id = self.next_id();
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
-        self.waiting.push(Waiting { id, ..waiting });
+        self.waiting.push(PendingCall { id, ..waiting });
         Ok(())
     }
 
@@ -133,11 +133,11 @@ impl Calls {
         let id = self.next_id();
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
         if self.waiting.len() < CALL_LIMIT {
-            self.waiting.push(Waiting { id, ..Waiting::default() });
+            self.waiting.push(PendingCall { id, ..PendingCall::default() });
         }
     }
 
-    fn take(&mut self, id: &str) -> Option<Waiting> {
+    fn take(&mut self, id: &str) -> Option<PendingCall> {
         let at = self.waiting.iter().position(|waiting| waiting.id == id)?;
         Some(self.waiting.remove(at))
     }
@@ -159,7 +159,7 @@ pub(super) fn write_line(message: &impl Serialize, out: &mut Out<'_>) {
 }
 
 pub(super) fn acknowledge(call: Call, out: &mut Out<'_>) {
-    out.reply(call, Ok(Json::checked("{}")));
+    out.reply(call, Ok(Json::trusted("{}")));
 }
 
 impl Translator {
@@ -225,7 +225,7 @@ impl Translator {
         if let Some(model) = alone.and_then(|answer| answer.read::<Text<'_>>("model")) {
             out.emit(StatusChanged::new(Status::Model).message(model));
         }
-        let Some(Waiting { call: Some(call), field, done, mode, .. }) = waiting else { return };
+        let Some(PendingCall { call: Some(call), field, done, mode, .. }) = waiting else { return };
         if let Some(mode) = mode.filter(|_| !failed) {
             out.emit(StatusChanged::new(Status::Mode).message(Text::from(mode)));
         }
@@ -244,7 +244,7 @@ impl Translator {
             Some(field) => response.response.and_then(|answer| answer.get(field)),
             None => response.response,
         };
-        let answer = answer.map_or(Json::checked("{}"), Value::json);
+        let answer = answer.map_or(Json::trusted("{}"), Value::json);
         out.reply(call, Ok(done.unwrap_or_else(|| answer.into_owned())));
     }
 
@@ -280,7 +280,7 @@ impl Translator {
 }
 
 fn greeted_field(fields: &BTreeMap<String, Json<'static>>, field: &str) -> Json<'static> {
-    fields.get(field).cloned().unwrap_or(Json::checked("null"))
+    fields.get(field).cloned().unwrap_or(Json::trusted("null"))
 }
 
 fn error_of(response: &Response<'_>) -> GatewayError {

@@ -7,8 +7,8 @@ use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Settlement, Text};
 use serde_json::json;
 
 use super::Translator;
-use super::answers::{ControlResponse, ResponseBody};
 use super::calls::{acknowledge, write_line};
+use super::settle::{ControlResponse, ResponseBody};
 use crate::claude::guard::GUARD;
 use crate::claude::modes;
 use crate::claude::wire::Asked;

@@ -3,7 +3,7 @@
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{ErrorEvent, Other, Status, StatusChanged, UsageReported};
 
-use super::stream::Voice;
+use super::text::Voice;
 use super::tools::ToolResult;
 use super::turns::{context_used, usage};
 use super::{Translator, plain_text};

@@ -113,7 +113,7 @@ impl ClaudeFront {
             method: method.to_owned(),
             args,
         };
-        let null = || Json::checked("null");
+        let null = || Json::trusted("null");
         let given = |name: &str| fields.get(name).cloned().unwrap_or_else(null);
         let command = match control.subtype.as_str() {
             "initialize" => query("initialization", Vec::new()),
@@ -171,7 +171,7 @@ impl ClaudeFront {
         let subtype = control.subtype.as_str();
         let done = match reply {
             Ok(Reply::Done(done)) => done,
-            Ok(_) => Json::checked("{}"),
+            Ok(_) => Json::trusted("{}"),
             // It has none, or has not started yet and cannot say.
             Err(error)
                 if subtype == "initialize"
@@ -181,7 +181,7 @@ impl ClaudeFront {
             }
             Err(error) if error.code == ErrorCode::Unsupported => match subtype {
                 "get_context_usage" if self.usage.context_used.is_some() => self.context_usage(),
-                "mcp_status" => Json::checked("[]"),
+                "mcp_status" => Json::trusted("[]"),
                 _ => {
                     let message = format!("{subtype} is not supported here: {}", error.message);
                     return fail(id, &message, out);
@@ -286,7 +286,7 @@ impl ClaudeFront {
             let list = |told: &Option<Json<'static>>| {
                 told.clone()
                     .filter(|told| told.get().starts_with('['))
-                    .unwrap_or(Json::checked("[]"))
+                    .unwrap_or(Json::trusted("[]"))
             };
             let response = Json::of(&json!({
                 "output_style": "default",
@@ -301,7 +301,7 @@ impl ClaudeFront {
             response.insert("models".to_owned(), self.models());
             let account = self.info.account.clone();
             let account = account.filter(|account| account.get().starts_with('{'));
-            response.insert("account".to_owned(), account.unwrap_or(Json::checked("{}")));
+            response.insert("account".to_owned(), account.unwrap_or(Json::trusted("{}")));
             succeed(&id, Json::of(&response), out);
         }
     }
@@ -325,7 +325,7 @@ fn greeting(said: Json<'static>) -> Json<'static> {
     if fields.contains_key("hook_on_failure_supported") {
         return said;
     }
-    fields.insert("hook_on_failure_supported".to_owned(), Json::checked("true"));
+    fields.insert("hook_on_failure_supported".to_owned(), Json::trusted("true"));
     Json::of(&fields)
 }
 
@@ -340,7 +340,7 @@ fn with(done: Json<'static>, name: &str, control: &Control) -> Json<'static> {
 /// What becomes of the prompts that wait, in Claude's words.
 fn interrupted(done: &Json<'_>) -> Json<'static> {
     let mut fields: Fields = done.read().unwrap_or_default();
-    let queued = fields.remove("stillQueued").unwrap_or(Json::checked("[]"));
+    let queued = fields.remove("stillQueued").unwrap_or(Json::trusted("[]"));
     let mut response = BTreeMap::from([("still_queued", queued)]);
     response.extend(fields.remove("cancelled").map(|cancelled| ("cancelled", cancelled)));
     Json::of(&response)

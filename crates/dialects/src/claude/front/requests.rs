@@ -131,7 +131,7 @@ fn native_line<'e>(event: &'e Event<'_>) -> Option<&'e str> {
 /// The agent's own words, but for what "always" would keep: that is the gateway's to say.
 fn offered<'l>(line: &'l str, request: &RequestRaised<'_>) -> Json<'l> {
     const SUGGESTIONS: &str = "permission_suggestions";
-    let line = Json::checked(line);
+    let line = Json::trusted(line);
     let read = |json: &Json<'_>| json.read::<BTreeMap<String, Json<'static>>>().ok();
     if request.kind != RequestKind::Permission {
         return line;
@@ -181,14 +181,14 @@ fn control_request<'r>(
         RequestKind::Hook => {
             fields.insert("subtype", Json::of(&"hook_callback"));
             fields.insert("callback_id", Json::of(&request.callback_id));
-            fields.insert("input", input.unwrap_or(Json::checked("{}")));
+            fields.insert("input", input.unwrap_or(Json::trusted("{}")));
             let id = request.tool_use_id.as_ref();
             fields.extend(id.map(|id| ("tool_use_id", Json::of(id))));
         }
         RequestKind::Mcp => {
             fields.insert("subtype", Json::of(&"mcp_message"));
             fields.insert("server_name", Json::of(&request.name));
-            fields.insert("message", input.unwrap_or(Json::checked("{}")));
+            fields.insert("message", input.unwrap_or(Json::trusted("{}")));
         }
         RequestKind::Other => {
             let subtype =
@@ -221,7 +221,7 @@ fn rules(tool: &str, input: &Json<'_>, request: &RequestRaised<'_>) -> Json<'sta
         | RequestKind::Question
         | RequestKind::Hook
         | RequestKind::Mcp
-        | RequestKind::Other => Json::checked("[]"),
+        | RequestKind::Other => Json::trusted("[]"),
     }
 }
 
@@ -235,7 +235,7 @@ fn callback<'r>(
     if request.kind == RequestKind::Hook {
         payload.insert("callback_type", Json::of(&"hook"));
         payload.insert("hook_event", Json::of(&request.name));
-        payload.insert("hook_input", request.input.clone().unwrap_or(Json::checked("{}")));
+        payload.insert("hook_input", request.input.clone().unwrap_or(Json::trusted("{}")));
     } else {
         payload.insert("callback_type", Json::of(&"can_use_tool"));
         payload.insert("tool_name", Json::of(&tool));

@@ -9,9 +9,9 @@ use agentwire_protocol::{Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
 use super::frames::{TaskNotification, UserBlock};
-use super::speech::{Piece, Sort};
+use super::messages::{Piece, Sort};
+use super::output::Voice;
 use super::tools::{Given, Tool, bound, completed, failed, tool_result, user};
-use super::voice::Voice;
 use super::{Renderer, files, plan, system};
 use crate::claude::permission;
 
@@ -150,7 +150,7 @@ impl Renderer {
         if self.todos.as_ref() == Some(&todos) {
             return;
         }
-        let old = self.todos.replace(todos.clone()).unwrap_or_else(|| Json::checked("[]"));
+        let old = self.todos.replace(todos.clone()).unwrap_or_else(|| Json::trusted("[]"));
         let given = Given {
             structured: Some(plan::structured(&old, &todos)),
             ..Given::words("Todos have been modified successfully.", false)

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::VERSION;
 use super::frames::{Init, Server, Usage};
-use super::voice::Voice;
+use super::output::Voice;
 use crate::json::{Scanner, Value};
 use crate::program;
 use crate::program::CacheCount;

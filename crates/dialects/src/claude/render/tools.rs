@@ -7,8 +7,8 @@ use agentwire_protocol::{Json, Text};
 use serde::Serialize;
 
 use super::frames::{User, UserBlock, UserMessage};
-use super::speech::spawned_by;
-use super::voice::Voice;
+use super::messages::spawned_by;
+use super::output::Voice;
 use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 use crate::json::{Scanner, Value};
 

@@ -8,9 +8,9 @@ use agentwire_protocol::usage::{ModelUsage, plus_cost};
 use agentwire_protocol::{Json, MAIN_AGENT, TokenUsage};
 
 use super::frames::{Assistant, Block, Denial, Message, ModelTotals, Outcome, UserBlock};
+use super::output::Voice;
 use super::session::Session;
 use super::tools::{Tool, user};
-use super::voice::Voice;
 
 /// How many models are counted one by one.
 const MODEL_LIMIT: usize = 64;
@@ -56,7 +56,7 @@ impl Turn {
         let listed: usize = self.denials.iter().map(String::len).sum();
         let input = tool.shown().input;
         let fits = listed + input.get().len() <= DENIAL_BYTES;
-        let input = if fits { input } else { Json::checked("{}") };
+        let input = if fits { input } else { Json::trusted("{}") };
         let denial = Denial { tool_name: name, tool_use_id: id, tool_input: &input };
         self.denials.push(Json::of(&denial).get().to_owned());
     }
@@ -186,7 +186,7 @@ impl Totals {
             }
             Some(TurnFailure::MaxTurns | TurnFailure::Budget | TurnFailure::Died) | None => {}
         }
-        let listed = Json::checked(format!("[{}]", turn.denials.join(",")));
+        let listed = Json::trusted(format!("[{}]", turn.denials.join(",")));
         let is_error = ending.failure.is_some();
         let uuid = voice.uuid();
         let session_id = voice.session_id;

@@ -62,7 +62,7 @@ impl Translator {
                 return Err(GatewayError::unsupported(self.driver.name(), &what));
             }
         }
-        out.reply(call, Ok(Json::checked("{}")));
+        out.reply(call, Ok(Json::trusted("{}")));
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Translator {
             }
             (Some(Delivery::Queue | Delivery::Steer) | None, _) => self.wait(prompt, false)?,
         }
-        out.reply(call, Ok(Json::checked("{}")));
+        out.reply(call, Ok(Json::trusted("{}")));
         self.next_turn(out);
         Ok(())
     }
@@ -160,7 +160,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         self.configure(change, out)?;
-        out.reply(call, Ok(Json::checked("{}")));
+        out.reply(call, Ok(Json::trusted("{}")));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use super::super::exec_wire::Item;
 use super::exec::Phase;
 use super::threads::{finished, outcome};
 use super::tools::{Called, End, command_end, completed, mcp_end, started};
-use super::{Translator, changes, pick};
+use super::{Translator, files, pick};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
@@ -166,9 +166,9 @@ impl Translator {
         let Some(called) = self.end_tool(out, main, id, end) else { return };
         match kind {
             "file_change" if success => match (item.changes, called.changes) {
-                (Some(changes), _) => changes::tell_exec(out, main, id, changes),
+                (Some(changes), _) => files::tell_exec(out, main, id, changes),
                 (None, Some(kept)) => {
-                    changes::read(&kept, |changes| changes::tell_exec(out, main, id, changes));
+                    files::read(&kept, |changes| files::tell_exec(out, main, id, changes));
                 }
                 (None, None) => {}
             },

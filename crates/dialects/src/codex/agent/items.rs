@@ -8,11 +8,11 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{Json, Text};
 
 use super::super::app_wire::{Item, Notice};
-use super::blocks::{Key, Part};
-use super::deeds::{Said, describe};
+use super::call_effects::{Said, describe};
+use super::text::{Key, Part};
 use super::threads::{finished, outcome};
 use super::tools::{Called, End, McpCall, command_end, completed, mcp_end};
-use super::{Translator, changes, pick};
+use super::{Translator, files, pick};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
@@ -240,9 +240,9 @@ impl Translator {
         match kind {
             "fileChange" if status != Some("declined") && success => {
                 match (item.changes, called.changes) {
-                    (Some(changes), _) => changes::tell_app(out, agent, id, changes),
+                    (Some(changes), _) => files::tell_app(out, agent, id, changes),
                     (None, Some(kept)) => {
-                        changes::read(&kept, |changes| changes::tell_app(out, agent, id, changes));
+                        files::read(&kept, |changes| files::tell_app(out, agent, id, changes));
                     }
                     (None, None) => {}
                 }

@@ -9,7 +9,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{Json, Text, TokenUsage};
 
 use super::super::app_wire::{Delta, Failure, Notice, Step, Thread, Tokens, Turn};
-use super::blocks::{Key, Part};
+use super::text::{Key, Part};
 use super::threads::finished;
 use super::{Translator, pick};
 use crate::json::Value;
@@ -310,7 +310,7 @@ fn details(failure: &Failure<'_>) -> Option<Json<'static>> {
     for (name, value) in known {
         fields.extend(value.map(|value| format!("\"{name}\":{}", value.json().get())));
     }
-    (!fields.is_empty()).then(|| Json::checked(format!("{{{}}}", fields.join(","))))
+    (!fields.is_empty()).then(|| Json::trusted(format!("{{{}}}", fields.join(","))))
 }
 
 /// The last message, where the end of a turn repeats it.

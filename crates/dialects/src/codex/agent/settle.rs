@@ -10,7 +10,7 @@ use super::requests::What;
 use crate::tape::Out;
 
 /// What is written back.
-enum Reply {
+enum Response {
     Result(String),
     Refusal(String),
 }
@@ -45,8 +45,8 @@ impl Translator {
             tool.memo.denial = message.clone().filter(|message| !message.is_empty());
         }
         out.write(match reply {
-            Reply::Result(result) => format!("{{\"id\":{wire_id},\"result\":{result}}}"),
-            Reply::Refusal(message) => {
+            Response::Result(result) => format!("{{\"id\":{wire_id},\"result\":{result}}}"),
+            Response::Refusal(message) => {
                 let error = json!({ "code": -32000, "message": message });
                 format!("{{\"id\":{wire_id},\"error\":{error}}}")
             }
@@ -59,11 +59,11 @@ impl Translator {
     }
 }
 
-fn reply(what: &What, answer: &Answer) -> Result<Reply, GatewayError> {
+fn reply(what: &What, answer: &Answer) -> Result<Response, GatewayError> {
     // An answer in the agent's own form goes as it is, whatever was asked.
     if let Answer::HookOutput(output) = answer {
         return match output.read::<Map<String, Value>>() {
-            Ok(_) => Ok(Reply::Result(output.get().to_owned())),
+            Ok(_) => Ok(Response::Result(output.get().to_owned())),
             Err(_) => {
                 let message = "hookOutput must be a JSON object";
                 Err(GatewayError::new(ErrorCode::InvalidMessage, message))
@@ -88,12 +88,12 @@ fn reply(what: &What, answer: &Answer) -> Result<Reply, GatewayError> {
         What::Other => match answer {
             Answer::Deny { message, .. } => {
                 let message = message.as_deref().unwrap_or("the client refused");
-                return Ok(Reply::Refusal(message.to_owned()));
+                return Ok(Response::Refusal(message.to_owned()));
             }
             _ => return Err(needs("hookOutput with the result")),
         },
     };
-    Ok(Reply::Result(result.to_string()))
+    Ok(Response::Result(result.to_string()))
 }
 
 /// Codex is told "once", whatever holds from now on: the gateway has its own rule for that, and it is
@@ -121,7 +121,7 @@ fn legacy(answer: &Answer) -> Result<&'static str, GatewayError> {
 }
 
 /// Grants exactly what was asked for and for this turn, or nothing.
-fn permissions(wanted: &str, answer: &Answer) -> Result<Reply, GatewayError> {
+fn permissions(wanted: &str, answer: &Answer) -> Result<Response, GatewayError> {
     let granted = match answer {
         Answer::Allow { updated_input: Some(_), .. } => return Err(updated_input()),
         Answer::Allow { updated_permissions: Some(_), .. } => return Err(updated_permissions()),
@@ -129,7 +129,7 @@ fn permissions(wanted: &str, answer: &Answer) -> Result<Reply, GatewayError> {
         Answer::Deny { .. } => "{}",
         Answer::Answers(_) | Answer::HookOutput(_) => return Err(needs("behavior")),
     };
-    Ok(Reply::Result(format!(r#"{{"permissions":{granted},"scope":"turn"}}"#)))
+    Ok(Response::Result(format!(r#"{{"permissions":{granted},"scope":"turn"}}"#)))
 }
 
 fn mcp_call(answer: &Answer) -> Result<Value, GatewayError> {

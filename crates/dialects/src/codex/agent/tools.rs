@@ -8,7 +8,7 @@ use agentwire_protocol::event::{
 };
 
 use super::Translator;
-use super::deeds::Deed;
+use super::call_effects::Deed;
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 

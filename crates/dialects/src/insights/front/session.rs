@@ -24,7 +24,7 @@ pub(super) struct Session {
     /// It was taken for one that somebody else resumed, and nothing was seen of that yet.
     pub(super) is_others: bool,
     /// What came while nobody could hear it.
-    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) waiting: VecDeque<Pending>,
     /// Set while the events of an earlier connection are read again.
     catching_up: Option<CatchUp>,
 }
@@ -55,7 +55,7 @@ pub(super) enum Life {
 
 /// What a session is told once it runs again.
 #[derive(Debug)]
-pub(super) enum Waiting {
+pub(super) enum Pending {
     Input(String),
     Interrupt,
 }
@@ -115,12 +115,12 @@ impl Session {
         self.is_lost = true;
     }
 
-    pub(super) fn wait(&mut self, waiting: Waiting) -> Result<(), Failure> {
+    pub(super) fn wait(&mut self, waiting: Pending) -> Result<(), Failure> {
         if self.waiting.len() >= WAITING_LIMIT {
             let text = "too much waits for the session; try again later";
             let code = match waiting {
-                Waiting::Input(_) => Code::InputFailed,
-                Waiting::Interrupt => Code::InterruptFailed,
+                Pending::Input(_) => Code::InputFailed,
+                Pending::Interrupt => Code::InterruptFailed,
             };
             return Err(Failure::new(code, text));
         }

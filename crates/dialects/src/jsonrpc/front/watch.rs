@@ -9,7 +9,9 @@ use agentwire_protocol::{
 };
 use serde::Deserialize;
 
-use super::notes::{EndedParams, EventParams, MessageParams, RequestParams, SettledParams, Told};
+use super::notifications::{
+    EndedParams, EventParams, MessageParams, RequestParams, SettledParams, Told,
+};
 use super::replies::Ticket;
 use crate::claude::render::{Options, Renderer, system_message};
 use crate::front::Outbox;
@@ -27,7 +29,7 @@ pub(super) struct Watch {
     /// The last event that counted for turns. Those that are shown again do not count again.
     counted: u64,
     /// Runs whose turn has not begun.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingRun>,
     /// The runs that the present turn answers.
     turn: Vec<Ticket>,
     /// The last result, until its turn is over.
@@ -55,7 +57,7 @@ struct View {
 
 /// A run whose turn has not begun.
 #[derive(Debug)]
-struct Waiting {
+struct PendingRun {
     call: Call,
     message_id: String,
     run: Ticket,
@@ -120,7 +122,7 @@ impl Watch {
 
     /// The prompt of a run was sent, under that id.
     pub(super) fn prompted(&mut self, call: Call, message_id: String, run: Ticket) {
-        self.waiting.push(Waiting { call, message_id, run });
+        self.waiting.push(PendingRun { call, message_id, run });
     }
 
     /// The prompt was refused. Gives the run that waits for it.
@@ -157,7 +159,7 @@ impl Watch {
         let session_id = &self.id;
         let is_shown = event.seq > view.after;
         if is_shown && view.events {
-            let event = Json::checked(text);
+            let event = Json::trusted(text);
             out.say_json(&Notification::new("event", EventParams { session_id, event }));
         }
         let waits = event.seq > self.counted && !(self.turn.is_empty() && self.waiting.is_empty());
@@ -172,7 +174,7 @@ impl Watch {
                 self.result = Some(line.clone().into_owned());
             }
             if is_shown && sort != Sort::Other {
-                let message = Json::checked(line);
+                let message = Json::trusted(line);
                 out.say_json(&Notification::new("message", MessageParams { session_id, message }));
             }
         });
@@ -323,7 +325,7 @@ impl Watch {
         let waiting = self.waiting.into_iter().map(|prompt| prompt.run);
         let runs = self.turn.into_iter().chain(waiting);
         let runs = runs.map(|run| (run, Err(failed(error.clone()))));
-        let kills = self.kills.into_iter().map(|(_, ticket)| (ticket, Ok(Json::checked("{}"))));
+        let kills = self.kills.into_iter().map(|(_, ticket)| (ticket, Ok(Json::trusted("{}"))));
         runs.chain(kills).collect()
     }
 }
@@ -369,5 +371,5 @@ fn sort(scanner: &mut Scanner, line: &str) -> Sort {
 /// The agent's own text with our id as its last field.
 fn with_session(result: &str, id: &SessionId) -> Json<'static> {
     let fields = result.trim_end().strip_suffix('}').unwrap_or(result);
-    Json::checked(format!("{fields},\"sessionId\":{}}}", Json::of(id).get()))
+    Json::trusted(format!("{fields},\"sessionId\":{}}}", Json::of(id).get()))
 }

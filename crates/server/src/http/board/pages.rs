@@ -5,26 +5,21 @@ use std::collections::BTreeMap;
 use agentwire_dialects::board::Board;
 use agentwire_protocol::{Event, Json, SessionId};
 use agentwire_sessions::Hub;
-use agentwire_sessions::apart::apart_if_long;
-use agentwire_sessions::budget::Budget;
+use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::store::StoreError;
 use axum::extract::State;
 use http::{StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::desk::{Place, STRIDE};
-use crate::held::Held;
+use super::cache::{Place, STRIDE};
 use crate::http::App;
 use crate::http::body::{At, json_text, query};
 use crate::http::rest::{Answer, page_size, session_id};
-use crate::reading::first_or_next;
+use crate::pages::Page;
 
 const PAGE: usize = 100;
 const PAGE_LIMIT: usize = 1000;
-
-/// How many bytes of events a page may have; one event always fits.
-const PAGE_BYTES: usize = 8 << 20;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -73,45 +68,38 @@ pub(in crate::http) async fn events(
     let EventsQuery { offset, limit } = query(&uri)?;
     let limit = page_size(limit.as_deref(), PAGE, PAGE_LIMIT)?;
     let session = app.hub().summary(&session_id(&id)?).await?;
-    let mut page = Page {
-        offset,
-        limit,
-        text: PAGE_BEGIN.to_owned(),
-        count: 0,
-        is_full: false,
-        held: Held::default(),
-        budget: app.hub().log().budget().clone(),
-    };
+    let mut page = Page::new(app.hub(), r#"{"events":["#, limit);
     let mut place = app.desk.before(&session, offset);
     let mut kept = place.count;
-    let mut cursor = app.hub().log().cursor(&session.id, place.seq);
+    let mut cursor = app.hub().follow(&session.id, place.seq);
     while place.seq < session.last_seq {
-        if page.is_full {
+        if page.is_full() {
             // The rest is only counted, and as far as it was before, not again.
             let further = app.desk.before(&session, usize::MAX);
             if further.seq > place.seq && further.seq <= session.last_seq {
-                cursor = app.hub().log().cursor(&session.id, further.seq);
+                cursor = app.hub().follow(&session.id, further.seq);
                 place = further;
                 kept = place.count;
                 continue;
             }
         }
-        let batch = match first_or_next(&mut cursor, page.count > 0 && !page.is_full).await {
+        let batch = match page.next(&mut cursor).await {
             // What there is is a page; the rest is only counted.
-            Err(StoreError::Busy(_)) if page.count > 0 && !page.is_full => {
-                page.is_full = true;
-                page.held.let_go();
+            Err(StoreError::Busy(_)) if page.count() > 0 && !page.is_full() => {
+                page.close();
                 continue;
             }
             batch => batch.map_err(|error| Hub::storage_error(&error))?,
         };
         let Some(batch) = batch else { break };
-        let before = page.count;
+        let before = page.count();
         for (seq, line) in batch.events() {
             let Place { board, count, .. } = &mut place;
-            apart_if_long(line.len(), || {
+            blocking_if_long(line.len(), || {
                 tell(board, line, &mut |event| {
-                    page.take(*count, &event);
+                    if *count >= offset && !page.is_full() {
+                        page.push(event.get());
+                    }
                     *count += 1;
                 });
             });
@@ -124,58 +112,22 @@ pub(in crate::http) async fn events(
                 break;
             }
         }
-        if page.is_full {
+        if page.is_full() {
             // What is only counted is read one by one, and waits for no share that the page itself holds.
-            page.held.let_go();
-        } else if page.count > before {
-            page.held.keep(&batch);
+            page.close();
+        } else if page.count() > before {
+            page.keep(&batch);
         }
     }
     app.desk.keep(&session, &place, true);
-    let Page { mut text, held, .. } = page;
+    let (mut text, held) = page.into_parts();
     let total = place.count;
     text.push_str(&format!(r#"],"offset":{offset},"total":{total}}}"#));
     Ok(json_text(StatusCode::OK, held.text(text)))
 }
 
-/// What of a list is wanted.
-struct Page {
-    offset: usize,
-    limit: usize,
-    text: String,
-    count: usize,
-    is_full: bool,
-    held: Held,
-    budget: Budget,
-}
-
-/// How a page begins.
-const PAGE_BEGIN: &str = r#"{"events":["#;
-
-impl Page {
-    fn take(&mut self, at: usize, event: &Json<'static>) {
-        if at < self.offset || self.is_full {
-            return;
-        }
-        let is_first = self.count == 0;
-        let long = self.text.len() + event.get().len();
-        let may_grow =
-            |held: &mut Held| long <= PAGE_BYTES && held.may_grow(long, PAGE_BYTES, &self.budget);
-        if !is_first && !may_grow(&mut self.held) {
-            self.is_full = true;
-            return;
-        }
-        if !is_first {
-            self.text.push(',');
-        }
-        self.text.push_str(event.get());
-        self.count += 1;
-        self.is_full = self.count == self.limit;
-    }
-}
-
 /// Tells of an event as it stands in the log.
-pub(super) fn tell(board: &mut Board, line: &[u8], say: &mut dyn FnMut(Json<'static>)) {
+fn tell(board: &mut Board, line: &[u8], say: &mut dyn FnMut(Json<'static>)) {
     let event = std::str::from_utf8(line).ok().and_then(|text| Event::from_json(text).ok());
     if let Some(event) = event {
         board.event(&event, say);

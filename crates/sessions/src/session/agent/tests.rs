@@ -35,10 +35,14 @@ async fn start(script: &str, directory: &std::path::Path) -> Running {
 async fn a_process_that_is_gone_is_read_when_there_is_room() {
     let directory = tempfile::tempdir().unwrap();
     let mut process = start("echo out; echo err >&2", directory.path()).await;
-    while !process.is_gone {
+    let mut is_gone = false;
+    while !is_gone {
         match process.next(false).await {
             Happening::Exited(exit) => process.exited(exit),
-            Happening::Gone => process.gone(),
+            Happening::Gone => {
+                is_gone = true;
+                process.gone();
+            }
             other => panic!("nothing may be read: {other:?}"),
         }
     }

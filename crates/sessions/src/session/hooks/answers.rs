@@ -5,10 +5,11 @@ use agentwire_protocol::event::{RequestOutcome, SettledBy, Status, StatusChanged
 use agentwire_protocol::{Answer, Call, Command, GatewayError, Json, Prompt, Settlement, Text};
 use uuid::Uuid;
 
-use super::super::actor::{Actor, NOBODY};
-use super::super::book::Raised;
-use super::super::entry::Entry;
+use super::super::actor::Actor;
+use super::super::callers::NOBODY;
 use super::super::policy::{OnDisk, Verdict};
+use super::super::queued_prompt::Entry;
+use super::super::raised::Raised;
 use super::super::requests::asked;
 use super::output::{Decision, Output, Vain};
 use super::{HookEvent, Occasion, Purpose};
@@ -50,7 +51,7 @@ impl Actor {
         if ends_turn {
             output.stop = Some(reason.unwrap_or("a hook ended the turn").to_owned());
         }
-        self.core.answer(call, Ok(Json::checked("{}")));
+        self.core.answer(call, Ok(Json::trusted("{}")));
         self.close(raised, outcome, SettledBy::Client, reason, None);
         self.hook_told(&raised.id, output);
         Ok(())
@@ -65,7 +66,7 @@ impl Actor {
 
     /// A hook failed in the client: that is no answer.
     pub(in super::super) fn hook_failed(&mut self, call: Call, raised: &Raised, error: &str) {
-        self.core.answer(call, Ok(Json::checked("{}")));
+        self.core.answer(call, Ok(Json::trusted("{}")));
         if let Some(hook) = self.core.hooks.calls.get(&raised.id) {
             let message = format!("the hook {} failed: {error}", hook.event.as_str());
             self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
@@ -295,7 +296,7 @@ impl Actor {
     fn allow(&mut self, raised: &Raised, input: Option<&Json<'static>>, always: bool) -> bool {
         let mut judged = raised.clone();
         judged.input = input.cloned().or(judged.input);
-        if let Verdict::Deny(rule) = self.policy.decide(&asked(&judged), &OnDisk) {
+        if let Verdict::Deny(rule) = self.requests.policy().decide(&asked(&judged), &OnDisk) {
             self.by_rule(raised, false, &rule);
             return true;
         }
@@ -305,7 +306,8 @@ impl Actor {
             Ok(()) => {
                 let mut reason = "a hook allowed it".to_owned();
                 if always {
-                    let rule = self.policy.remember(&asked(&judged), true, &OnDisk);
+                    let rule = self
+                        .change_policy(|policy| policy.remember(&asked(&judged), true, &OnDisk));
                     reason = format!("{reason} ({rule})");
                 }
                 let (outcome, reason) = (RequestOutcome::Allowed, Some(reason.as_str()));
@@ -337,7 +339,7 @@ impl Actor {
     fn go_on_by_hook(&mut self, output: &Output) {
         let goes_on = output.decision == Some(Decision::Deny) && output.stop.is_none();
         // With nobody there, nobody wants more of it.
-        if !goes_on || self.ending.is_some() || self.is_alone {
+        if !goes_on || !self.phase.is_live() {
             return;
         }
         if self.core.hooks.continued >= CONTINUE_LIMIT {

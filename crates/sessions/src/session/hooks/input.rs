@@ -6,7 +6,7 @@ use agentwire_protocol::event::{RequestRaised, ToolKind, ToolStarted};
 use agentwire_protocol::{ApprovalMode, Json, Text};
 use serde::Serialize;
 
-use super::super::book::Raised;
+use super::super::raised::Raised;
 use super::output::Output;
 use crate::store::Record;
 

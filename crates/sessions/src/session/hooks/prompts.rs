@@ -3,9 +3,10 @@
 use agentwire_protocol::event::TurnFailure;
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt};
 
-use super::super::actor::{Actor, NOBODY};
+use super::super::actor::Actor;
+use super::super::callers::NOBODY;
 use super::super::commands::taken;
-use super::super::entry::{Entry, has_room};
+use super::super::queued_prompt::{Entry, has_room};
 use super::output::Output;
 use super::{HookEvent, Hooks};
 
@@ -14,7 +15,7 @@ const PROMPT_LIMIT: usize = 1024;
 
 /// A prompt that waits.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct HeldPrompt {
     entry: Entry,
     stage: Stage,
 }
@@ -62,7 +63,7 @@ impl Actor {
         }
         self.core.book.entitle(&entry.prompt.text);
         self.core.answer(call, Ok(taken(&entry.id())));
-        self.core.hooks.prompts.push_back(Waiting { entry, stage: Stage::Taken });
+        self.core.hooks.prompts.push_back(HeldPrompt { entry, stage: Stage::Taken });
         Ok(())
     }
 
@@ -128,7 +129,7 @@ impl Actor {
             // Whoever sent it has its reply: what became of it is told by its turn.
             let entry = Entry::from(Prompt { message_id, ..Prompt::text(text) });
             let stage = Stage::Blocked(TurnFailure::Error, error.message);
-            self.core.hooks.prompts.push_front(Waiting { entry, stage });
+            self.core.hooks.prompts.push_front(HeldPrompt { entry, stage });
         }
     }
 }

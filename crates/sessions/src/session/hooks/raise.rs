@@ -6,8 +6,8 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{EventKind, Json, Native, Text};
 
-use super::super::book::Raised;
 use super::super::core::Core;
+use super::super::raised::Raised;
 use super::input::{Input, ToolCall};
 use super::{Held, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT};
 
@@ -42,7 +42,7 @@ impl Core {
                 self.runs(&id);
                 let after = if tool.success {
                     let response = tool.structured.clone().or(tool.result.clone());
-                    let response = response.unwrap_or(Json::checked("null")).into_owned();
+                    let response = response.unwrap_or(Json::trusted("null")).into_owned();
                     Input { tool_response: Some(response), ..Input::default() }
                 } else {
                     let error = tool.error.as_ref().map(Text::to_string);

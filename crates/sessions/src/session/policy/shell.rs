@@ -3,6 +3,7 @@
 mod hidden;
 
 use hidden::Hiding;
+pub(super) use hidden::is_interpreter;
 
 /// A longer text is not judged: nothing allows it, and a rule that denies may fit. A shell cannot be
 /// started with more than twice as much.

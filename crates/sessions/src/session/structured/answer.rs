@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::bounds::Cost;
 use super::{ANSWER_LIMIT, Structured};
-use crate::apart::apart;
+use crate::blocking::blocking;
 
 /// How many mistakes are reported at once.
 const MISTAKES: usize = 5;
@@ -54,7 +54,7 @@ impl Structured {
         };
         match cost.is_small {
             true => check()?,
-            false => apart(|| {
+            false => blocking(|| {
                 let _one = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
                 check()
             })?,

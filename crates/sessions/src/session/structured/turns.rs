@@ -9,11 +9,12 @@ use agentwire_protocol::usage::plus_cost;
 use agentwire_protocol::{Call, Command, ErrorCode, EventKind, GatewayError, Json, Prompt, Text};
 use uuid::Uuid;
 
-use super::super::actor::{Actor, NOBODY};
-use super::super::commands::{bytes, taken};
+use super::super::actor::Actor;
+use super::super::breach::Breach;
+use super::super::callers::NOBODY;
+use super::super::commands::taken;
 use super::super::core::{Core, Effect};
-use super::super::entry::Entry;
-use super::super::unasked::Breach;
+use super::super::queued_prompt::{Entry, bytes};
 use super::{FAILED, Spent, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
 
 impl Core {
@@ -296,10 +297,7 @@ impl Actor {
 
     /// Whether the agent can begin the next turn.
     fn answers_first_prompt(&self) -> bool {
-        !self.core.book.is_busy()
-            && !self.core.hooks.hold_turn_end()
-            && self.ending.is_none()
-            && !self.is_over
+        !self.core.book.is_busy() && !self.core.hooks.hold_turn_end() && !self.phase.is_ending()
     }
 
     /// Asks again, unless the turn has to end here. At a limit it waits until somebody has answered
@@ -310,7 +308,7 @@ impl Actor {
             return self.end_refused(reason, &error);
         }
         // Somebody wants it to stop.
-        if self.ending.is_some() || self.is_over || self.escalation.is_some() {
+        if self.phase.is_ending() || self.supervisor.escalation.is_on() {
             let error = "the turn was interrupted before the agent could answer again";
             return self.end_refused(TurnFailure::Interrupted, error);
         }
@@ -318,7 +316,7 @@ impl Actor {
             if self.limits.asks() {
                 self.keep_limits();
             }
-            if self.reached.is_none() {
+            if !self.limits.is_waiting() {
                 self.end_refused(reached.failure, &reached.message);
             }
             return;
@@ -334,7 +332,7 @@ impl Actor {
         }
         self.touch();
         if self.plan.dialect.capabilities().process_per_turn {
-            self.prompts.push_back(prompt);
+            self.prompts.queue(prompt);
             self.core.effects.push(Effect::Start);
         }
     }
@@ -353,10 +351,10 @@ impl Actor {
             .structured
             .as_ref()
             .is_some_and(|structured| matches!(structured.stage, Stage::Asked(_)));
-        if !is_asked || self.prompts.is_empty() {
+        if !is_asked || !self.prompts.has_queued() {
             return false;
         }
-        self.prompts.clear();
+        self.prompts.clear_queue();
         // It has no other prompts: the rest wait here.
         let cancel = Command::Interrupt { cancel_queued: true };
         let _ = self.tape.command(NOBODY, &cancel, &mut self.core);

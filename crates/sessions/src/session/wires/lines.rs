@@ -19,6 +19,8 @@ pub(super) struct Wire {
     pub(super) asks: fn(Deed<'_>) -> Vec<Vec<Value>>,
     /// The lines by which it runs the call without asking, or shows it to the gateway's own hook.
     pub(super) runs: fn(Deed<'_>) -> Vec<Vec<Value>>,
+    /// The line by which a call that it asked for has run.
+    pub(super) ran: fn(&[Value]) -> Value,
     /// Whether a line on its stdin allows the call.
     pub(super) answer: fn(&Value) -> bool,
 }
@@ -31,6 +33,10 @@ pub(super) const WIRES: &[Wire] = &[
         dialect: &CODEX,
         asks: codex,
         runs: codex_runs,
+        ran: |asked| {
+            let item = asked[0]["params"]["item"].clone();
+            codex_item("item/completed", "completed", item)
+        },
         answer: |line| {
             let result = &line["result"];
             match result["permissions"].as_object() {
@@ -44,6 +50,7 @@ pub(super) const WIRES: &[Wire] = &[
         dialect: &GEMINI,
         asks: |deed| gemini(deed).into_iter().map(|call| vec![permission(&call)]).collect(),
         runs: |deed| gemini(deed).into_iter().map(|call| vec![update(call)]).collect(),
+        ran: acp_ran,
         answer: acp_answer,
     },
     Wire {
@@ -51,6 +58,7 @@ pub(super) const WIRES: &[Wire] = &[
         dialect: &ACP,
         asks: |deed| acp(deed).into_iter().map(|call| vec![permission(&call)]).collect(),
         runs: |deed| acp(deed).into_iter().map(|call| vec![update(call)]).collect(),
+        ran: acp_ran,
         answer: acp_answer,
     },
 ];
@@ -60,7 +68,11 @@ const fn claude_wire(dialect: &'static dyn AgentDialect) -> Wire {
         let one = [&line["response"]["response"]["behavior"], &line["payload"]["behavior"]];
         word(&one, "allow", "deny")
     };
-    Wire { name: "claude", dialect, asks: claude, runs: claude_hook, answer }
+    let ran: fn(&[Value]) -> Value = |_| {
+        json!({ "type": "user", "session_id": "n", "message": { "role": "user",
+            "content": [{ "type": "tool_result", "tool_use_id": "t", "content": "done" }] } })
+    };
+    Wire { name: "claude", dialect, asks: claude, runs: claude_hook, ran, answer }
 }
 
 fn word(said: &[&Value], allows: &str, denies: &str) -> bool {
@@ -294,7 +306,7 @@ fn acp(deed: Deed<'_>) -> Vec<Value> {
     }]
 }
 
-fn permission(call: &Value) -> Value {
+pub(super) fn permission(call: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 0, "method": "session/request_permission", "params": {
         "sessionId": "s", "toolCall": call, "options": [
             { "optionId": "always", "name": "Always", "kind": "allow_always" },
@@ -308,6 +320,12 @@ fn update(mut call: Value) -> Value {
     call["status"] = "in_progress".into();
     json!({ "jsonrpc": "2.0", "method": "session/update",
         "params": { "sessionId": "s", "update": call } })
+}
+
+fn acp_ran(asked: &[Value]) -> Value {
+    let mut ran = update(asked[0]["params"]["toolCall"].clone());
+    ran["params"]["update"]["status"] = "completed".into();
+    ran
 }
 
 fn acp_answer(line: &Value) -> bool {

@@ -183,6 +183,6 @@ fn schema(words: &Kept) -> Result<Option<OutputFormat>, Refused> {
             return Err(Refused::new(format!("Error: --json-schema is not valid JSON: {error}")));
         }
     }
-    let schema = Json::checked(text.to_owned());
+    let schema = Json::trusted(text.to_owned());
     Ok(Some(OutputFormat { kind: "json_schema".to_owned(), schema }))
 }

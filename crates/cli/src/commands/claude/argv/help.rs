@@ -1,45 +1,61 @@
-//! What `--help` says.
+//! The text of `agentwire claude --help` and `agentwire demo-agent --help`.
 
 use std::fmt::Write as _;
 
 use agentwire_protocol::AgentType;
 
-use super::flag::{Fate, Group};
+use super::flag::{Fate, Flag, Group};
 use super::table::FLAGS;
 
 const INTRODUCTION: &str = "\
 Usage: agentwire claude [options] [prompt]
 
-Takes the arguments of the claude program and speaks its stream-json on stdin and stdout, but any
-agent may answer. Give it to the Agent SDKs as their executable (Python: cli_path, TypeScript:
-pathToClaudeCodeExecutable), or call it by the name claude.
+Accepts the arguments of the claude program and speaks its stream-json on stdin and stdout, with any
+agent behind it. Pass it to the Agent SDKs as their executable (Python: cli_path, TypeScript:
+pathToClaudeCodeExecutable), or link it as `claude`.
 ";
 
 const CHOOSING: &str = "\
-Choose the agent with AGENTWIRE_AGENT=claude|codex|gemini|acp|demo or `agent` in the configuration;
-else it is the first of claude, codex, gemini that is installed, else demo.
+Choose the agent with AGENTWIRE_AGENT=claude|codex|gemini|acp|demo or `agent` in the settings.
+The default is the first installed of claude, codex, gemini, else demo.
 ";
 
 pub(super) fn text(agent: AgentType) -> String {
     let name = agent.as_str();
     let mut help = format!("{INTRODUCTION}\nIt drives {name} now. {CHOOSING}");
-    for group in Group::ALL.into_iter().filter(|group| *group != Group::Screen) {
-        let _ = write!(help, "\n{}:\n", group.title());
-        for flag in FLAGS.iter().filter(|flag| flag.group == group) {
-            let note = match flag.fates.with(agent) {
-                Fate::Honoured | Fate::Forwarded => String::new(),
-                Fate::Dropped => format!(" (changes nothing with {name})"),
-                Fate::Refused => format!(" (not with {name})"),
-            };
-            let _ = writeln!(help, "  {:<45} {}{note}", flag.spelled(), flag.help);
-        }
-    }
+    help.push_str(&flags(agent, FLAGS.iter()));
     let absent = FLAGS.iter().filter(|flag| flag.group == Group::Screen).map(|flag| flag.name());
     let absent = absent.collect::<Vec<_>>().join(" ");
     let _ = write!(
         help,
-        "\nThere is no screen and no background here: {absent}\nare refused, and so are the program's \
-         commands (claude mcp, claude update, …).\n"
+        "\nThere is no screen and no background mode here: {absent}\nare refused, and so are the \
+         program's commands (claude mcp, claude update, …).\n"
     );
+    help
+}
+
+/// The flags that the agent takes, by group, with more of its own.
+pub(super) fn supported(agent: AgentType, own: &'static [Flag]) -> String {
+    let is_supported =
+        |flag: &&Flag| matches!(flag.fates.with(agent), Fate::Honoured | Fate::Forwarded);
+    flags(agent, FLAGS.iter().filter(is_supported).chain(own))
+}
+
+/// The flags by group, and which of them the agent does not support.
+fn flags<'f>(agent: AgentType, flags: impl Iterator<Item = &'f Flag>) -> String {
+    let flags: Vec<&Flag> = flags.collect();
+    let name = agent.as_str();
+    let mut help = String::new();
+    for group in Group::ALL.into_iter().filter(|group| *group != Group::Screen) {
+        let _ = write!(help, "\n{}:\n", group.title());
+        for flag in flags.iter().filter(|flag| flag.group == group) {
+            let note = match flag.fates.with(agent) {
+                Fate::Honoured | Fate::Forwarded => String::new(),
+                Fate::Dropped => format!(" (no effect with {name})"),
+                Fate::Refused => format!(" (not supported by {name})"),
+            };
+            let _ = writeln!(help, "  {:<45} {}{note}", flag.spelled(), flag.help);
+        }
+    }
     help
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::reach::reach;
+use crate::path_walk::reach;
 
 /// How long a call may take.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -22,7 +22,7 @@ const QUICK: Duration = Duration::from_millis(1);
 /// How many calls may be waited for at once; further ones get no answer.
 const THREADS: usize = 32;
 
-/// How many threads may hang beside them. One file system holds [few](crate::reach), so this is many of them.
+/// How many threads may hang beside them. One file system holds [few](crate::path_walk), so this is many of them.
 const LEFT: usize = 256;
 
 /// What a thread does. It says when it can take more work, which is before it answers, and passes on

@@ -198,7 +198,7 @@ pub(super) fn escapes(words: &[Word<'_>]) -> bool {
     let given: Vec<&str> = rest.filter(|(_, covered)| !covered).map(|(word, _)| *word).collect();
     let own = format!("git {command}");
     let mut rows = ESCAPES.iter().filter(|row| row.program == "git" || row.program == own);
-    rows.any(|row| given.iter().any(|word| row.options.iter().any(|option| is(word, option, row.valued))))
+    rows.any(|row| given.iter().any(|word| row.options.split(' ').any(|option| is(word, option, row.valued))))
         // `ext::` and its like name the program that speaks to the other side.
         || (REMOTE.contains(&command) && given.iter().any(|word| word.contains("::")))
         || (command == "config" && configures(&given, names_operand))

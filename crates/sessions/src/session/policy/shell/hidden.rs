@@ -120,6 +120,12 @@ impl Hiding {
     }
 }
 
+/// Whether a program runs what its arguments name or say.
+pub(in super::super) fn is_interpreter(program: &str) -> bool {
+    let name = unversioned(program);
+    INTERPRETERS.iter().any(|(known, ..)| *known == name)
+}
+
 fn runs_code(words: &[String]) -> bool {
     let mut programs = 0;
     words.iter().enumerate().any(|(at, word)| {

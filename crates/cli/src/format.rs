@@ -1,0 +1,124 @@
+//! How things are shown to people: times, money, sizes, and text that may hold anything.
+
+use std::borrow::Cow;
+use std::io;
+
+use jiff::Timestamp;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use crate::print;
+use crate::view::page::{self, Ink};
+pub(crate) use crate::view::words::dollars;
+
+/// How much of an id is shown: enough to tell sessions apart, and taken wherever an id is.
+const SHORT_ID: usize = 8;
+
+/// Colours for stdout, where they are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    pub(crate) fn stdout() -> Self {
+        Self { on: print::has_colour(&io::stdout()) }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> Cow<'_, str> {
+        Ink::Bold.on(text, self.on)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> Cow<'_, str> {
+        Ink::Dim.on(text, self.on)
+    }
+
+    pub(crate) fn red(self, text: &str) -> Cow<'_, str> {
+        Ink::Red.on(text, self.on)
+    }
+
+    pub(crate) fn green(self, text: &str) -> Cow<'_, str> {
+        Ink::Green.on(text, self.on)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> Cow<'_, str> {
+        Ink::Yellow.on(text, self.on)
+    }
+}
+
+/// The beginning of an id.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(..SHORT_ID).unwrap_or(id)
+}
+
+/// How long ago, in one unit; nothing if the time cannot be read.
+pub(crate) fn age(timestamp: &str) -> String {
+    let Ok(then) = timestamp.parse::<Timestamp>() else { return String::new() };
+    let seconds = Timestamp::now().as_second().saturating_sub(then.as_second()).max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Bytes, in the unit that suits.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let mut unit = "B";
+    let mut size = bytes as f64;
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if size < 1024.0 {
+            break;
+        }
+        size /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") }
+}
+
+/// A count with its noun, which takes an `s` unless there is one.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{ending}")
+}
+
+/// Text of an agent or a user, harmless on a terminal. Line breaks stay.
+pub(crate) fn harmless(text: &str) -> String {
+    let lines = text.split('\n').map(|line| page::clean(line.strip_suffix('\r').unwrap_or(line)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The same on one line.
+pub(crate) fn line(text: &str) -> String {
+    page::clean(&text.replace(['\n', '\r'], " ")).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Cut to so many columns.
+pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    let mut left = columns.saturating_sub(1);
+    let fits = |c: &char| match left.checked_sub(c.width().unwrap_or(0)) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    let mut shown: String = text.chars().take_while(fits).collect();
+    if columns > 0 {
+        shown.push('…');
+    }
+    Cow::Owned(shown)
+}
+
+/// Filled up to so many columns.
+pub(crate) fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
+}
+
+/// How many columns it takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}

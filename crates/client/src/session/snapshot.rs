@@ -1,0 +1,219 @@
+//! What is known of a session without asking: what was last told, and what events have changed since.
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::event::{RequestKind, Status, StatusChanged};
+use agentwire_protocol::{
+    Event, EventKind, OpenRequest, SessionState, SessionSummary, TokenUsage, TurnEnd,
+};
+use serde::Deserialize;
+
+#[derive(Debug)]
+pub(crate) struct Known {
+    summary: SessionSummary,
+    /// Requests that were seen to be raised, and not to be settled.
+    asked: BTreeMap<String, RequestKind>,
+    has_turn: bool,
+    is_ready: bool,
+}
+
+impl Known {
+    pub(crate) fn new(summary: SessionSummary) -> Self {
+        let mut known = Self { summary, asked: BTreeMap::new(), has_turn: false, is_ready: false };
+        known.judge();
+        known
+    }
+
+    pub(crate) fn summary(&self) -> &SessionSummary {
+        &self.summary
+    }
+
+    /// Takes what the gateway says, unless later events were read already.
+    pub(crate) fn learn(&mut self, summary: &SessionSummary) {
+        if summary.last_seq >= self.summary.last_seq {
+            self.summary = summary.clone();
+            self.judge();
+        }
+    }
+
+    /// The log ends before that event: what was read of it and after is not in it. What it told is known until
+    /// the gateway is asked.
+    pub(crate) fn forget(&mut self, from: u64) {
+        self.summary.last_seq = self.summary.last_seq.min(from.saturating_sub(1));
+    }
+
+    /// What follows from what was told.
+    fn judge(&mut self) {
+        if self.summary.open_requests == 0 {
+            self.asked.clear();
+        }
+        (self.is_ready, self.has_turn) = match self.summary.state {
+            SessionState::Starting | SessionState::Ended => (false, false),
+            SessionState::Idle => (true, false),
+            SessionState::Working
+            | SessionState::WaitingPermission
+            | SessionState::WaitingQuestion
+            | SessionState::Stalled => (true, true),
+        };
+    }
+
+    /// Takes what an event tells. What is known already is not counted again.
+    pub(crate) fn note(&mut self, event: &Event<'static>) {
+        let is_new = event.seq > self.summary.last_seq;
+        self.note_request(event, is_new);
+        if !is_new {
+            return;
+        }
+        self.summary.last_seq = event.seq;
+        self.summary.updated_at = event.timestamp.clone().into_owned();
+        match &event.kind {
+            EventKind::SessionStarted(started) => {
+                self.summary.agent_type = started.agent_type;
+                self.start();
+            }
+            EventKind::TurnStarted(turn) => {
+                self.summary.turns = self.summary.turns.max(turn.turn_number);
+                if let Some(prompt) = &turn.prompt {
+                    self.summary.entitle(&prompt.decode());
+                }
+                (self.is_ready, self.has_turn) = (true, true);
+            }
+            EventKind::TurnCompleted(turn) => {
+                self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
+            }
+            EventKind::TurnFailed(turn) => {
+                self.turn_over(turn.reason.into(), turn.usage, turn.cost_usd);
+            }
+            EventKind::StatusChanged(status) => self.status(status),
+            EventKind::SessionEnded(ended) => {
+                self.summary.reason = Some(ended.reason);
+                self.summary.error = ended.error.as_ref().map(ToString::to_string);
+                self.end();
+            }
+            // With a value that is not known here.
+            EventKind::Unknown(unknown) => match &*unknown.name {
+                "sessionStarted" => self.start(),
+                "turnStarted" => (self.is_ready, self.has_turn) = (true, true),
+                "turnCompleted" => self.turn_over(TurnEnd::Completed, None, None),
+                "turnFailed" => self.turn_over(TurnEnd::Failed, None, None),
+                "sessionEnded" => self.end(),
+                _ => {}
+            },
+            EventKind::TextChunk(_)
+            | EventKind::ToolStarted(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::ToolCompleted(_)
+            | EventKind::ToolFailed(_)
+            | EventKind::FileChanged(_)
+            | EventKind::Error(_)
+            | EventKind::ThinkingChunk(_)
+            | EventKind::PlanUpdated(_)
+            | EventKind::AgentSpawned(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::RequestRaised(_)
+            | EventKind::RequestSettled(_)
+            | EventKind::UsageReported(_)
+            | EventKind::Other(_) => {}
+        }
+        self.refresh();
+    }
+
+    /// Which requests are open is kept from what was read again, too: of those that were raised before it
+    /// is known how many there are, and not of which kind.
+    fn note_request(&mut self, event: &Event<'static>, is_new: bool) {
+        let open = &mut self.summary.open_requests;
+        if let Some(asked) = OpenRequest::of(event) {
+            if is_new {
+                *open += 1;
+            }
+            if *open > 0 {
+                self.asked.insert(asked.request.request_id.to_string(), asked.request.kind);
+            }
+        } else if let Some(settled) = settled(event) {
+            self.asked.remove(&settled);
+            if is_new {
+                *open = open.saturating_sub(1);
+            }
+            // What was read of the past up to a request alone is not open for that.
+            if *open == 0 {
+                self.asked.clear();
+            }
+        }
+    }
+
+    fn status(&mut self, status: &StatusChanged<'static>) {
+        let message = status.message.as_ref().map(ToString::to_string);
+        let summary = &mut self.summary;
+        if let Some(info) = &status.info {
+            summary.inform(info);
+            if let Some(id) = &info.native_session_id {
+                summary.native_session_id = Some(id.to_string());
+            }
+        }
+        match (status.status, message) {
+            (Status::Ready, _) => self.is_ready = true,
+            (Status::Model, Some(model)) => summary.model = Some(model),
+            (Status::Session, Some(id)) => summary.native_session_id = Some(id),
+            (Status::Title, Some(title)) => summary.title = Some(title),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self) {
+        self.summary.state = SessionState::Starting;
+        (self.summary.reason, self.summary.error) = (None, None);
+        (self.is_ready, self.has_turn) = (false, false);
+    }
+
+    fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
+        self.summary.turn_over(end, usage, cost);
+        self.has_turn = false;
+    }
+
+    fn end(&mut self) {
+        self.summary.state = SessionState::Ended;
+        self.summary.open_requests = 0;
+        (self.is_ready, self.has_turn) = (false, false);
+        self.asked.clear();
+    }
+
+    /// What it does, by what is open: as the gateway judges it, but that a prompt which has no turn yet is
+    /// not seen from here.
+    fn refresh(&mut self) {
+        let asks = |kind: RequestKind| self.asked.values().any(|asked| *asked == kind);
+        let waits = matches!(
+            self.summary.state,
+            SessionState::WaitingPermission | SessionState::WaitingQuestion
+        );
+        let is_unseen = self.summary.open_requests > self.asked.len() as u64;
+        self.summary.state = match self.summary.state {
+            SessionState::Ended => SessionState::Ended,
+            _ if asks(RequestKind::Permission) => SessionState::WaitingPermission,
+            _ if asks(RequestKind::Question) => SessionState::WaitingQuestion,
+            state if waits && is_unseen => state,
+            _ if self.has_turn => SessionState::Working,
+            _ if self.is_ready => SessionState::Idle,
+            _ => SessionState::Starting,
+        };
+    }
+}
+
+/// The request that an event settles, also in a way that is not known here.
+pub(crate) fn settled(event: &Event<'static>) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Settled {
+        request_id: String,
+    }
+    match &event.kind {
+        EventKind::RequestSettled(settled) => Some(settled.request_id.to_string()),
+        EventKind::Unknown(unknown) if unknown.name == "requestSettled" => {
+            Some(unknown.raw.read::<Settled>().ok()?.request_id)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,126 @@
+//! We serve it: one who watches a session, from its first event to its end or that of its turn.
+
+use std::collections::BTreeSet;
+
+use agentwire_protocol::{
+    Call, ErrorCode, Event, EventKind, GatewayError, SessionId, SessionState,
+};
+
+use super::{Board, State};
+use crate::front::{Ask, Front, Outbox, Reply};
+
+const OVER: &str = "the session is over";
+const FAILED: &str = "the turn failed; the session waits for a prompt";
+const LOST: &str = "the events cannot be read";
+
+/// How many subagents that work are remembered.
+const AGENT_LIMIT: usize = 4096;
+
+/// One who watches a session.
+#[derive(Debug)]
+pub struct Watcher {
+    session: SessionId,
+    /// The session is the board's: it ends with its turn, and its end is the last of its events. Another may
+    /// wait for a prompt for ever, and whether that it failed was its end is not known yet.
+    ends: bool,
+    board: Board,
+    /// The number of the last event that was shown.
+    shown: u64,
+    /// Subagents that work, also in the background.
+    agents: BTreeSet<String>,
+    /// It was asked whether the session rests.
+    asked: Option<Call>,
+    farewell: &'static str,
+}
+
+impl Watcher {
+    /// Who watches that session; `ends` if that ends with its turn.
+    pub fn new(session: SessionId, ends: bool) -> Self {
+        Self {
+            session,
+            ends,
+            board: Board::default(),
+            shown: 0,
+            agents: BTreeSet::new(),
+            asked: None,
+            farewell: "",
+        }
+    }
+
+    /// Asks how the session stands, if that may have been all.
+    fn ask(&mut self, out: &mut Outbox) {
+        if !self.ends && self.board.rests() && self.agents.is_empty() && self.asked.is_none() {
+            self.asked = Some(out.ask(Ask::Session(self.session.clone())));
+        }
+    }
+
+    fn close(&mut self, code: u8, why: &'static str, out: &mut Outbox) {
+        if self.farewell.is_empty() {
+            self.farewell = why;
+            out.close(code);
+        }
+    }
+}
+
+impl Front for Watcher {
+    fn on_open(&mut self, out: &mut Outbox) {
+        out.follow(&self.session, 0);
+    }
+
+    /// A watcher has nothing to say.
+    fn on_line(&mut self, _line: &[u8], _out: &mut Outbox) {}
+
+    fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
+
+    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+        if self.asked.take_if(|asked| *asked == call).is_none() {
+            return;
+        }
+        match reply {
+            Ok(Reply::Session(session)) if session.last_seq == self.shown => {
+                let waits = session.state != SessionState::Ended;
+                match State::of(&session) {
+                    State::Running => {}
+                    State::Failed if waits => self.close(0, FAILED, out),
+                    State::Failed | State::Done | State::Cancelled => self.close(0, OVER, out),
+                }
+            }
+            // Of what came since it is to be asked again; what is yet to come asks by itself.
+            Ok(Reply::Session(session)) if session.last_seq < self.shown => self.ask(out),
+            Ok(_) => {}
+            // The server closes the connection of a token that is revoked.
+            Err(error) if error.code == ErrorCode::Unauthorized => {}
+            Err(_) => self.close(1, LOST, out),
+        }
+    }
+
+    fn on_event(&mut self, _session: &SessionId, event: &str, out: &mut Outbox) {
+        let Ok(event) = Event::from_json(event) else { return };
+        self.shown = event.seq;
+        if let EventKind::AgentFinished(_) = &event.kind {
+            self.agents.remove(&*event.agent_id.decode());
+        }
+        if let EventKind::AgentSpawned(_) = &event.kind
+            && self.agents.len() < AGENT_LIMIT
+        {
+            self.agents.insert(event.agent_id.to_string());
+        }
+        self.board.event(&event, &mut |told| out.say(told.get()));
+    }
+
+    fn on_pause(&mut self, _session: &SessionId, out: &mut Outbox) {
+        self.ask(out);
+    }
+
+    fn on_end(&mut self, _session: &SessionId, out: &mut Outbox) {
+        self.close(0, OVER, out);
+    }
+
+    fn on_lost(&mut self, _session: &SessionId, _error: GatewayError, out: &mut Outbox) {
+        self.close(1, LOST, out);
+    }
+
+    fn farewell(&self) -> &'static str {
+        self.farewell
+    }
+}

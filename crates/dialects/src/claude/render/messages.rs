@@ -1,0 +1,326 @@
+//! What agents say: messages of the model, block by block.
+
+use std::collections::BTreeMap;
+
+use agentwire_protocol::{Json, MAIN_AGENT, Text};
+
+use super::frames::{Assistant, Block, Delta, Message, Stop, StreamEvent, Streamed, Usage};
+use super::output::Voice;
+
+/// How many subagents may be in mid-message; of more, one is cut short.
+const SPEAKER_LIMIT: usize = 256;
+
+/// How long a block may be: the rest of a longer one is told as further blocks.
+const BLOCK_LIMIT: usize = 8 << 20;
+
+/// How much of an answer is repeated in the `result`.
+const ANSWER_LIMIT: usize = 8 << 20;
+
+/// Everyone who speaks.
+#[derive(Debug, Default)]
+pub(super) struct Speakers {
+    /// The agent that the session started.
+    pub(super) main: Speaker,
+    subagents: BTreeMap<String, Speaker>,
+}
+
+impl Speakers {
+    /// The agent of that id.
+    pub(super) fn of(&mut self, agent: &str, voice: &mut Voice<'_>) -> &mut Speaker {
+        if agent == MAIN_AGENT {
+            return &mut self.main;
+        }
+        if self.subagents.len() >= SPEAKER_LIMIT
+            && !self.subagents.contains_key(agent)
+            && let Some((_, mut speaker)) = self.subagents.pop_first()
+        {
+            speaker.end_message(voice);
+        }
+        self.subagents
+            .entry(agent.to_owned())
+            .or_insert_with(|| Speaker { spawned_by: Some(agent.to_owned()), ..Speaker::default() })
+    }
+
+    /// That subagent is done.
+    pub(super) fn leave(&mut self, agent: &str, voice: &mut Voice<'_>) {
+        if let Some(mut speaker) = self.subagents.remove(agent) {
+            speaker.end_message(voice);
+        }
+    }
+}
+
+/// The tool call that spawned an agent, by the agent's id.
+pub(super) fn spawned_by(agent: &str) -> Option<&str> {
+    (agent != MAIN_AGENT).then_some(agent)
+}
+
+/// One agent.
+#[derive(Debug, Default)]
+pub(super) struct Speaker {
+    /// The tool call that spawned it.
+    spawned_by: Option<String>,
+    message: Option<OpenMessage>,
+    /// How many messages it has begun.
+    pub(super) messages: u64,
+    /// Its answer so far: the text of its last message that has one, of which a block with another id
+    /// is another answer.
+    pub(super) answer: String,
+    answer_id: Option<String>,
+    /// The answer is of an earlier message.
+    is_answered: bool,
+    /// What ended its message is not of its model: the next piece goes on with it.
+    pub(super) goes_on: bool,
+}
+
+/// A message of the model that is not over.
+#[derive(Debug)]
+struct OpenMessage {
+    id: String,
+    model: String,
+    /// How many blocks it has had, the open one not counted.
+    blocks: u64,
+    block: Option<OpenBlock>,
+    stop_reason: &'static str,
+    usage: Usage,
+}
+
+/// A block whose end has not come.
+#[derive(Debug)]
+struct OpenBlock {
+    sort: Sort,
+    id: Option<String>,
+    text: String,
+    signature: String,
+}
+
+/// What is said in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Text,
+    Thinking,
+}
+
+/// A piece of a block.
+pub(super) struct Piece<'p> {
+    pub(super) sort: Sort,
+    pub(super) content: &'p Text<'p>,
+    pub(super) is_complete: bool,
+    pub(super) block_id: Option<&'p Text<'p>>,
+    pub(super) signature: Option<&'p Text<'p>>,
+}
+
+impl Speaker {
+    /// Whatever it said before belongs to an earlier turn.
+    pub(super) fn begin_turn(&mut self) {
+        self.messages = 0;
+        self.goes_on = false;
+        self.answer_id = None;
+        self.answer.clear();
+    }
+
+    /// Whether the model is not done with its message, as far as is known.
+    pub(super) fn is_in_message(&self) -> bool {
+        self.message.is_some()
+    }
+
+    /// A piece of text or reasoning. A message has one open block at a time, as Claude's have: a piece
+    /// of another block closes the one that is open.
+    pub(super) fn piece(&mut self, piece: &Piece<'_>, model: &str, voice: &mut Voice<'_>) {
+        let id = piece.block_id.map(|id| id.decode());
+        let continues = self
+            .open_block()
+            .is_some_and(|block| block.sort == piece.sort && block.id.as_deref() == id.as_deref());
+        let signature = piece.signature.filter(|signature| !signature.is_empty());
+        if !continues {
+            if piece.content.is_empty() && signature.is_none() {
+                return;
+            }
+            self.begin_block(piece.sort, id.map(String::from), model, voice);
+        }
+        self.add(piece.sort, piece.content, signature, voice);
+        if self.open_block().is_some_and(|block| block.text.len() >= BLOCK_LIMIT) {
+            self.end_block(voice);
+        }
+        if piece.is_complete {
+            self.end_block(voice);
+        }
+    }
+
+    /// A tool is called.
+    pub(super) fn tool_use(
+        &mut self,
+        (id, name, input): (&str, &str, &Json<'_>),
+        model: &str,
+        voice: &mut Voice<'_>,
+    ) {
+        self.end_block(voice);
+        self.begin_message(model, voice);
+        let spawned_by = self.spawned_by.as_deref();
+        let Some(open) = &mut self.message else { return };
+        open.stop_reason = "tool_use";
+        let index = open.blocks;
+        let nothing = Json::trusted("{}");
+        stream(voice, spawned_by, || Streamed::ContentBlockStart {
+            index,
+            content_block: Block::ToolUse { id, name, input: &nothing },
+        });
+        stream(voice, spawned_by, || Streamed::ContentBlockDelta {
+            index,
+            delta: Delta::InputJson { partial_json: input.get() },
+        });
+        open.say(Block::ToolUse { id, name, input }, spawned_by, voice);
+    }
+
+    /// What the open message used, as now known.
+    pub(super) fn used(&mut self, usage: Usage) {
+        if let Some(open) = &mut self.message {
+            open.usage = usage;
+        }
+    }
+
+    /// The model is done with its message: something else comes, or nothing more.
+    pub(super) fn end_message(&mut self, voice: &mut Voice<'_>) {
+        self.end_block(voice);
+        let spawned_by = self.spawned_by.as_deref();
+        let Some(open) = self.message.take() else { return };
+        stream(voice, spawned_by, || Streamed::MessageDelta {
+            delta: Stop { stop_reason: open.stop_reason, stop_sequence: None },
+            usage: open.usage,
+        });
+        stream(voice, spawned_by, || Streamed::MessageStop {});
+    }
+
+    fn open_block(&self) -> Option<&OpenBlock> {
+        self.message.as_ref()?.block.as_ref()
+    }
+
+    fn begin_message(&mut self, model: &str, voice: &mut Voice<'_>) {
+        if self.message.is_some() {
+            return;
+        }
+        if !std::mem::take(&mut self.goes_on) {
+            self.messages += 1;
+            self.is_answered = true;
+        }
+        let open = self.message.insert(OpenMessage {
+            id: voice.id("msg_"),
+            model: model.to_owned(),
+            blocks: 0,
+            block: None,
+            stop_reason: "end_turn",
+            usage: Usage::default(),
+        });
+        stream(voice, self.spawned_by.as_deref(), || Streamed::MessageStart {
+            message: Message::new(&open.id, &open.model, &[]),
+        });
+    }
+
+    fn begin_block(&mut self, sort: Sort, id: Option<String>, model: &str, voice: &mut Voice<'_>) {
+        self.end_block(voice);
+        self.begin_message(model, voice);
+        let Some(open) = &mut self.message else { return };
+        if sort == Sort::Text && (std::mem::take(&mut self.is_answered) || self.answer_id != id) {
+            self.answer.clear();
+            self.answer_id.clone_from(&id);
+        }
+        open.block = Some(OpenBlock { sort, id, text: String::new(), signature: String::new() });
+        let index = open.blocks;
+        stream(voice, self.spawned_by.as_deref(), || Streamed::ContentBlockStart {
+            index,
+            content_block: match sort {
+                Sort::Text => Block::Text { text: "" },
+                Sort::Thinking => Block::Thinking { thinking: "", signature: "" },
+            },
+        });
+    }
+
+    fn add(
+        &mut self,
+        sort: Sort,
+        content: &Text<'_>,
+        signature: Option<&Text<'_>>,
+        voice: &mut Voice<'_>,
+    ) {
+        let spawned_by = self.spawned_by.as_deref();
+        let Some(open) = &mut self.message else { return };
+        let index = open.blocks;
+        let Some(block) = &mut open.block else { return };
+        if !content.is_empty() {
+            block.text.push_str(&content.decode());
+            stream(voice, spawned_by, || Streamed::ContentBlockDelta {
+                index,
+                delta: match sort {
+                    Sort::Text => Delta::Text { text: content },
+                    Sort::Thinking => Delta::Thinking { thinking: content },
+                },
+            });
+        }
+        if let Some(signature) = signature {
+            block.signature = signature.to_string();
+            stream(voice, spawned_by, || Streamed::ContentBlockDelta {
+                index,
+                delta: Delta::Signature { signature },
+            });
+        }
+    }
+
+    /// The open block is whole.
+    fn end_block(&mut self, voice: &mut Voice<'_>) {
+        let Some(open) = &mut self.message else { return };
+        let Some(block) = open.block.take() else { return };
+        let spawned_by = self.spawned_by.as_deref();
+        open.stop_reason = "end_turn";
+        match block.sort {
+            Sort::Text => {
+                open.say(Block::Text { text: &block.text }, spawned_by, voice);
+                let room = ANSWER_LIMIT.saturating_sub(self.answer.len());
+                let end = block.text.floor_char_boundary(room);
+                self.answer.push_str(block.text.get(..end).unwrap_or_default());
+            }
+            Sort::Thinking => {
+                let (thinking, signature) = (&*block.text, &*block.signature);
+                open.say(Block::Thinking { thinking, signature }, spawned_by, voice);
+            }
+        }
+    }
+}
+
+impl OpenMessage {
+    /// Says a whole block, then that it is over.
+    fn say(&mut self, block: Block<'_>, spawned_by: Option<&str>, voice: &mut Voice<'_>) {
+        let uuid = voice.uuid();
+        let session_id = voice.session_id;
+        voice.frame(&Assistant {
+            r#type: "assistant",
+            message: Message::new(&self.id, &self.model, &[block]),
+            parent_tool_use_id: spawned_by,
+            session_id,
+            uuid,
+            error: None,
+            is_api_error_message: false,
+        });
+        let index = self.blocks;
+        stream(voice, spawned_by, || Streamed::ContentBlockStop { index });
+        self.blocks += 1;
+    }
+}
+
+/// Says a `stream_event`, where they are wanted. Claude streams nothing of subagents.
+fn stream<'e>(
+    voice: &mut Voice<'_>,
+    spawned_by: Option<&'e str>,
+    event: impl FnOnce() -> Streamed<'e>,
+) {
+    if !voice.partial || spawned_by.is_some() {
+        return;
+    }
+    let uuid = voice.piece_uuid();
+    let session_id = voice.session_id;
+    voice.frame(&StreamEvent {
+        r#type: "stream_event",
+        event: event(),
+        session_id,
+        parent_tool_use_id: spawned_by,
+        uuid,
+    });
+}

@@ -1,0 +1,39 @@
+//! What is to be told though no event tells it.
+
+use super::frames::Informational;
+use super::output::Voice;
+use super::turn::{Ending, Turn};
+use super::{Renderer, system};
+
+impl Renderer {
+    /// A prompt that never became a turn is told as one that failed at once.
+    pub fn refused(&mut self, session: &str, why: &str, say: &mut dyn FnMut(&str)) {
+        self.asides += 1;
+        let id = format!("aside-{}", self.asides);
+        let session_id = self.claude_id.take();
+        let named = session_id.as_deref().unwrap_or(session);
+        let voice = &mut Voice::new(named, &id, self.options.partial, say);
+        // Of a session that never began Claude says nothing but that.
+        if self.session.agent.is_some() && !self.turn.is_begun {
+            self.session.init(voice);
+        }
+        let turn = (&Turn::default(), "");
+        let is_error = self.totals.end(turn, &Ending::refused(why), 0, &self.session, voice);
+        self.last_is_error = Some(is_error);
+        self.claude_id = session_id;
+    }
+
+    /// Whether a turn runs that has no result yet.
+    pub fn is_in_turn(&self) -> bool {
+        self.turn.is_begun
+    }
+
+    /// Something that no event tells, as Claude warns.
+    pub fn warn(&mut self, session: &str, why: &str, say: &mut dyn FnMut(&str)) {
+        self.asides += 1;
+        let id = format!("aside-{}", self.asides);
+        let session_id = self.claude_id.as_deref().unwrap_or(session);
+        let voice = &mut Voice::new(session_id, &id, self.options.partial, say);
+        system("informational", Informational { content: why, level: "warning" }, voice);
+    }
+}

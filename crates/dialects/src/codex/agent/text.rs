@@ -1,0 +1,262 @@
+//! Blocks of text and thinking that grow: what was said of each, so that nothing is said twice.
+
+use std::borrow::Cow;
+
+use agentwire_protocol::Text;
+use agentwire_protocol::event::{PlanUpdated, TextChunk, ThinkingChunk};
+
+use crate::block_text::Said;
+use crate::tape::{Agent, Out};
+
+/// How many blocks may be open at once; of more, the oldest are forgotten.
+const OPEN_LIMIT: usize = 256;
+
+/// How long a plan in words may be.
+const PLAN_LIMIT: usize = 1 << 20;
+
+/// Which part of an item a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The text of a message.
+    Text,
+    /// Reasoning that comes in one piece.
+    Reasoning,
+    /// A part of a reasoning summary.
+    Summary(u64),
+    /// A part of the raw reasoning.
+    Content(u64),
+    /// A plan in words: told whole, when it is whole.
+    Plan,
+}
+
+/// The item that a block belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key<'k> {
+    pub(super) item: &'k str,
+    pub(super) part: Part,
+    /// Whether the wire gave the item its id.
+    pub(super) named: bool,
+}
+
+/// The blocks that are open.
+#[derive(Debug, Default)]
+pub(super) struct Blocks(Vec<Block>);
+
+#[derive(Debug)]
+struct Block {
+    /// Who began it; who ends it is the same, whatever the line says.
+    agent: String,
+    parent: Option<String>,
+    item: String,
+    part: Part,
+    name: Option<String>,
+    said: Said,
+    /// The words of a plan, which are told at its end.
+    plan: String,
+    /// Whether the whole so far ended in dots that may stand for what is to come.
+    dots: bool,
+    open: bool,
+    attempt: u32,
+}
+
+const DOTS: &str = "...";
+
+impl Blocks {
+    /// The next piece of a block, as a JSON string.
+    pub(super) fn delta(&mut self, out: &mut Out<'_>, agent: &Agent<'_>, key: Key<'_>, json: &str) {
+        let block = self.block(agent, key);
+        block.hear(&Text::quoted(json).decode());
+        block.open = true;
+        block.emit(out, Text::quoted(json), false);
+    }
+
+    /// The whole of a block so far, as a JSON string. The specification ends what is not whole in
+    /// dots (`seed-agent-message`): they are told only if they turn out to be the end.
+    pub(super) fn grow(&mut self, out: &mut Out<'_>, agent: &Agent<'_>, key: Key<'_>, json: &str) {
+        let block = self.block(agent, key);
+        let dots = inside(json).strip_suffix(DOTS);
+        let json = &*dots.map_or(Cow::Borrowed(json), |shown| Cow::Owned(quote(shown)));
+        let whole = Text::quoted(json);
+        let whole = whole.decode();
+        let rest = match rest(&block.said, json) {
+            Some(rest) => rest,
+            None => {
+                block.restart(out);
+                Text::quoted(json)
+            }
+        };
+        block.dots = dots.is_some();
+        block.open |= block.dots;
+        block.said = Said::default();
+        block.plan.clear();
+        block.hear(&whole);
+        if !rest.is_empty() {
+            block.open = true;
+            block.emit(out, rest, false);
+        }
+    }
+
+    /// The block ends; `json` is its whole text, if that is told again.
+    pub(super) fn finish(
+        &mut self,
+        out: &mut Out<'_>,
+        agent: &Agent<'_>,
+        key: Key<'_>,
+        json: Option<&str>,
+    ) {
+        let at = self.0.iter().position(|block| block.is(key));
+        let mut block = match at {
+            Some(at) => self.0.swap_remove(at),
+            None => Block::new(agent, key),
+        };
+        let content = match json.map(|json| (rest(&block.said, json), json)) {
+            None => block.tail(),
+            Some((Some(rest), _)) => rest,
+            Some((None, json)) => {
+                block.restart(out);
+                Text::quoted(json)
+            }
+        };
+        if key.part == Part::Plan {
+            let whole = json.map_or(Text::from(block.plan.as_str()), Text::quoted);
+            out.emit_as(&block.agent(), plan(whole));
+            return;
+        }
+        block.emit(out, content, true);
+    }
+
+    /// The item begins again, as after a stream that broke: what was said of it is a block of its own.
+    pub(super) fn restart(&mut self, out: &mut Out<'_>, item: &str) {
+        self.0.iter_mut().filter(|block| block.item == item).for_each(|block| block.restart(out));
+    }
+
+    /// That agent is done for now, or all are: no more comes of their blocks.
+    pub(super) fn close(&mut self, out: &mut Out<'_>, agent: Option<&Agent<'_>>) {
+        let theirs = |block: &mut Block| agent.is_none_or(|agent| agent.id == *block.agent);
+        for block in self.0.extract_if(.., theirs) {
+            block.close(out);
+        }
+    }
+
+    fn block(&mut self, agent: &Agent<'_>, key: Key<'_>) -> &mut Block {
+        let at = match self.0.iter().position(|block| block.is(key)) {
+            Some(at) => at,
+            None => {
+                if self.0.len() >= OPEN_LIMIT {
+                    self.0.remove(0);
+                }
+                self.0.push(Block::new(agent, key));
+                self.0.len() - 1
+            }
+        };
+        // The place was found or made just now.
+        #[expect(clippy::indexing_slicing, reason = "`at` is a place of this list")]
+        &mut self.0[at]
+    }
+}
+
+impl Block {
+    fn new(agent: &Agent<'_>, key: Key<'_>) -> Self {
+        let name = match key.part {
+            _ if !key.named => None,
+            Part::Text | Part::Reasoning | Part::Plan => Some(key.item.to_owned()),
+            Part::Summary(index) => Some(format!("{}/summary/{index}", key.item)),
+            Part::Content(index) => Some(format!("{}/content/{index}", key.item)),
+        };
+        Self {
+            agent: agent.id.to_string(),
+            parent: agent.parent.as_ref().map(Text::to_string),
+            item: key.item.to_owned(),
+            part: key.part,
+            name,
+            said: Said::default(),
+            plan: String::new(),
+            dots: false,
+            open: false,
+            attempt: 1,
+        }
+    }
+
+    /// This was said too. Of a plan the words are kept, up to a bound.
+    fn hear(&mut self, text: &str) {
+        self.said.add(text);
+        if self.part == Part::Plan && self.plan.len() + text.len() <= PLAN_LIMIT {
+            self.plan.push_str(text);
+        }
+    }
+
+    fn agent(&self) -> Agent<'_> {
+        let parent = self.parent.as_deref().map(Text::from);
+        Agent { id: Text::from(self.agent.as_str()), parent }
+    }
+
+    fn tail(&self) -> Text<'static> {
+        Text::fixed(if self.dots { DOTS } else { "" })
+    }
+
+    fn is(&self, key: Key<'_>) -> bool {
+        self.part == key.part && self.item == key.item
+    }
+
+    fn restart(&mut self, out: &mut Out<'_>) {
+        if self.part != Part::Plan {
+            self.close(out);
+        }
+        self.said = Said::default();
+        self.plan.clear();
+        self.dots = false;
+        if std::mem::take(&mut self.open) {
+            self.attempt += 1;
+        }
+    }
+
+    fn close(&self, out: &mut Out<'_>) {
+        match self.part {
+            Part::Plan => {
+                out.emit_as(&self.agent(), plan(Text::from(self.plan.as_str())));
+            }
+            _ if self.open => self.emit(out, self.tail(), true),
+            _ => {}
+        }
+    }
+
+    fn emit(&self, out: &mut Out<'_>, content: Text<'_>, is_complete: bool) {
+        let block_id = self.name.as_deref().map(|name| match self.attempt {
+            1 => Text::from(name),
+            attempt => Text::from(format!("{name}#{attempt}")),
+        });
+        let agent = &self.agent();
+        match self.part {
+            Part::Text => out.emit_as(agent, TextChunk { content, is_complete, block_id }),
+            Part::Reasoning | Part::Summary(_) | Part::Content(_) => {
+                out.emit_as(
+                    agent,
+                    ThinkingChunk { content, is_complete, block_id, signature: None },
+                );
+            }
+            Part::Plan => {}
+        }
+    }
+}
+
+fn plan(explanation: Text<'_>) -> PlanUpdated<'_> {
+    PlanUpdated { entries: Vec::new(), explanation: Some(explanation) }
+}
+
+fn inside(json: &str) -> &str {
+    json.get(1..json.len().saturating_sub(1)).unwrap_or_default()
+}
+
+fn quote(inside: &str) -> String {
+    format!("\"{inside}\"")
+}
+
+/// What `json` says after what was said; `None` if it does not begin so.
+fn rest<'j>(said: &Said, json: &'j str) -> Option<Text<'j>> {
+    if said.is_empty() {
+        return Some(Text::quoted(json));
+    }
+    let whole = Text::quoted(json);
+    let whole = whole.decode();
+    Some(Text::from(said.rest_of(&whole)?.to_owned()))
+}

@@ -1,0 +1,247 @@
+//! What is bounded: too much to be written down in a script.
+
+use serde_json::{Value, json};
+
+use crate::script::Stage;
+
+/// A stage after these lines.
+fn stage(lines: &[&str]) -> Stage {
+    let mut stage = Stage::default();
+    for line in lines {
+        stage.step(line).expect("a line");
+    }
+    stage
+}
+
+fn say(stage: &mut Stage, who: &str, what: &Value) -> Vec<String> {
+    stage.step(&format!("{who}> {what}")).expect("a line")
+}
+
+/// The fields of the last event.
+fn last_event(came: &[String], name: &str) -> Value {
+    let last = came.iter().rfind(|came| came.starts_with("log<")).expect("an event");
+    let fields = last.strip_prefix(&format!("log< {name} ")).expect("an event of that type");
+    crate::script::json(fields)
+}
+
+/// Beyond what can be kept open, a request is denied at once: nobody would answer it.
+fn too_many_are_denied(
+    stage: &mut Stage,
+    ask: impl Fn(u32) -> Value,
+    denial: impl Fn(u32) -> String,
+) {
+    for id in 0..1024 {
+        let came = say(stage, "agent", &ask(id));
+        assert!(came.iter().any(|came| came.starts_with("log< requestRaised")), "{came:?}");
+        assert!(!came.iter().any(|came| came.starts_with("agent<")), "{came:?}");
+    }
+    for id in 1024..1100 {
+        let came = say(stage, "agent", &ask(id));
+        assert!(!came.iter().any(|came| came.starts_with("log< requestRaised")), "{came:?}");
+        assert_eq!(last_event(&came, "error")["code"], "overloaded");
+        let sent: Vec<_> = came.iter().filter(|came| came.starts_with("agent<")).collect();
+        assert_eq!(sent, [&denial(id)]);
+    }
+}
+
+#[test]
+fn claude_asks_too_much() {
+    let ask = |id| {
+        json!({ "type": "control_request", "request_id": format!("r{id}"), "request": {
+            "subtype": "can_use_tool", "tool_name": "Bash", "input": { "command": "ls" },
+            "tool_use_id": format!("t{id}") } })
+    };
+    let denial = |id| {
+        format!(
+            r#"agent< {{"type":"control_response","response":{{"subtype":"success","request_id":"r{id}","response":{{"behavior":"deny","message":"too many requests are open, this one was denied","toolUseID":"t{id}"}}}}}}"#
+        )
+    };
+    too_many_are_denied(&mut stage(&["session> claude"]), ask, denial);
+}
+
+#[test]
+fn codex_asks_too_much() {
+    let mut stage = stage(&[
+        "session> codex",
+        r#"agent> {"id":1,"result":{}}"#,
+        r#"agent> {"id":2,"result":{"thread":{"id":"t"},"approvalPolicy":"untrusted"}}"#,
+        r#"client> {"command":"prompt","prompt":"go"}"#,
+        r#"agent> {"id":3,"result":{"turn":{"id":"u1"}}}"#,
+        r#"agent> {"method":"turn/started","params":{"threadId":"t","turn":{"id":"u1"}}}"#,
+    ]);
+    let ask = |id| {
+        json!({ "id": id, "method": "item/commandExecution/requestApproval", "params": {
+            "threadId": "t", "turnId": "u1", "itemId": format!("c{id}"), "command": "ls" } })
+    };
+    too_many_are_denied(&mut stage, ask, overloaded);
+}
+
+#[test]
+fn an_acp_agent_asks_too_much() {
+    let ask = |id| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": {
+            "sessionId": "s", "toolCall": { "toolCallId": format!("t{id}"), "title": "touch x" },
+            "options": [{ "optionId": "once", "name": "Once", "kind": "allow_once" }] } })
+    };
+    too_many_are_denied(&mut stage(&ACP_IN_A_TURN), ask, overloaded);
+}
+
+const ACP_IN_A_TURN: [&str; 4] = [
+    r#"session> acp {"config":{"workingDirectory":"/w"}}"#,
+    r#"agent> {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#,
+    r#"agent> {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#,
+    r#"client> {"command":"prompt","prompt":"hi"}"#,
+];
+
+/// What JSON-RPC says to a request for which there is no room.
+fn overloaded(id: u32) -> String {
+    format!(
+        r#"agent< {{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"too many requests are open, this one was denied"}}}}"#
+    )
+}
+
+#[test]
+fn claude_hangs_and_can_be_interrupted_and_stopped() {
+    let mut stage = stage(&["session> claude"]);
+    let query = json!({ "command": "query", "method": "getUsage", "args": [] });
+    for _ in 0..1024 {
+        assert_eq!(say(&mut stage, "client", &query).len(), 1);
+    }
+    let came = say(&mut stage, "client", &query);
+    assert!(came[0].starts_with("client< 1025 refused: overloaded:"), "{came:?}");
+    for command in ["interrupt", "stop"] {
+        let came = say(&mut stage, "client", &json!({ "command": command }));
+        let sent = came.iter().filter(|came| came.starts_with("agent< {")).count();
+        assert_eq!(sent, 1, "{came:?}");
+    }
+}
+
+/// Of a long input only the path is remembered, and the result tells the rest.
+#[test]
+fn claude_calls_with_a_long_input() {
+    let mut stage = stage(&["session> claude"]);
+    let mut call = |name: &str, input: &Value, told: &Value| {
+        let id = format!("{name}-{}", input.to_string().len());
+        let call = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
+        say(&mut stage, "agent", &json!({ "type": "assistant", "message": { "content": [call] } }));
+        let result = json!({ "type": "tool_result", "tool_use_id": id, "content": "ok" });
+        let line =
+            json!({ "type": "user", "message": { "content": [result] }, "tool_use_result": told });
+        say(&mut stage, "agent", &line)
+    };
+    for size in [10, 100_000] {
+        let text = "a".repeat(size);
+        let write = json!({ "file_path": "/f", "content": text });
+        let edit = json!({ "file_path": "/f", "old_string": text, "new_string": "b" });
+        let edits =
+            json!({ "file_path": "/f", "edits": [{ "old_string": text, "new_string": "b" }] });
+        for (name, input, field) in
+            [("Write", write, "after"), ("Edit", edit, "diff"), ("MultiEdit", edits, "diff")]
+        {
+            let changed = last_event(&call(name, &input, &json!("ok")), "fileChanged");
+            assert_eq!(changed["filePath"], "/f");
+            assert_eq!(changed.get(field).is_some(), size == 10, "{name}");
+        }
+        let todos = json!([{ "content": text, "status": "pending" }]);
+        let told = json!({ "newTodos": todos });
+        let plan = last_event(&call("TodoWrite", &json!({ "todos": todos }), &told), "planUpdated");
+        assert_eq!(plan["entries"][0]["content"], json!(text));
+    }
+}
+
+/// What is remembered of an open call is bounded; what its last word brings is told whole.
+#[test]
+fn an_acp_agent_shows_a_long_change() {
+    let shows = |status: &str, text: Option<&str>| {
+        let mut call =
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": status });
+        if let Some(text) = text {
+            call["content"] =
+                json!([{ "type": "diff", "path": "/a", "oldText": "x", "newText": text }]);
+        }
+        let params = json!({ "sessionId": "s", "update": call });
+        json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })
+    };
+    let long = "y".repeat((64 << 10) + 1);
+    for (shown, finished, after) in
+        [(&*long, None, None), ("y", None, Some("y")), (&*long, Some(&*long), Some(&*long))]
+    {
+        let mut stage = stage(&ACP_IN_A_TURN);
+        say(&mut stage, "agent", &shows("in_progress", Some(shown)));
+        let came = say(&mut stage, "agent", &shows("completed", finished));
+        let changed = last_event(&came, "fileChanged");
+        assert_eq!(changed["filePath"], "/a");
+        assert_eq!(changed["after"].as_str(), after);
+        assert_eq!(changed["diff"].is_string(), after.is_some());
+        assert_eq!(changed["before"].is_string(), after.is_some());
+    }
+}
+
+/// A front refuses more than it can keep, but nothing that helps.
+#[test]
+fn a_client_of_json_rpc_calls_too_much() {
+    let mut stage = stage(&["front> jsonrpc"]);
+    let list = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "session/list" });
+    let interrupt = |id: u32| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "session/interrupt",
+            "params": { "sessionId": "11111111-1111-4111-8111-111111111111" } })
+    };
+    let is_asked = |came: &[String]| matches!(came, [one] if one.starts_with("gateway< "));
+    let overloaded =
+        |id: u32| format!(r#"client< {{"jsonrpc":"2.0","id":{id},"error":{{"code":-32001,"#);
+    for id in 0..256 {
+        assert!(is_asked(&say(&mut stage, "client", &list(id))), "{id}");
+    }
+    let came = say(&mut stage, "client", &list(256));
+    assert!(came.len() == 1 && came[0].starts_with(&overloaded(256)), "{came:?}");
+    assert!(is_asked(&say(&mut stage, "client", &interrupt(257))));
+    let came = stage.step("gateway> 1 sessions []").expect("a line");
+    assert_eq!(came, [r#"client< {"jsonrpc":"2.0","id":0,"result":{"sessions":[]}}"#]);
+    // What helps has taken the place that is free.
+    let came = say(&mut stage, "client", &list(258));
+    assert!(came.len() == 1 && came[0].starts_with(&overloaded(258)), "{came:?}");
+    assert!(is_asked(&say(&mut stage, "client", &interrupt(259))));
+}
+
+#[test]
+fn pages_make_a_batch_of_json_rpc_too_long() {
+    let mut stage = stage(&["front> jsonrpc"]);
+    let page = |id: u64| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "session/events",
+            "params": { "sessionId": "11111111-1111-4111-8111-111111111111" } })
+    };
+    say(&mut stage, "client", &json!([page(1), page(2), page(3)]));
+    let events = json!({ "events": [format!("\"{}\"", "x".repeat(8 << 20))], "next": 1 });
+    for call in 1..3 {
+        assert!(
+            stage.step(&format!("gateway> {call} events {events}")).expect("a line").is_empty()
+        );
+    }
+    let came = stage.step(&format!("gateway> 3 events {events}")).expect("a line");
+    let [said] = came.as_slice() else { panic!("{} lines", came.len()) };
+    let said = crate::script::json(said.strip_prefix("client< ").expect("replies"));
+    let codes: Vec<&Value> =
+        said.as_array().expect("replies").iter().map(|reply| &reply["error"]["code"]).collect();
+    assert_eq!(codes, [&json!(null), &json!(-32001), &json!(-32001)]);
+    // The next batch has room again.
+    say(&mut stage, "client", &json!([page(4)]));
+    let came = stage.step(r#"gateway> 4 events {"events":[],"next":0}"#).expect("a line");
+    let whole =
+        r#"client< [{"jsonrpc":"2.0","id":4,"result":{"events":[],"next":0,"resume":"exact"}}]"#;
+    assert_eq!(came, [whole]);
+}
+
+/// What waits for a session to start is bounded in bytes: 64 MiB.
+#[test]
+fn a_client_of_claude_says_too_much_before_its_session_starts() {
+    let mut stage = stage(&["front> claude"]);
+    let request = json!({ "subtype": "get_settings", "x": "x".repeat(1 << 20) });
+    let line = json!({ "type": "control_request", "request_id": "r", "request": request });
+    for _ in 0..63 {
+        assert_eq!(say(&mut stage, "client", &line), [""; 0]);
+    }
+    for _ in 63..70 {
+        let error = r#"client< {"type":"control_response","response":{"error":"too much was said before the session runs; wait for answers","request_id":"r","subtype":"error"}}"#;
+        assert_eq!(say(&mut stage, "client", &line), [error]);
+    }
+}

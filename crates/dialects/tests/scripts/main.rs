@@ -1,0 +1,78 @@
+//! Scripts: what an agent and a client say, and what must come of it. `scripts/README.md` has the format.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test reads fixtures and fails by panicking"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod agent;
+mod bounds;
+mod front;
+mod itself;
+mod launch;
+mod script;
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn claude() {
+    check("claude");
+}
+
+#[test]
+fn codex() {
+    check("codex");
+}
+
+#[test]
+fn acp() {
+    check("acp");
+}
+
+#[test]
+fn jsonrpc() {
+    check("jsonrpc");
+}
+
+#[test]
+fn claude_front() {
+    check("claude-front");
+}
+
+/// A script that no test plays would pass for ever.
+#[test]
+fn every_folder_is_played() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
+    let entries = fs::read_dir(root).expect("the scripts");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<String> = names.map(|name| name.into_string().expect("UTF-8")).collect();
+    names.sort();
+    assert_eq!(names, ["README.md", "acp", "claude", "claude-front", "codex", "jsonrpc"]);
+}
+
+/// Plays every script of a folder. With `AGENTWIRE_UPDATE` what comes of each line is written again.
+fn check(folder: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(folder);
+    let entries = fs::read_dir(&folder).expect("a folder of scripts");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    let mut differences = String::new();
+    for path in &paths {
+        let text = fs::read_to_string(path).expect("a script is text");
+        let name = path.file_name().expect("a name").to_string_lossy();
+        let Err(wrong) = script::check(&name, &text) else { continue };
+        if std::env::var_os("AGENTWIRE_UPDATE").is_some() {
+            fs::write(path, wrong.played).expect("the script is written");
+        } else {
+            differences.push_str(&wrong.difference);
+        }
+    }
+    assert!(!paths.is_empty(), "{} has no scripts", folder.display());
+    assert!(differences.is_empty(), "\n{differences}AGENTWIRE_UPDATE=1 writes what is now.");
+}

@@ -1,0 +1,180 @@
+//! A page of events: so many, in so many bytes, and what they take of the budget.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use agentwire_protocol::{Event, GatewayError, Json, Profile, Resume, SessionId, SessionState};
+use agentwire_sessions::Hub;
+use agentwire_sessions::blocking::blocking_if_long;
+use agentwire_sessions::budget::Budget;
+use agentwire_sessions::hub::Events;
+use agentwire_sessions::store::{Batch, StoreError};
+use futures_util::future::FutureExt as _;
+
+use crate::read_budget::Held;
+
+/// How many bytes of events a page may have; one event always fits.
+const PAGE_BYTES: usize = 8 << 20;
+
+/// How long the first events of a page may wait for a share of the budget.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A page that is being filled: the items of a JSON array.
+pub(crate) struct Page {
+    text: String,
+    count: usize,
+    limit: usize,
+    is_full: bool,
+    held: Held,
+    budget: Budget,
+}
+
+impl Page {
+    /// An empty one of so many events; `text` is what comes before them.
+    pub(crate) fn new(hub: &Hub, text: &str, limit: usize) -> Self {
+        Self {
+            text: text.to_owned(),
+            count: 0,
+            limit,
+            is_full: false,
+            held: Held::default(),
+            budget: hub.log().budget().clone(),
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Takes an event, if there is room for it.
+    pub(crate) fn push(&mut self, event: &str) -> bool {
+        let long = self.text.len() + event.len();
+        let has_room = self.count == 0
+            || long <= PAGE_BYTES && self.held.may_grow(long, PAGE_BYTES, &self.budget);
+        if self.is_full || !has_room {
+            self.is_full = true;
+            return false;
+        }
+        self.text.reserve_exact(if event.len() > PAGE_BYTES { event.len() + 256 } else { 0 });
+        self.text.push_str(if self.count > 0 { "," } else { "" });
+        self.text.push_str(event);
+        self.count += 1;
+        self.is_full = self.count == self.limit || self.text.len() >= PAGE_BYTES;
+        true
+    }
+
+    /// The next events to fill it with. The first wait for a share if they are large, but not for ever; with
+    /// some in memory, a page waits for none.
+    pub(crate) async fn next(&self, events: &mut Events) -> Result<Option<Batch>, StoreError> {
+        let has_some = self.count > 0 && !self.is_full;
+        events.wait_for_share(if has_some { Duration::ZERO } else { PATIENCE });
+        events.next().await
+    }
+
+    /// Keeps the share of events for as long as the page.
+    pub(crate) fn keep(&mut self, batch: &Batch) {
+        self.held.keep(batch);
+    }
+
+    /// Takes no more, and keeps the shares of events no longer.
+    pub(crate) fn close(&mut self) {
+        self.is_full = true;
+        self.held.let_go();
+    }
+
+    /// What was written, and what it holds until it is sent.
+    pub(crate) fn into_parts(self) -> (String, Held) {
+        (self.text, self.held)
+    }
+}
+
+/// A page of a session's events.
+pub(crate) struct Paged {
+    pub(crate) page: Page,
+    /// The last event that was looked at.
+    pub(crate) next: u64,
+    /// The last that there is.
+    pub(crate) last: u64,
+    /// There are no more, and there will be none.
+    pub(crate) is_over: bool,
+    pub(crate) resume: Resume,
+}
+
+/// Reads the events of a session after that one, as many as there is room for. What is there is not waited
+/// for; the first event that comes is, until `patience` ends.
+pub(crate) async fn read(
+    hub: &Hub,
+    id: &SessionId,
+    after: u64,
+    mut page: Page,
+    profile: Profile,
+    patience: impl Future<Output = ()>,
+) -> Result<Paged, GatewayError> {
+    let summary = hub.summary(id).await?;
+    let (resume, after) = Resume::of(after, summary.last_seq);
+    let mut events = hub.follow(id, after);
+    let (mut next, mut is_over) = (after, false);
+    tokio::pin!(patience);
+    'page: while !page.is_full() {
+        let batch = match events.position() < summary.last_seq {
+            true => page.next(&mut events).await,
+            false if page.count() == 0 => tokio::select! {
+                biased;
+                batch = page.next(&mut events) => batch,
+                () = &mut patience => break,
+            },
+            false => match page.next(&mut events).now_or_never() {
+                Some(batch) => batch,
+                None => break,
+            },
+        };
+        let batch = match batch {
+            Ok(Some(batch)) => batch,
+            Ok(None) => {
+                is_over = true;
+                break;
+            }
+            // What there is is a page.
+            Err(StoreError::Busy(_)) if page.count() > 0 => break,
+            Err(error) => return Err(Hub::storage_error(&error)),
+        };
+        let mut is_kept = false;
+        for (seq, line) in batch.events() {
+            let before = page.count();
+            let has_room = blocking_if_long(line.len(), || {
+                shown(profile, line).is_none_or(|event| page.push(&event))
+            });
+            if !has_room {
+                break 'page;
+            }
+            next = seq;
+            // Events that are not shown hold nothing: the page may have to wait for the next.
+            if page.count() > before && !is_kept {
+                page.keep(&batch);
+                is_kept = true;
+            }
+            if page.is_full() {
+                break;
+            }
+        }
+    }
+    let last = summary.last_seq.max(next);
+    is_over |= summary.state == SessionState::Ended && next >= summary.last_seq;
+    Ok(Paged { page, next, last, is_over, resume })
+}
+
+/// An event in that profile; none if it is not shown there.
+pub(crate) fn shown(profile: Profile, line: &[u8]) -> Option<Cow<'_, str>> {
+    let text = std::str::from_utf8(line).ok()?;
+    match profile {
+        Profile::Full => Some(text.into()),
+        Profile::Core => {
+            let event = Profile::Core.show(Event::from_json(text).ok()?)?;
+            Some(Json::of(&event).get().to_owned().into())
+        }
+    }
+}

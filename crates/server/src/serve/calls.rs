@@ -1,0 +1,156 @@
+//! What fronts ask of the hub.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use agentwire_dialects::front::{Look, Reply};
+use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, Profile, SessionId};
+use agentwire_sessions::budget::Share;
+use agentwire_sessions::hub::Begun;
+use agentwire_sessions::store::Filter;
+use agentwire_sessions::{Hub, SessionHandle};
+
+use crate::pages::{self, Page, Paged};
+use crate::read_budget::Held;
+
+/// A call that came back.
+pub(super) struct Answered {
+    /// Whose; what the pump itself wants has none.
+    pub(super) call: Option<Call>,
+    pub(super) reply: Result<Reply, GatewayError>,
+    /// The session that it started.
+    pub(super) started: Option<SessionHandle>,
+    /// The events of what it did: up to that number of that session.
+    pub(super) after: Option<(SessionId, u64)>,
+    /// What a page takes of the budget until the client has it.
+    pub(super) shares: Option<Shares>,
+}
+
+/// The shares of a page.
+pub(super) type Shares = Held;
+
+/// Waits for a session's reply.
+pub(super) async fn command(
+    hub: Hub,
+    call: Option<Call>,
+    session: SessionId,
+    message_id: Option<String>,
+    answer: impl Future<Output = agentwire_sessions::session::Answered>,
+) -> Answered {
+    let answer = answer.await;
+    let reply = match answer.reply {
+        Err(refusal) => hub.repeated(&session, message_id, refusal).await,
+        reply => reply,
+    };
+    let after = Some((session, answer.last_seq));
+    Answered { call, reply: reply.map(Reply::Done), started: None, after, shares: None }
+}
+
+/// Answers for a session that does not run here.
+pub(super) async fn unheard(
+    hub: Hub,
+    call: Call,
+    session: SessionId,
+    message_id: Option<String>,
+    refusal: GatewayError,
+) -> Answered {
+    let reply = hub.repeated(&session, message_id, refusal).await;
+    answered(call, reply.map(Reply::Done))
+}
+
+/// Starts a session.
+pub(super) async fn start(
+    hub: Hub,
+    call: Call,
+    new: NewSession,
+    share: Option<Arc<Share>>,
+) -> Answered {
+    let (reply, started) = match begin(&hub, new, share).await {
+        Ok((reply, handle)) => (Ok(reply), handle),
+        Err(error) => (Err(error), None),
+    };
+    Answered { started, ..answered(call, reply) }
+}
+
+async fn begin(
+    hub: &Hub,
+    new: NewSession,
+    share: Option<Arc<Share>>,
+) -> Result<(Reply, Option<SessionHandle>), GatewayError> {
+    let after = match (&new.resume, new.fork) {
+        (Some(id), false) => hub.summary(id).await?.last_seq,
+        (Some(_), true) | (None, _) => 0,
+    };
+    match hub.begin(new, share).await? {
+        Begun::Runs(handle) => {
+            let session = Box::new(handle.summary());
+            Ok((Reply::Started { session, after }, Some(handle)))
+        }
+        Begun::Before(id) => {
+            let session = Box::new(hub.summary(&id).await?);
+            Ok((Reply::Started { session, after: 0 }, None))
+        }
+    }
+}
+
+/// What there is, as it is shown over HTTP.
+pub(super) async fn look(hub: Hub, call: Call, look: Look) -> Answered {
+    let seen = match look {
+        Look::Sessions { live, after, limit } => {
+            hub.page(live, after, limit).await.map(|seen| Json::of(&seen))
+        }
+        Look::Session(id) => hub.details(&id).await.map(|seen| Json::of(&seen)),
+        Look::Requests(of) => hub.requests(of.as_ref()).await.map(|seen| Json::of(&seen)),
+    };
+    answered(call, seen.map(Reply::Done))
+}
+
+/// Looks a session up.
+pub(super) async fn session(hub: Hub, call: Call, id: SessionId) -> Answered {
+    let summary = hub.summary(&id).await;
+    answered(call, summary.map(|summary| Reply::Session(Box::new(summary))))
+}
+
+/// Looks up a session that this client started.
+pub(super) async fn own(hub: Hub, call: Call, id: SessionId, client: Option<Arc<str>>) -> Answered {
+    let found = hub.record(&id).await.and_then(|record| {
+        match client.is_some() && record.client.as_deref() == client.as_deref() {
+            true => Ok(Reply::Session(Box::new(record.summary))),
+            false => Err(GatewayError::new(
+                ErrorCode::SessionNotFound,
+                format!("there is no session {id}"),
+            )),
+        }
+    });
+    answered(call, found)
+}
+
+/// The newest sessions.
+pub(super) async fn sessions(hub: Hub, call: Call, limit: usize) -> Answered {
+    let filter = Filter { limit: Some(limit), ..Filter::default() };
+    answered(call, hub.sessions(filter).await.map(Reply::Sessions))
+}
+
+/// A page of events.
+pub(super) async fn events(
+    hub: Hub,
+    call: Call,
+    session: SessionId,
+    after: u64,
+    limit: usize,
+) -> Answered {
+    let page = Page::new(&hub, "[", limit);
+    match pages::read(&hub, &session, after, page, Profile::Full, ready(())).await {
+        Ok(Paged { page, next, resume, .. }) => {
+            let (mut text, held) = page.into_parts();
+            text.push(']');
+            let reply = Reply::Events { events: Json::trusted(text), next, resume };
+            Answered { shares: Some(held), ..answered(call, Ok(reply)) }
+        }
+        Err(error) => answered(call, Err(error)),
+    }
+}
+
+fn answered(call: Call, reply: Result<Reply, GatewayError>) -> Answered {
+    Answered { call: Some(call), reply, started: None, after: None, shares: None }
+}

@@ -1,0 +1,80 @@
+//! Commands that wait for room in their session: in order, and none is refused because many wait.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use agentwire_protocol::{Call, Command, SessionId};
+use agentwire_sessions::SessionHandle;
+use agentwire_sessions::budget::Share;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+
+/// Commands that wait for room. As long as any does, the client is not listened to.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: BTreeMap<SessionId, VecDeque<Queued>>,
+    /// Who waits for room, one for each session.
+    rooms: FuturesUnordered<BoxFuture<'static, SessionId>>,
+}
+
+/// A command that waits.
+pub(super) struct Queued {
+    pub(super) handle: SessionHandle,
+    pub(super) call: Option<Call>,
+    pub(super) command: Box<Command>,
+    /// What the message that it came with takes of the budget.
+    pub(super) share: Option<Arc<Share>>,
+}
+
+impl Queue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.values().map(VecDeque::len).sum()
+    }
+
+    pub(super) fn has(&self, session: &SessionId) -> bool {
+        self.waiting.contains_key(session)
+    }
+
+    pub(super) fn push(&mut self, queued: Queued) {
+        let id = queued.handle.id();
+        if !self.has(id) {
+            self.wait(queued.handle.clone());
+        }
+        self.waiting.entry(id.clone()).or_default().push_back(queued);
+    }
+
+    /// The next for that session. Whoever cannot post it puts it back.
+    pub(super) fn pop(&mut self, session: &SessionId) -> Option<Queued> {
+        let queued = self.waiting.get_mut(session).and_then(VecDeque::pop_front);
+        if queued.is_none() {
+            self.waiting.remove(session);
+        }
+        queued
+    }
+
+    pub(super) fn put_back(&mut self, queued: Queued) {
+        let id = queued.handle.id();
+        self.wait(queued.handle.clone());
+        self.waiting.entry(id.clone()).or_default().push_front(queued);
+    }
+
+    /// The session that has room again.
+    pub(super) async fn room(&mut self) -> SessionId {
+        match self.rooms.next().await {
+            Some(session) => session,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn wait(&mut self, handle: SessionHandle) {
+        let room = async move {
+            handle.room().await;
+            handle.id().clone()
+        };
+        self.rooms.push(room.boxed());
+    }
+}

@@ -1,0 +1,57 @@
+//! Sessions that nobody runs any more, as those who look at them find them.
+
+use std::sync::Arc;
+
+use agentwire_protocol::SessionId;
+
+use super::{FAILED, Shared};
+use crate::orphans::{self, Tidied};
+use crate::owner::Owner;
+use crate::store::{Record, Store, StoreError};
+
+impl Shared {
+    /// The session as it is, closed if nobody runs it any more: its process may have died while this
+    /// one runs, or its end could not be written when it came. Where its end cannot be written now it is
+    /// shown as if it were. `may_write` is false from the first that others who write kept from it.
+    pub(super) fn looked_after(
+        &self,
+        store: &dyn Store,
+        mut record: Record,
+        may_write: &mut bool,
+    ) -> Result<Record, StoreError> {
+        let own = self.owner.as_ref().map(Owner::name);
+        if let Some(live) = self.live().get(&record.summary.id) {
+            // What is kept of it is damaged; what it is we know.
+            if record.unfit.is_some() {
+                record.summary = live.summary();
+            }
+            return Ok(record);
+        }
+        if !orphans::is_left(store, &record, own) {
+            return Ok(record);
+        }
+        let is_own = own.is_some() && record.owner.as_deref() == own;
+        let reason = if is_own { FAILED } else { orphans::DIED };
+        if *may_write {
+            *may_write = orphans::tidy(store, record.clone(), reason) == Tidied::Done;
+            record = store.session(&record.summary.id)?.unwrap_or(record);
+        }
+        match orphans::is_left(store, &record, own) {
+            true => Ok(orphans::derived(record, reason)),
+            false => Ok(record),
+        }
+    }
+
+    /// All that is kept of a session beside its events, closed if nobody runs it any more.
+    pub(super) async fn found(
+        self: &Arc<Self>,
+        id: &SessionId,
+    ) -> Result<Option<Record>, StoreError> {
+        let (id, shared) = (id.clone(), Arc::clone(self));
+        let found = self.log.ask(move |store| {
+            let record = store.session(&id)?;
+            record.map(|record| shared.looked_after(store, record, &mut true)).transpose()
+        });
+        found.await
+    }
+}

@@ -1,0 +1,63 @@
+//! Following a session to its end, which is written here if its process died.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use agentwire_protocol::{GatewayError, SessionId};
+
+use super::{Hub, Shared};
+use crate::log::Cursor;
+use crate::store::{Batch, StoreError};
+
+/// The events of a session: history first, then live, by the same call. Keeps no hub open.
+#[derive(Debug)]
+pub struct Events {
+    session: SessionId,
+    cursor: Cursor,
+    hub: Weak<Shared>,
+}
+
+impl Hub {
+    /// The events of a session after that one. There must be such a session.
+    pub async fn events(&self, id: &SessionId, after: u64) -> Result<Events, GatewayError> {
+        self.record(id).await?;
+        Ok(self.follow(id, after))
+    }
+
+    /// The same without a look whether there is such a session; of one that is not there are no events.
+    pub fn follow(&self, id: &SessionId, after: u64) -> Events {
+        Events {
+            session: id.clone(),
+            cursor: self.shared.log.cursor(id, after),
+            hub: Arc::downgrade(&self.shared),
+        }
+    }
+}
+
+impl Events {
+    /// The number of the last event that was handed out.
+    pub fn position(&self) -> u64 {
+        self.cursor.position()
+    }
+
+    /// How long what is large may wait for its share of the budget ([`Cursor::wait_for_share`]).
+    pub fn wait_for_share(&mut self, longest: Duration) {
+        self.cursor.wait_for_share(longest);
+    }
+
+    /// The next events ([`Cursor::next`]). A session whose process died is closed, if it can be, and its
+    /// end comes like any event.
+    pub async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
+        loop {
+            if let Some(batch) = self.cursor.next().await? {
+                return Ok(Some(batch));
+            }
+            let hub = self.hub.upgrade().filter(|_| self.cursor.is_left());
+            let Some(hub) = hub else { return Ok(None) };
+            let last = hub.found(&self.session).await?.map_or(0, |record| record.summary.last_seq);
+            if last <= self.position() {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! What counts once, however often it is sent: starts and prompts by a client's key, prompts by their id.
+//!
+//! A key is kept with what it was used for, in the same transaction. Sent again with the same content it
+//! gives the same session, with other content it is a conflict.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentwire_protocol::reply::PromptResult;
+use agentwire_protocol::{
+    AgentType, Command, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionConfig, SessionId,
+};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
+
+use super::{Hub, lost};
+use crate::SessionHandle;
+use crate::blocking::blocking_if_long;
+use crate::budget::Share;
+use crate::session::{Client, prompt_key};
+
+/// How often a start that waits for another with its key looks whether there is room at all.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// The keys that are under way, and whether whoever sent one was refused for want of room.
+pub(super) type Keys = HashMap<String, bool>;
+
+/// The turn among those with one key, until it is dropped.
+pub(super) struct Turn {
+    keys: Arc<watch::Sender<Keys>>,
+    pub(super) key: String,
+}
+
+impl Turn {
+    /// Whoever sent the key was refused; it is not free before what was handed to the log is undone.
+    pub(super) fn refuse(&self) {
+        self.keys.send_modify(|keys| {
+            keys.insert(self.key.clone(), true);
+        });
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.keys.send_modify(|keys| {
+            keys.remove(&self.key);
+        });
+    }
+}
+
+/// A session that was asked for.
+pub enum Begun {
+    /// It runs here.
+    Runs(SessionHandle),
+    /// The key was used before, for that session, which may be over.
+    Before(SessionId),
+}
+
+/// A key, and a digest of what is sent under it.
+pub(super) struct Key {
+    name: String,
+    content: String,
+}
+
+impl Key {
+    /// The key of a start, if it has one.
+    fn of_start(new: &NewSession) -> Option<Self> {
+        let key = new.key.as_deref()?;
+        let (prompt, resume) = (new.prompt.as_ref(), new.resume.as_ref());
+        // To go on with a session is the same by a prompt, which names no agent.
+        let agent = (!new.goes_on()).then_some(new.agent);
+        let further = (new.fork, &new.native_resume, &new.id, &new.config, new.replaces_config);
+        Some(Self::of(create_key(key), agent, prompt, resume, further))
+    }
+
+    /// The key of a prompt: each session has its own.
+    fn of_prompt(key: &str, session: &SessionId, prompt: &Prompt) -> Self {
+        let further = (false, &None, &None, &SessionConfig::default(), false);
+        Self::of(Self::at(session, key), None, Some(prompt), Some(session), further)
+    }
+
+    fn at(session: &SessionId, key: &str) -> String {
+        format!("{session}/key/{key}")
+    }
+
+    fn of(
+        name: String,
+        agent: Option<AgentType>,
+        prompt: Option<&Prompt>,
+        session: Option<&SessionId>,
+        further: (bool, &Option<String>, &Option<SessionId>, &SessionConfig, bool),
+    ) -> Self {
+        let mut digest = Hashed(Sha256::new());
+        // A hash takes all that is written.
+        let _ = blocking_if_long(prompt.map_or(0, length), || {
+            serde_json::to_writer(&mut digest, &(agent, prompt, session, further))
+        });
+        let digest = digest.0.finalize();
+        let content = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Self { name, content }
+    }
+
+    /// As it is kept once it is used for that session.
+    pub(super) fn used_for(&self, session: &SessionId) -> (String, String) {
+        (self.name.clone(), format!("{session} {}", self.content))
+    }
+
+    /// The session that it was used for, unless something else was sent then.
+    fn session(&self, kept: &str) -> Result<SessionId, GatewayError> {
+        // Older versions kept no digest.
+        let (session, content) = kept.split_once(' ').unwrap_or((kept, &self.content));
+        if content == self.content {
+            return Ok(SessionId::from(session));
+        }
+        let message = format!("the key was used for something else, in session {session}");
+        Err(GatewayError::new(ErrorCode::Conflict, message))
+    }
+}
+
+/// What is written is hashed, and nowhere in memory.
+struct Hashed(Sha256);
+
+impl io::Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn length(prompt: &Prompt) -> usize {
+    let images: usize = prompt.images.iter().map(|image| image.data.len()).sum();
+    let content = prompt.content.as_ref().map_or(0, |content| content.get().len());
+    prompt.text.len() + images + content
+}
+
+impl Hub {
+    /// The key that a client sent: keys are each client's own. `owner` tells it from all others.
+    pub fn key_of(owner: &str, key: &str) -> String {
+        format!("{owner}/{key}")
+    }
+
+    /// Starts a session, or goes on with one that is over. It is durable when this returns. Whoever does
+    /// not wait for it leaves nothing half done.
+    pub async fn start(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
+        let hub = self.clone();
+        let begun = tokio::spawn(async move { hub.begin_once(new, None, false).await });
+        match begun.await.map_err(lost)?? {
+            Begun::Runs(session) => Ok(session),
+            Begun::Before(id) => self.session(&id),
+        }
+    }
+
+    /// The same, or goes on with a session that waits here for its next prompt. A large one has its share
+    /// of the budget.
+    pub async fn begin(
+        &self,
+        new: NewSession,
+        share: Option<Arc<Share>>,
+    ) -> Result<Begun, GatewayError> {
+        let hub = self.clone();
+        let begun = tokio::spawn(async move { hub.begin_once(new, share, true).await });
+        begun.await.map_err(lost)?
+    }
+
+    async fn begin_once(
+        &self,
+        mut new: NewSession,
+        share: Option<Arc<Share>>,
+        may_go_on: bool,
+    ) -> Result<Begun, GatewayError> {
+        let Some(key) = Key::of_start(&new) else {
+            return self.begin_under(new, None, share, may_go_on).await.map(Begun::Runs);
+        };
+        let turn = self.turn(&key.name).await?;
+        if let Some(id) = self.used(&key).await? {
+            return Ok(Begun::Before(id));
+        }
+        if let (Some(id), Some(prompt), Some(name)) =
+            (new.resume.clone().filter(|_| !new.fork), &mut new.prompt, &new.key)
+        {
+            // The key may have been that of a prompt.
+            let as_prompt = Key { name: Key::at(&id, name), content: key.content.clone() };
+            let message = prompt.message_id.get_or_insert_with(|| message_id(name, &key.content));
+            if self.used(&as_prompt).await?.is_some() || self.has_taken(&id, message).await? {
+                return Ok(Begun::Before(id));
+            }
+        }
+        match self.begin_under(new, Some((&key, turn)), share, may_go_on).await {
+            Ok(session) => Ok(Begun::Runs(session)),
+            // Another process may have been first with that key. Whatever else went wrong did so in this one.
+            Err(error) if error.code == ErrorCode::Conflict => {
+                self.used(&key).await?.map(Begun::Before).ok_or(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn begin_under(
+        &self,
+        new: NewSession,
+        once: Option<(&Key, Turn)>,
+        share: Option<Arc<Share>>,
+        may_go_on: bool,
+    ) -> Result<SessionHandle, GatewayError> {
+        match self.waiting(&new).filter(|_| may_go_on) {
+            Some(session) => {
+                let key = once.as_ref().map(|(key, _)| key.used_for(session.id()));
+                self.go_on(session, new, key, share).await
+            }
+            None => self.launch(new, once).await,
+        }
+    }
+
+    /// Wants something of a session that runs here. A prompt that was taken before, by its id or by its key,
+    /// counts once, even if the session is over since, or runs elsewhere. An id of its own goes before a key.
+    pub async fn order(
+        &self,
+        id: &SessionId,
+        client: &Client,
+        mut command: Command,
+        key: Option<String>,
+        share: Option<Arc<Share>>,
+    ) -> Result<Json<'static>, GatewayError> {
+        let (Command::Prompt(prompt), Some(key)) = (&mut command, key) else {
+            return self.heard(id, client, command, None, share).await;
+        };
+        if prompt.message_id.is_some() {
+            return self.heard(id, client, command, None, share).await;
+        }
+        let start = key;
+        let key = Key::of_prompt(&start, id, prompt);
+        let message_id = message_id(&start, &key.content);
+        let turn = self.turn(&key.name).await?;
+        if self.used(&key).await?.is_some() || self.went_on(&start, id, &key).await? {
+            return Ok(Json::of(&PromptResult { message_id, repeated: true }));
+        }
+        prompt.message_id = Some(message_id);
+        let (hub, id, client) = (self.clone(), id.clone(), client.clone());
+        // The turn is held to the end, whoever waits for it.
+        let done = tokio::spawn(async move {
+            let done = hub.heard(&id, &client, command, Some(key.used_for(&id)), share).await;
+            drop(turn);
+            done
+        });
+        done.await.map_err(lost)?
+    }
+
+    /// Whether the same prompt came under that key with a start that went on with the session.
+    async fn went_on(&self, start: &str, id: &SessionId, key: &Key) -> Result<bool, GatewayError> {
+        let kept = self.kept(create_key(start)).await?;
+        let Some((session, content)) = kept.as_deref().and_then(|kept| kept.split_once(' ')) else {
+            return Ok(false);
+        };
+        if session != id.as_str() || !self.has_taken(id, &message_id(start, content)).await? {
+            return Ok(false);
+        }
+        key.session(&format!("{session} {content}")).map(|_| true)
+    }
+
+    async fn heard(
+        &self,
+        id: &SessionId,
+        client: &Client,
+        command: Command,
+        key: Option<(String, String)>,
+        share: Option<Arc<Share>>,
+    ) -> Result<Json<'static>, GatewayError> {
+        let message_id = message_of(&command);
+        match self.send(id, client, command, key, share).await {
+            Err(refusal) => self.repeated(id, message_id, refusal).await,
+            reply => reply,
+        }
+    }
+
+    /// What a session that did not hear a prompt has answered already, if it had taken it before.
+    pub async fn repeated(
+        &self,
+        id: &SessionId,
+        message_id: Option<String>,
+        refusal: GatewayError,
+    ) -> Result<Json<'static>, GatewayError> {
+        match message_id.filter(|_| refusal.is_unheard()) {
+            Some(message_id) if self.has_taken(id, &message_id).await? => {
+                Ok(Json::of(&PromptResult { message_id, repeated: true }))
+            }
+            Some(_) | None => Err(refusal),
+        }
+    }
+
+    /// Whether a session has taken the prompt of that id, whether it runs or not.
+    async fn has_taken(&self, id: &SessionId, message: &str) -> Result<bool, GatewayError> {
+        Ok(self.remembered(prompt_key(id, message)).await?.is_some())
+    }
+
+    /// The session that key was used for, if it was used, whether the session runs or not.
+    pub async fn started_with(&self, key: &str) -> Result<Option<SessionId>, GatewayError> {
+        let kept = self.kept(create_key(key)).await?;
+        Ok(kept.map(|kept| SessionId::from(kept.split(' ').next().unwrap_or_default())))
+    }
+
+    /// The same, if the same was sent under it then.
+    async fn used(&self, key: &Key) -> Result<Option<SessionId>, GatewayError> {
+        let kept = self.kept(key.name.clone()).await?;
+        kept.map(|kept| key.session(&kept)).transpose()
+    }
+
+    async fn kept(&self, key: String) -> Result<Option<String>, GatewayError> {
+        // One that was refused for want of room is no start, though the log may still hold it.
+        if self.shared.keys.borrow().get(&key) == Some(&true) {
+            return Ok(None);
+        }
+        self.remembered(key).await
+    }
+
+    /// Waits for those that came before with the same key.
+    async fn turn(&self, key: &str) -> Result<Turn, GatewayError> {
+        let mut under_way = self.shared.keys.subscribe();
+        loop {
+            let mut is_free = false;
+            self.shared.keys.send_if_modified(|keys| {
+                is_free = !keys.contains_key(key);
+                if is_free {
+                    keys.insert(key.to_owned(), false);
+                }
+                is_free
+            });
+            if is_free {
+                return Ok(Turn { keys: Arc::clone(&self.shared.keys), key: key.to_owned() });
+            }
+            let freed = under_way.wait_for(|keys| !keys.contains_key(key));
+            // The one before may wait for room, and that for long.
+            if tokio::time::timeout(GLANCE, freed).await.is_err() {
+                self.check_room()?;
+            }
+        }
+    }
+}
+
+/// The id of the message that a command brings, by which it counts once.
+pub fn message_of(command: &Command) -> Option<String> {
+    if let Command::Prompt(prompt) = command { prompt.message_id.clone() } else { None }
+}
+
+/// The id of the message of that content that is sent under that key. Some agents take none but UUIDs.
+fn message_id(key: &str, content: &str) -> String {
+    let digest = Sha256::digest(format!("{key} {content}"));
+    let bytes = digest.first_chunk().copied().unwrap_or_default();
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+}
+
+/// Under which it is kept that a client's key was used.
+fn create_key(key: &str) -> String {
+    format!("create/{key}")
+}

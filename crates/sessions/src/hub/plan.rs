@@ -1,0 +1,361 @@
+//! What a session begins with: new, resumed or as a copy, under which id, and by which way to the
+//! client's MCP servers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentwire_dialects::agent::AgentDialect;
+use agentwire_dialects::driver;
+use agentwire_dialects::program;
+use agentwire_protocol::session::McpServer;
+use agentwire_protocol::{
+    AgentType, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId, SessionState,
+    SessionSummary, TurnEnd,
+};
+use uuid::Uuid;
+
+use super::Hub;
+use crate::bridge::Bridge;
+use crate::clock;
+use crate::own_dirs;
+use crate::session::Origin;
+use crate::slow_fs::look;
+use crate::store::{Open, Record};
+
+/// Refuses what contradicts itself, and what no process can be started with.
+pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
+    new.config.check_texts()?;
+    let message = match &new.id {
+        _ if new.resume.is_some() && new.native_resume.is_some() => {
+            "resume and nativeResume name two sessions; give one"
+        }
+        _ if new.fork && new.resume.is_none() && new.native_resume.is_none() => {
+            "fork needs resume: which session shall be copied?"
+        }
+        Some(_) if new.goes_on() => "a resumed session keeps its id; give no other, or fork it",
+        Some(id) if !is_uuid(id.as_str()) => "the session's id must be a UUID",
+        Some(_) | None => return Ok(()),
+    };
+    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+}
+
+/// How long a session that goes on must wait for the end of the minute in which its agent made its own: the
+/// agent would lose that otherwise. The session itself may have begun long before, as it waits for trust.
+pub(super) fn rest(record: &Record, now: &str) -> Option<Duration> {
+    let made = record.native_since.as_deref().unwrap_or(&record.summary.created_at);
+    clock::left_of_minute(made, now)
+}
+
+/// A session that is to start.
+pub(super) struct Beginning {
+    pub(super) record: Record,
+    /// What it runs with, of which the record has what is kept.
+    pub(super) config: SessionConfig,
+    pub(super) origin: Origin,
+    /// The session that it is a copy of, for readers.
+    pub(super) forked_from: Option<String>,
+}
+
+impl Hub {
+    /// What the session begins with.
+    pub(super) async fn beginning(&self, new: &NewSession) -> Result<Beginning, GatewayError> {
+        let fork = new.fork;
+        let Some(from) = &new.resume else {
+            let (mut record, config) = self.created(new, new.config.clone()).await?;
+            let native = new.native_resume.clone();
+            // A copy has an id of its own, which the agent has yet to tell.
+            record.summary.native_session_id = native.clone().filter(|_| !fork);
+            let origin = Origin { resume: native.clone(), fork };
+            let forked_from = native.filter(|_| fork);
+            return Ok(Beginning { record, config, origin, forked_from });
+        };
+        if !fork {
+            return self.resumed(from, new).await;
+        }
+        let source = self.record(from).await?;
+        check_guards(&source, new)?;
+        let native = resumable(&source, new)?;
+        let (mut record, config) = self.created(new, joined(&source.config, new)?).await?;
+        record.unkept = united(&source.unkept, &record.unkept);
+        record.summary.title = source.summary.title;
+        let origin = Origin { resume: Some(native), fork };
+        Ok(Beginning { record, config, origin, forked_from: Some(from.as_str().to_owned()) })
+    }
+
+    /// The id of a new session: the one that is wanted, the one that the agent has it under already,
+    /// or one that nobody has.
+    async fn new_id(&self, new: &NewSession) -> Result<SessionId, GatewayError> {
+        let is_used = async |id: &SessionId| {
+            let wanted = id.clone();
+            let is_kept = self.ask(move |store| Ok(store.session(&wanted)?.is_some())).await?;
+            Ok::<_, GatewayError>(is_kept || self.shared.live().contains_key(id))
+        };
+        if let Some(id) = &new.id {
+            return if is_used(id).await? { Err(taken(id)) } else { Ok(id.clone()) };
+        }
+        let same = program(new.agent).speaks_claude() && !new.fork;
+        if let Some(native) = new.native_resume.as_deref().filter(|id| same && is_uuid(id)) {
+            let id = SessionId::from(native);
+            if !is_used(&id).await? {
+                return Ok(id);
+            }
+        }
+        Ok(SessionId::from(Uuid::new_v4().to_string()))
+    }
+
+    /// The way to MCP servers that the client hosts, where the agent has none of its own, and what it
+    /// starts to go it.
+    pub(super) async fn bridge(
+        &self,
+        dialect: &dyn AgentDialect,
+        config: &SessionConfig,
+    ) -> Result<(Option<Bridge>, BTreeMap<String, McpServer>), GatewayError> {
+        let servers = config.mcp_servers.iter().flatten();
+        let hosted = servers.filter(|(_, server)| server.is_hosted());
+        let hosted: Vec<String> = hosted.map(|(name, _)| name.clone()).collect();
+        if hosted.is_empty() || dialect.capabilities().hosted_mcp {
+            return Ok((None, BTreeMap::new()));
+        }
+        let Some(executable) = &self.shared.settings.keeper else {
+            let what = "MCP servers of type sdk: there is no program to reach them by";
+            return Err(GatewayError::unsupported(dialect.agent_type().as_str(), what));
+        };
+        let pool = self.shared.log.budget().work.clone();
+        let directory = self.shared.settings.data_dir.clone();
+        let (bridge, offers) = Bridge::open(hosted, executable, pool, directory).await?;
+        Ok((Some(bridge), offers))
+    }
+
+    async fn created(
+        &self,
+        new: &NewSession,
+        mut config: SessionConfig,
+    ) -> Result<(Record, SessionConfig), GatewayError> {
+        let id = self.new_id(new).await?;
+        self.fill_in(new.agent, &mut config);
+        self.shared.settings.defaults.apply(&mut config);
+        self.place(&mut config).await?;
+        let dialect = driver(new.agent, config.driver.as_deref())?;
+        check_power(dialect, new, &config)?;
+        let now = clock::now();
+        let record = Record {
+            summary: SessionSummary {
+                id,
+                agent_type: new.agent,
+                state: SessionState::Starting,
+                reason: None,
+                error: None,
+                title: None,
+                working_directory: config.working_directory.clone(),
+                model: config.model.clone(),
+                approval_mode: Some(dialect.tools().mode_of(&config)),
+                driver: Some(dialect.name().to_owned()),
+                native_session_id: None,
+                agent_version: None,
+                gateway_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+                created_at: now.clone(),
+                updated_at: now,
+                last_seq: 0,
+                turns: 0,
+                last_turn: None,
+                usage: Default::default(),
+                cost_usd: None,
+                open_requests: 0,
+            },
+            owner: self.owner_name(),
+            config: config.kept(),
+            open: Open::default(),
+            client: new.client.clone(),
+            unfit: None,
+            unkept: unkept(new, &config),
+            native_since: None,
+        };
+        Ok((record, config))
+    }
+
+    /// Where the session works: never where agentwire keeps its own files.
+    async fn place(&self, config: &mut SessionConfig) -> Result<(), GatewayError> {
+        let given = PathBuf::from(config.working_directory.as_deref().unwrap_or("."));
+        let settings = Arc::clone(&self.shared.settings);
+        let looked = given.clone();
+        let working = look(&given, move |_here| {
+            let working = directory(&looked)?;
+            own_dirs::check(Path::new(&working), &own_dirs::places(&settings))?;
+            Ok::<_, GatewayError>(working)
+        });
+        let working = working.await??;
+        let home = std::env::home_dir();
+        for further in config.additional_directories.iter().flatten() {
+            let further = match (further.strip_prefix('~'), &home) {
+                (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+                    home.join(rest.trim_start_matches('/'))
+                }
+                (Some(_) | None, _) => Path::new(&working).join(further),
+            };
+            let (settings, looked) = (Arc::clone(&self.shared.settings), further.clone());
+            look(&further, move |_here| own_dirs::check(&looked, &own_dirs::places(&settings)))
+                .await??;
+        }
+        config.working_directory = Some(working);
+        Ok(())
+    }
+
+    /// What the settings say of the agent, where the session does not.
+    fn fill_in(&self, agent: AgentType, config: &mut SessionConfig) {
+        let command = self.command(agent);
+        config.model = config.model.take().or(command.model);
+        config.driver = config.driver.take().or(command.driver);
+    }
+
+    /// A session that goes on.
+    async fn resumed(&self, id: &SessionId, new: &NewSession) -> Result<Beginning, GatewayError> {
+        let mut record = self.record(id).await?;
+        if record.summary.state != SessionState::Ended {
+            let message =
+                format!("session {id} still runs; attach to it, stop it first, or fork it");
+            return Err(GatewayError::new(ErrorCode::Conflict, message));
+        }
+        check_guards(&record, new)?;
+        let native = resumable(&record, new)?;
+        let mut config = joined(&record.config, new)?;
+        if new.replaces_config {
+            self.fill_in(new.agent, &mut config);
+            record.summary.model = None;
+        }
+        self.shared.settings.defaults.apply(&mut config);
+        self.place(&mut config).await?;
+        let dialect = driver(new.agent, config.driver.as_deref())?;
+        check_power(dialect, new, &config)?;
+        record.config = config.kept();
+        record.unkept = united(&record.unkept, &unkept(new, &config));
+        record.owner = self.owner_name();
+        let summary = &mut record.summary;
+        summary.state = SessionState::Starting;
+        summary.reason = None;
+        summary.error = None;
+        summary.model = config.model.clone().or(summary.model.take());
+        summary.approval_mode = Some(dialect.tools().mode_of(&config));
+        summary.working_directory.clone_from(&config.working_directory);
+        summary.driver = Some(dialect.name().to_owned());
+        summary.gateway_version = Some(env!("CARGO_PKG_VERSION").to_owned());
+        // The agent kept nothing of a session whose turns all failed: it begins anew.
+        let has_nothing = dialect.capabilities().forgets_failures
+            && summary.last_turn == Some(TurnEnd::Failed)
+            && summary.usage.output_tokens == 0;
+        let origin = Origin { resume: (!has_nothing).then_some(native), fork: false };
+        Ok(Beginning { record, config, origin, forked_from: None })
+    }
+}
+
+/// What the operator starts a session with that is not kept.
+fn unkept(new: &NewSession, config: &SessionConfig) -> Vec<String> {
+    let names = if new.is_limited { Vec::new() } else { config.unkept_names() };
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// Refuses a limited client an agent that changes things and cannot ask. Defaults count: what the client
+/// gave and what the settings add may be harmless each alone.
+fn check_power(
+    dialect: &dyn AgentDialect,
+    new: &NewSession,
+    config: &SessionConfig,
+) -> Result<(), GatewayError> {
+    if !new.is_limited || !dialect.runs_unasked(config)? {
+        return Ok(());
+    }
+    let message = format!(
+        "{} cannot ask before it changes files, and this session would let it: that needs the scope \
+         admin; use another driver, or approvalMode ask without a sandboxMode that can write",
+        dialect.name()
+    );
+    Err(GatewayError::new(ErrorCode::Forbidden, message))
+}
+
+/// What guarded a session, and what guards it now: a start without it does not make it the clients' own.
+fn united(before: &[String], now: &[String]) -> Vec<String> {
+    let lost = before.iter().filter(|name| !now.contains(name)).cloned();
+    lost.chain(now.iter().cloned()).collect()
+}
+
+/// Refuses to go on with a session of the operator's without what guarded it.
+fn check_guards(record: &Record, new: &NewSession) -> Result<(), GatewayError> {
+    if !new.is_limited || record.unkept.is_empty() {
+        return Ok(());
+    }
+    let (id, fields) = (&record.summary.id, record.unkept.join(", "));
+    let message = format!(
+        "session {id} was started with {fields}, which are not kept: only a token with the scope admin \
+         may resume or fork it, and give them again"
+    );
+    Err(GatewayError::new(ErrorCode::Forbidden, message))
+}
+
+/// The agent's own id by which that session goes on, or why it cannot.
+fn resumable(record: &Record, new: &NewSession) -> Result<String, GatewayError> {
+    let SessionSummary { id, agent_type, native_session_id, .. } = &record.summary;
+    let message = match native_session_id {
+        _ if let Some(why) = &record.unfit => format!("session {id} cannot be resumed: {why}"),
+        _ if *agent_type != new.agent => {
+            let agent = agent_type.as_str();
+            format!("session {id} is one of {agent}; resume it with that agent")
+        }
+        Some(native) => return Ok(native.clone()),
+        None => format!(
+            "session {id} cannot be resumed: its agent never told its own id of it; start a new one"
+        ),
+    };
+    Err(GatewayError::new(ErrorCode::Conflict, message))
+}
+
+/// Somebody has that id.
+pub(super) fn taken(id: &SessionId) -> GatewayError {
+    let message = format!("there is a session {id} already; resume it, or give another id");
+    GatewayError::new(ErrorCode::Conflict, message)
+}
+
+/// In the one form that all agents take.
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && Uuid::try_parse(text).is_ok()
+}
+
+/// The directory to work in, absolute.
+fn directory(path: &Path) -> Result<String, GatewayError> {
+    let invalid = |message: String| GatewayError::new(ErrorCode::InvalidMessage, message);
+    let path = path.canonicalize().map_err(|error| {
+        invalid(format!("failed to enter the directory {}: {error}", path.display()))
+    })?;
+    if !path.is_dir() {
+        return Err(invalid(format!("{} is not a directory", path.display())));
+    }
+    path.into_os_string().into_string().map_err(|path| {
+        invalid(format!("the directory {} has a name that is not UTF-8", path.display()))
+    })
+}
+
+/// What a session that was before runs with: what is given anew wins.
+fn joined(kept: &SessionConfig, new: &NewSession) -> Result<SessionConfig, GatewayError> {
+    let given = &new.config;
+    if new.replaces_config {
+        let directory = given.working_directory.clone().or(kept.working_directory.clone());
+        return Ok(SessionConfig { working_directory: directory, ..given.clone() });
+    }
+    let join = || {
+        let mut fields = serde_json::to_value(kept)?;
+        let given = serde_json::to_value(given)?;
+        if let (Some(fields), Some(given)) = (fields.as_object_mut(), given.as_object()) {
+            fields.extend(given.clone());
+        }
+        serde_json::from_value(fields)
+    };
+    let mut joined: SessionConfig = join().map_err(|error: serde_json::Error| {
+        let message = format!("failed to join the options with those of the session: {error}");
+        GatewayError::new(ErrorCode::Internal, message)
+    })?;
+    // The two name one thing, and the agent's own name would win over a mode that is asked for now.
+    if given.approval_mode.is_some() || given.permission_mode.is_some() {
+        joined.permission_mode.clone_from(&given.permission_mode);
+    }
+    Ok(joined)
+}

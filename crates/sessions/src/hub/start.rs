@@ -1,0 +1,300 @@
+//! How a session comes to run here: under its key once, under its id alone, and watched to its end.
+
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentwire_dialects::agent::{AgentDialect, Setup};
+use agentwire_dialects::tape::Tape;
+use agentwire_dialects::{driver, program};
+use agentwire_protocol::{
+    ErrorCode, GatewayError, NewSession, Prompt, SessionConfig, SessionId, SessionState,
+};
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+
+use super::idempotency::{Key, Turn};
+use super::plan::{self, Beginning, taken};
+use super::{Hub, Started, lost};
+use crate::bridge::Bridge;
+use crate::clock;
+use crate::metrics::Tally;
+use crate::own_dirs;
+use crate::process::check_descriptors;
+use crate::session::policy::Policy;
+use crate::session::{
+    Actor, Advisor, Book, Core, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal, SessionHandle,
+    Structured, check_prompt, storage,
+};
+use crate::store::Record;
+use crate::trust::Wish;
+
+/// What is left to do when a session's actor has ended.
+struct Farewell {
+    id: SessionId,
+    mark: Mark,
+    place: OwnedSemaphorePermit,
+    /// The turn of a start that was refused for want of room.
+    refused: oneshot::Receiver<Turn>,
+}
+
+/// A session that can be created: what could be refused of it was checked, and nothing is kept yet.
+struct Planned {
+    record: Record,
+    config: SessionConfig,
+    origin: Origin,
+    forked_from: Option<String>,
+    plan: Plan,
+    policy: Policy,
+    structured: Option<Structured>,
+    hooks: Hooks,
+    bridge: Option<Bridge>,
+    rest: Option<Duration>,
+}
+
+impl Hub {
+    /// Validates, plans, creates and starts a session.
+    pub(super) async fn launch(
+        &self,
+        new: NewSession,
+        once: Option<(&Key, Turn)>,
+    ) -> Result<SessionHandle, GatewayError> {
+        self.check_open()?;
+        self.check_room()?;
+        let (key, turn) = once.unzip();
+        let place = self.validate(&new)?;
+        let planned = self.plan(&new).await?;
+        let (handle, parts) = self.create(planned, &new, key).await?;
+        let agent = parts.plan.agent;
+        self.start_actor(&handle, parts, new.prompt, place, turn).await?;
+        let session = handle.id().as_str();
+        tracing::info!(session, agent = agent.as_str(), "session started");
+        self.figures().sessions_started.of(agent).add(1);
+        Ok(handle)
+    }
+
+    /// Refuses what contradicts itself, and what there is no place for.
+    fn validate(&self, new: &NewSession) -> Result<OwnedSemaphorePermit, GatewayError> {
+        plan::check(new)?;
+        let place = Arc::clone(&self.shared.places).try_acquire_owned().map_err(|_| {
+            let limit = self.shared.settings.sessions();
+            let message =
+                format!("{limit} sessions run already; stop one, or raise `sessions` in [limits]");
+            GatewayError::new(ErrorCode::Overloaded, message)
+        })?;
+        check_descriptors()?;
+        Ok(place)
+    }
+
+    /// Decides what the session runs with. What cannot be started is refused before anything is kept.
+    async fn plan(&self, new: &NewSession) -> Result<Planned, GatewayError> {
+        let Beginning { record, config, origin, forked_from } = self.beginning(new).await?;
+        let agent = record.summary.agent_type;
+        let dialect = driver(agent, config.driver.as_deref())?;
+        if let Some(prompt) = &new.prompt {
+            check_prompt(prompt, agent, dialect)?;
+        }
+        let must_rest = new.goes_on() && dialect.capabilities().resumes_next_minute;
+        let rest = must_rest.then(|| plan::rest(&record, &clock::now())).flatten();
+        let (bridge, offers) = self.bridge(dialect, &config).await?;
+        let plan = Plan {
+            offers,
+            agent,
+            dialect,
+            command: self.command(agent),
+            contain: Arc::clone(&self.shared.contain),
+            settings: Arc::clone(&self.shared.settings),
+            kept: Arc::clone(&self.shared.kept),
+            budget: self.shared.log.budget().clone(),
+        };
+        let policy = Policy::new(dialect.tools(), &config, std::env::home_dir().as_deref())?
+            .guarding(own_dirs::files(&self.shared.settings));
+        let structured = Structured::new(dialect.capabilities(), &config)?;
+        let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
+        let launch = plan.launch(&config, &origin, Some(record.summary.id.as_str()), None)?;
+        plan.program(&config, &launch).await?;
+        Ok(Planned {
+            record,
+            config,
+            origin,
+            forked_from,
+            plan,
+            policy,
+            structured,
+            hooks,
+            bridge,
+            rest,
+        })
+    }
+
+    /// Makes the session one that runs here, and what its actor is made of.
+    async fn create(
+        &self,
+        planned: Planned,
+        new: &NewSession,
+        key: Option<&Key>,
+    ) -> Result<(SessionHandle, Parts), GatewayError> {
+        let Planned { record, config, origin, plan, policy, .. } = planned;
+        let (id, after) = (record.summary.id.clone(), record.summary.last_seq);
+        let (told, summary) = watch::channel(record.summary.clone());
+        let (handle, inbox) = SessionHandle::new(id.clone(), summary);
+        self.enter(&handle, new.goes_on()).await?;
+        // Whoever ends all sessions sees it from here on; one that came too late is not begun.
+        if let Err(error) = self.check_open() {
+            self.shared.leave(&id, &handle.mark());
+            return Err(error);
+        }
+        let (agent, dialect) = (plan.agent, plan.dialect);
+        let (figures, settings) = (self.shared.log.figures(), &self.shared.settings);
+        let core = Core::new(
+            Journal::new(id.clone(), after),
+            Book::new(record, dialect.tools(), dialect.capabilities().folds_prompts),
+            planned.hooks,
+            Some(Tally::new(Arc::clone(figures), Arc::clone(settings), agent)),
+            Some(Advisor(dialect)),
+        );
+        let parts = Parts {
+            tape: tape(dialect, plan.reachable(&config), &origin, &id),
+            core: core
+                .keeping(policy.clone(), program(agent).speaks_claude())
+                .forming(planned.structured),
+            plan,
+            config,
+            policy,
+            log: self.shared.log.clone(),
+            writer: self.shared.log.open(id.clone(), after),
+            commands: inbox,
+            summary: told,
+            origin,
+            forked_from: planned.forked_from,
+            bridge: planned.bridge,
+            rest: planned.rest,
+            wish: Wish::of(&new.config, settings.defaults.trust),
+            keys: key.map(|key| key.used_for(&id)).into_iter().collect(),
+        };
+        // Nobody need listen.
+        let _ = self.shared.starts.send(Started { session: id, after });
+        Ok((handle, parts))
+    }
+
+    /// Runs the session, and waits until it is durable and its agent runs.
+    async fn start_actor(
+        &self,
+        handle: &SessionHandle,
+        parts: Parts,
+        prompt: Option<Prompt>,
+        place: OwnedSemaphorePermit,
+        turn: Option<Turn>,
+    ) -> Result<(), GatewayError> {
+        let (started, start) = oneshot::channel();
+        let (keep, refused) = oneshot::channel();
+        let actor = Actor::new(parts).run(prompt, started);
+        // Not the handle itself: the session ends when nobody is left who could ask anything of it.
+        let (id, mark) = (handle.id().clone(), handle.mark());
+        self.see_off(actor, Farewell { id, mark, place, refused });
+        match start.await.map_err(lost)? {
+            Ok(()) => Ok(()),
+            Err(Refusal::NoRoom(error)) => {
+                if let Some(turn) = turn {
+                    turn.refuse();
+                    let _ = keep.send(turn);
+                }
+                Err(error)
+            }
+            Err(Refusal::Failed(error)) => Err(error),
+        }
+    }
+
+    pub(super) fn check_room(&self) -> Result<(), GatewayError> {
+        match self.shared.log.stuck() {
+            Some(error) => {
+                tracing::warn!(%error, "the store takes no events");
+                Err(storage(&error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a session one that runs here: it is in no other process, and not twice in this one.
+    async fn enter(&self, handle: &SessionHandle, goes_on: bool) -> Result<(), GatewayError> {
+        let id = handle.id();
+        match self.shared.live().entry(id.clone()) {
+            // Another start with this id came first, and is not yet in the log.
+            Entry::Occupied(_) if !goes_on => return Err(taken(id)),
+            Entry::Occupied(first) if first.get().summary().state != SessionState::Ended => {
+                let message = format!("session {id} was just resumed; attach to it, or fork it");
+                return Err(GatewayError::new(ErrorCode::Conflict, message));
+            }
+            Entry::Occupied(mut ended) => drop(ended.insert(handle.clone())),
+            Entry::Vacant(free) => drop(free.insert(handle.clone())),
+        }
+        if !goes_on {
+            return Ok(());
+        }
+        let claimed = self.claim(id).await;
+        if claimed.is_err() {
+            self.shared.leave(id, &handle.mark());
+        }
+        claimed
+    }
+
+    /// Makes this process the owner of a session that is over.
+    async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
+        let Some(owner) = self.owner_name() else { return Ok(()) };
+        let session = id.clone();
+        let claimed = self.shared.change(move |store| {
+            let record = store.session(&session)?;
+            let before = record.as_ref().and_then(|record| record.owner.as_deref());
+            // One that died before it had begun left its name, and so did one of ours.
+            let is_free =
+                before.is_none_or(|before| before == owner.as_str() || !store.is_alive(before));
+            Ok(is_free && store.claim(&session, before, &owner)?)
+        });
+        match claimed.await? {
+            true => Ok(()),
+            false => {
+                let message = format!("session {id} was just taken by another process");
+                Err(GatewayError::new(ErrorCode::Conflict, message))
+            }
+        }
+    }
+
+    /// Runs a session to its end, and sees to what is left then.
+    fn see_off(&self, actor: impl Future<Output = bool> + Send + 'static, last: Farewell) {
+        let shared = Arc::downgrade(&self.shared);
+        tokio::spawn(async move {
+            let Farewell { id, mark, place, refused } = last;
+            // A session that panics takes nobody with it; its end is told like that of a crash.
+            let is_told = tokio::spawn(actor).await.unwrap_or(false);
+            drop(place);
+            let refused = refused.await.ok();
+            let Some(shared) = shared.upgrade() else { return };
+            // It may run again already.
+            if !is_told && shared.live().get(&id).is_some_and(|now| now.has(&mark)) {
+                shared.abandon(&id).await;
+            }
+            shared.leave(&id, &mark);
+            if let Some(turn) = refused {
+                let key = turn.key.clone();
+                if let Err(error) = shared.change(move |store| store.forget_key(&key)).await {
+                    tracing::warn!(%error, "the key of a session that never began stays used");
+                }
+            }
+        });
+    }
+}
+
+fn tape(
+    dialect: &'static dyn AgentDialect,
+    config: SessionConfig,
+    origin: &Origin,
+    id: &SessionId,
+) -> Tape {
+    let setup = Setup {
+        config,
+        resume: origin.resume.clone(),
+        fork: origin.fork,
+        native_session_id: Some(id.as_str().to_owned()),
+        recording: false,
+    };
+    Tape::new(dialect, &setup)
+}

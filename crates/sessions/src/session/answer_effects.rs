@@ -1,0 +1,358 @@
+//! Answers that change a call or the rules: the policy judges what would run, and the gateway keeps the
+//! rules and the mode itself.
+
+use agentwire_dialects::describe::is_plain;
+use agentwire_dialects::hooks::{self, Block, Permission, Reply};
+use agentwire_dialects::program;
+use agentwire_protocol::command::Behavior;
+use agentwire_protocol::event::{RequestKind, input_digest};
+use agentwire_protocol::{Answer, Configure, ErrorCode, GatewayError, Json, Settlement};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::actor::Actor;
+use super::answer_scope::{self, Rule};
+use super::callers::NOBODY;
+use super::policy::{OnDisk, Verdict};
+use super::raised::{Asker, Raised};
+use super::requests::asked;
+
+/// What an answer says beside the one call.
+#[derive(Debug, Default)]
+pub(super) struct Widening {
+    /// The answer as the agent hears it.
+    pub(super) settlement: Option<Settlement>,
+    /// The same call gets the same answer from now on.
+    pub(super) remember: bool,
+    /// The call that a hook is about; else it is the request itself.
+    call: Option<Raised>,
+    /// Rules to keep for the session, and whether each allows.
+    rules: Vec<(String, bool)>,
+    /// The mode changes to this.
+    mode: Option<String>,
+}
+
+/// One entry of Claude's `updatedPermissions`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Update {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    behavior: Option<String>,
+    #[serde(default)]
+    destination: Option<String>,
+    #[serde(default)]
+    rules: Vec<Rule>,
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(default, rename = "directories")]
+    _directories: Option<Vec<String>>,
+}
+
+/// A permission's answer in Claude's own form.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Own {
+    behavior: Behavior,
+    #[serde(default)]
+    updated_input: Option<Json<'static>>,
+    #[serde(default)]
+    updated_permissions: Option<Json<'static>>,
+    #[serde(default)]
+    message: Option<String>,
+    #[serde(default)]
+    interrupt: Option<bool>,
+    #[serde(default, rename = "toolUseID")]
+    _tool_use_id: Option<String>,
+    #[serde(default, rename = "decisionClassification")]
+    _classification: Option<String>,
+}
+
+/// What a hook of a tool call was told.
+#[derive(Deserialize)]
+struct Told {
+    hook_event_name: String,
+    #[serde(default)]
+    tool_name: Option<String>,
+    #[serde(default)]
+    tool_input: Option<Json<'static>>,
+}
+
+/// An answer with the fields of its rules under one name each: all that follows reads the same rules.
+pub(super) fn one_form(settlement: &Settlement) -> Result<Settlement, GatewayError> {
+    let mut settlement = settlement.clone();
+    // A denial gives nothing, whatever else it says.
+    if settlement.behavior != Some(Behavior::Deny)
+        && let Some(rules) = &settlement.updated_permissions
+    {
+        settlement.updated_permissions = Some(hooks::rules(rules)?);
+    }
+    Ok(settlement)
+}
+
+impl Actor {
+    /// Whether the agent speaks Claude's words for rules and hooks.
+    fn speaks_claude(&self) -> bool {
+        program(self.plan.agent).speaks_claude()
+    }
+
+    /// An answer in the agent's own form, as one of ours: nothing in it is passed on unread.
+    pub(super) fn plain(
+        &self,
+        raised: &Raised,
+        settlement: &Settlement,
+    ) -> Result<Settlement, GatewayError> {
+        let own = settlement.hook_output.as_ref().filter(|_| settlement.behavior.is_none());
+        let is_ours = self.speaks_claude() && raised.asker == Asker::Agent;
+        let Some(own) = own.filter(|_| is_ours && raised.kind == RequestKind::Permission) else {
+            return Ok(settlement.clone());
+        };
+        let own: Own = own.read().map_err(|error| {
+            invalid(format!("failed to read the answer to a permission: {error}"))
+        })?;
+        Ok(Settlement {
+            behavior: Some(own.behavior),
+            updated_input: own.updated_input,
+            updated_permissions: own.updated_permissions.as_ref().map(hooks::rules).transpose()?,
+            message: own.message.or_else(|| settlement.message.clone()),
+            interrupt: own.interrupt.or(settlement.interrupt),
+            hook_output: None,
+            ..settlement.clone()
+        })
+    }
+
+    /// Judges what an answer would let run, and takes from it what the gateway keeps. An answer that a
+    /// rule forbids is refused, and the request stays open.
+    pub(super) fn widening(
+        &self,
+        raised: &Raised,
+        settlement: &Settlement,
+        answer: &Answer,
+    ) -> Result<Widening, GatewayError> {
+        if raised.asker != Asker::Agent {
+            return Ok(Widening::default());
+        }
+        match (raised.kind, answer) {
+            (
+                RequestKind::Permission,
+                Answer::Allow { updated_input, updated_permissions, always },
+            ) => {
+                if let Some(input) = updated_input {
+                    let changed = Raised { input: Some(input.clone()), ..raised.clone() };
+                    self.check_changed(raised, &changed)?;
+                }
+                let mut widening = Widening { remember: *always, ..Widening::default() };
+                let mut told = Settlement { remember: None, ..settlement.clone() };
+                if let Some(list) = updated_permissions.as_ref().filter(|_| self.speaks_claude()) {
+                    told.updated_permissions = self.updates(raised, list, &mut widening)?;
+                }
+                Ok(Widening { settlement: Some(told), ..widening })
+            }
+            (RequestKind::Permission, Answer::Deny { always, .. }) => {
+                let told = Settlement { remember: None, ..settlement.clone() };
+                Ok(Widening { settlement: Some(told), remember: *always, ..Widening::default() })
+            }
+            (RequestKind::Hook, Answer::Allow { .. } | Answer::HookOutput(_)) => {
+                self.hook_widening(raised, settlement, answer)
+            }
+            (
+                RequestKind::Permission
+                | RequestKind::Question
+                | RequestKind::Hook
+                | RequestKind::Mcp
+                | RequestKind::Other,
+                _,
+            ) => Ok(Widening::default()),
+        }
+    }
+
+    /// The answer is with the agent: what it says for the rest of the session holds. Gives the reason
+    /// that is told of it.
+    pub(super) fn widen(
+        &mut self,
+        raised: &Raised,
+        widening: &Widening,
+        allow: bool,
+    ) -> Vec<String> {
+        let mut kept = Vec::new();
+        if widening.remember {
+            let call = widening.call.as_ref().unwrap_or(raised);
+            kept.push(self.change_policy(|policy| policy.remember(&asked(call), allow, &OnDisk)));
+        }
+        for (rule, allow) in &widening.rules {
+            let added = self.change_policy(|policy| policy.add(rule, *allow));
+            kept.push(added.unwrap_or_else(|why| why));
+        }
+        if let Some(mode) = widening.mode.clone() {
+            let change = Configure { permission_mode: Some(mode.clone()), ..Configure::default() };
+            match self.configure(NOBODY, change) {
+                // The agent may ask again before it has answered this.
+                Ok(()) => self.change_policy(|policy| policy.set_own_mode(&mode)),
+                Err(error) => self.core.error(error.code.as_str(), error.message),
+            }
+        }
+        kept
+    }
+
+    /// Refuses a changed call that a rule denies, or may deny although it did not before.
+    fn check_changed(&self, shown: &Raised, changed: &Raised) -> Result<(), GatewayError> {
+        let id = &changed.id;
+        let forbidden = |why: String| {
+            let message =
+                format!("the answer to {id} lets a call run that {why}; the request is still open");
+            Err(GatewayError::new(ErrorCode::Forbidden, message))
+        };
+        if let Verdict::Deny(rule) = self.requests.policy().decide(&asked(changed), &OnDisk) {
+            return forbidden(format!("is {rule}"));
+        }
+        if let Some(input) =
+            changed.input.as_ref().filter(|input| shown.input.as_ref() != Some(*input))
+        {
+            if !is_plain(input) {
+                return Err(invalid(
+                    "updatedInput has a key twice or a string that is no text, or is too long",
+                ));
+            }
+        } else {
+            return Ok(());
+        }
+        // Clients give an input back as it was shown: that is the call that somebody looked at.
+        if input_digest(shown.input.as_ref()) == input_digest(changed.input.as_ref()) {
+            return Ok(());
+        }
+        let before = match self.callers.current().is_limited {
+            true => Vec::new(),
+            false => self.requests.policy().doubts(&asked(shown), &OnDisk),
+        };
+        let doubts = self.requests.policy().doubts(&asked(changed), &OnDisk);
+        match doubts.iter().find(|rule| !before.contains(rule)) {
+            Some(rule) => forbidden(format!("the rule {rule} may deny")),
+            None => Ok(()),
+        }
+    }
+
+    fn hook_widening(
+        &self,
+        raised: &Raised,
+        settlement: &Settlement,
+        answer: &Answer,
+    ) -> Result<Widening, GatewayError> {
+        let told = raised.input.as_ref().and_then(|input| input.read::<Told>().ok());
+        let Some(told) = told else { return Ok(Widening::default()) };
+        let event = told.hook_event_name.as_str();
+        let agent = self.plan.agent.as_str();
+        let Reply::Output(output) = hooks::reply(agent, Some(event), answer.clone())? else {
+            return Ok(Widening::default());
+        };
+        let read = hooks::Output::read(&output)?;
+        if !matches!(event, "PreToolUse" | "PermissionRequest") {
+            return Ok(Widening::default());
+        }
+        let specific = read.specific.unwrap_or_default();
+        let decided = specific.decision.as_ref();
+        let allows = specific.permission_decision == Some(Permission::Allow)
+            || read.decision == Some(Block::Approve)
+            || decided.is_some_and(|decision| decision.behavior == Behavior::Allow);
+        let changed = decided.and_then(|decision| decision.updated_input.clone());
+        let changed = specific.updated_input.clone().or(changed);
+        let call = Raised {
+            kind: RequestKind::Permission,
+            tool_name: told.tool_name,
+            input: told.tool_input,
+            ..raised.clone()
+        };
+        let shown = call.clone();
+        let call = Raised { input: changed.clone().or(call.input), ..call };
+        if allows {
+            self.check_limit()?;
+        }
+        if allows || changed.is_some() {
+            self.check_changed(&shown, &call)?;
+        }
+        let mut widening = Widening::default();
+        let mut value: Value = output.read().map_err(|error| invalid(error.to_string()))?;
+        let decision = value.pointer_mut("/hookSpecificOutput/decision");
+        let decision = decision.and_then(Value::as_object_mut);
+        let Some((decision, list)) = decision.and_then(|decision| {
+            let list = decision.remove("updatedPermissions").filter(|list| !list.is_null())?;
+            Some((decision, list))
+        }) else {
+            return Ok(widening);
+        };
+        if let Some(rest) = self.updates(&call, &Json::of(&list), &mut widening)? {
+            decision.insert("updatedPermissions".to_owned(), rest.read().unwrap_or_default());
+        }
+        let told = Settlement {
+            behavior: None,
+            updated_input: None,
+            updated_permissions: None,
+            hook_output: Some(Json::of(&value)),
+            ..settlement.clone()
+        };
+        Ok(Widening { settlement: Some(told), call: Some(call), ..widening })
+    }
+
+    /// Takes from a list of updates what the gateway keeps: rules of this session, and the mode. What
+    /// only Claude can do is left.
+    fn updates(
+        &self,
+        raised: &Raised,
+        list: &Json<'_>,
+        widening: &mut Widening,
+    ) -> Result<Option<Json<'static>>, GatewayError> {
+        let unread = |error: serde_json::Error| {
+            invalid(format!("failed to read updatedPermissions: {error}"))
+        };
+        let entries: Vec<Json<'static>> = hooks::rules(list)?.read().map_err(unread)?;
+        // What was shown, and what would be shown now: a link may have changed since.
+        let now = self.requests.policy().always(&asked(raised), &OnDisk).suggestion;
+        let shown = [raised.suggestions.as_ref(), now.as_ref()];
+        let suggested: Vec<Rule> =
+            shown.into_iter().flatten().flat_map(answer_scope::suggested).collect();
+        let mut native = Vec::new();
+        for entry in entries {
+            let update: Update = entry.read().map_err(unread)?;
+            let is_here = update.destination.as_deref().is_none_or(|to| to == "session");
+            match (update.kind.as_str(), is_here) {
+                ("addRules", true) => {
+                    let allow = match update.behavior.as_deref() {
+                        Some("allow") => true,
+                        Some("deny") => false,
+                        other => {
+                            let word = other.unwrap_or("nothing");
+                            return Err(invalid(format!(
+                                "addRules says {word}; for this session it says allow or deny"
+                            )));
+                        }
+                    };
+                    // "Always" is the call that was shown. The same words as a rule would allow more.
+                    let is_shown = |rule: &Rule| suggested.contains(rule);
+                    if allow && !update.rules.is_empty() && update.rules.iter().all(is_shown) {
+                        widening.remember = true;
+                        continue;
+                    }
+                    if allow && self.callers.current().is_limited {
+                        return Err(answer_scope::beyond_asked("updatedPermissions", raised));
+                    }
+                    for rule in update.rules {
+                        let text = rule.text();
+                        // A copy tells whether it can be kept.
+                        self.requests.policy().clone().add(&text, allow).map_err(invalid)?;
+                        widening.rules.push((text, allow));
+                    }
+                }
+                ("setMode", _) => {
+                    let mode = update.mode.ok_or_else(|| invalid("setMode needs a mode"))?;
+                    widening.mode = Some(mode);
+                }
+                _ => native.push(entry),
+            }
+        }
+        Ok((!native.is_empty()).then(|| Json::of(&native)))
+    }
+}
+
+fn invalid(message: impl Into<String>) -> GatewayError {
+    GatewayError::new(ErrorCode::InvalidMessage, message.into())
+}

@@ -1,0 +1,152 @@
+//! MCP servers that the client hosts, where the agent cannot: what it says to them are requests, and
+//! what clients say to the agent goes out by the same relay.
+
+use agentwire_dialects::mcp;
+use agentwire_protocol::event::{
+    RequestKind, RequestOutcome, RequestRaised, SettledBy, Status, StatusChanged,
+};
+use agentwire_protocol::{Answer, Call, Command, ErrorCode, GatewayError, Json, Text};
+use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::actor::Actor;
+use super::callers::NOBODY;
+use super::core::Effect;
+use super::raised::{Asker, Raised};
+use crate::blocking::blocking_if_long;
+use crate::bridge::Heard;
+
+/// The query by which a client's server speaks first.
+pub(super) const MCP_MESSAGE: &str = "mcpMessage";
+
+impl Actor {
+    /// Something came by a relay.
+    pub(super) fn heard(&mut self, heard: Heard) {
+        self.core.journal.tick();
+        let Some(bridge) = &mut self.bridge else { return };
+        match heard {
+            Heard::Opened { connection, to } => bridge.opened(connection, to),
+            Heard::Closed { connection } => {
+                for request in bridge.closed(connection) {
+                    self.no_longer_asked(&request, "the agent ended the MCP server");
+                }
+            }
+            Heard::Message { connection, message, room, share } => {
+                self.outbox.hold(share);
+                let size = message.get().len();
+                self.load = self.load.max(size);
+                blocking_if_long(size, || {
+                    self.cancel(connection, &message);
+                    self.raise(connection, message, room);
+                });
+            }
+        }
+    }
+
+    /// A message for a server becomes a request, as the agents that host servers raise it.
+    fn raise(&mut self, connection: u64, message: Json<'static>, room: OwnedSemaphorePermit) {
+        let Some(bridge) = &mut self.bridge else { return };
+        let Some(server) = bridge.server(connection).map(str::to_owned) else { return };
+        let id = format!("mcp-{}", self.core.journal.last() + 1);
+        bridge.raised(id.clone(), connection, room);
+        let request = RequestRaised {
+            name: Some(Text::from(server)),
+            ..RequestRaised::new(id.as_str(), RequestKind::Mcp, Some(message))
+        };
+        self.core.ask(request, Asker::Relay);
+        self.wait_for_answer(&id);
+        if self.phase.is_ending() {
+            self.deny_messages("the session was stopped");
+        }
+    }
+
+    /// The agent no longer waits for what this message cancels, if it cancels anything.
+    fn cancel(&mut self, connection: u64, message: &Json<'_>) {
+        let (Some(id), Some(bridge)) = (mcp::cancelled(message), &self.bridge) else { return };
+        let requests = &self.core.book.requests;
+        let is_meant = |request: &&str| {
+            let input = requests.get(*request).and_then(|raised| raised.input.as_ref());
+            input.and_then(mcp::awaited).is_some_and(|awaited| awaited == id)
+        };
+        let request = bridge.of(connection).find(is_meant).map(str::to_owned);
+        if let Some(request) = request {
+            self.no_longer_asked(&request, "the agent cancelled it");
+        }
+    }
+
+    fn no_longer_asked(&mut self, request: &str, reason: &str) {
+        if let Some(raised) = self.core.book.requests.get(request).cloned() {
+            let by = SettledBy::Agent;
+            self.close(&raised, RequestOutcome::Withdrawn, by, Some(reason), None);
+        }
+    }
+
+    /// A client answers a message.
+    pub(super) fn settle_message(
+        &mut self,
+        raised: &Raised,
+        answer: &Answer,
+    ) -> Result<(), GatewayError> {
+        if let Some(bridge) = &self.bridge {
+            bridge.asker(&raised.id).map_or(Ok(()), |connection| bridge.has_room(connection))?;
+        }
+        self.message_answered(raised, answer.clone())?;
+        if matches!(answer, Answer::Deny { interrupt: true, .. }) && self.core.book.is_busy() {
+            self.tape.command(
+                NOBODY,
+                &Command::Interrupt { cancel_queued: false },
+                &mut self.core,
+            )?;
+            self.escalate();
+        }
+        Ok(())
+    }
+
+    /// The agent gets the answer to its message; to a notification there is none.
+    pub(super) fn message_answered(
+        &mut self,
+        raised: &Raised,
+        answer: Answer,
+    ) -> Result<(), GatewayError> {
+        let response = mcp::response(raised.input.as_ref(), answer)?;
+        let Some(bridge) = &self.bridge else { return Ok(()) };
+        if let (Some(response), Some(connection)) = (response, bridge.asker(&raised.id)) {
+            let server = bridge.server(connection).map(str::to_owned);
+            let tools = mcp::listed(raised.input.as_ref(), &response);
+            self.core.effects.push(Effect::Relay(connection, response));
+            // Of its own wire the agent may tell nothing of them.
+            if let (Some(server), Some(tools)) = (server, tools) {
+                let details = Json::of(&json!({ "status": "connected", "tools": tools }));
+                let change = StatusChanged::new(Status::McpServer).message(Text::from(server));
+                self.core.emit(change.details(details));
+            }
+        }
+        Ok(())
+    }
+
+    /// A client's server speaks first. A notification is for all relays of the server; a request
+    /// must be answered once, so that only the oldest gets it.
+    pub(super) fn server_says(
+        &mut self,
+        call: Call,
+        args: &[Json<'static>],
+    ) -> Result<(), GatewayError> {
+        let invalid = |message: &str| GatewayError::new(ErrorCode::InvalidMessage, message);
+        let (server, message) = match args {
+            [server, message] if message.get().starts_with('{') => (server, message),
+            _ => return Err(invalid("mcpMessage needs a server's name and a JSON-RPC message")),
+        };
+        let server: String =
+            server.read().map_err(|_| invalid("the server's name must be a string"))?;
+        let Some(bridge) = &self.bridge else { return Ok(()) };
+        let mut relays = bridge.relays(&server)?;
+        if mcp::awaited(message).is_some() {
+            relays.truncate(1);
+        }
+        relays.iter().try_for_each(|connection| bridge.has_room(*connection))?;
+        let told = relays.into_iter().map(|connection| Effect::Relay(connection, message.clone()));
+        self.core.effects.extend(told);
+        self.core.answer(call, Ok(Json::trusted("{}")));
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Signals that follow each other until the agent does what it must. It has no clock of its own.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::process::TreeSignal;
+
+/// The next signal, if one is to come.
+#[derive(Debug, Default)]
+pub(super) struct Escalation {
+    next: Option<Next>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    at: Instant,
+    signal: TreeSignal,
+    goal: Goal,
+}
+
+/// What is to end by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    /// That turn; none, if it has not begun.
+    Turn(Option<u64>),
+    Process,
+}
+
+impl Escalation {
+    /// The turn was interrupted: if it has not ended by then, signals follow. Those that are coming stay.
+    pub(super) fn interrupt(&mut self, at: Instant, turn: Option<u64>) {
+        let goal = Goal::Turn(turn);
+        match &mut self.next {
+            Some(Next { goal: Goal::Process, .. }) => {}
+            Some(next) => next.goal = goal,
+            None => self.next = Some(Next { at, signal: TreeSignal::Interrupt, goal }),
+        }
+    }
+
+    /// The process is to end: that signal comes then.
+    pub(super) fn end(&mut self, at: Instant, signal: TreeSignal) {
+        self.next = Some(Next { at, signal, goal: Goal::Process });
+    }
+
+    /// Whether a signal is to come.
+    pub(super) fn is_on(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// When the next signal comes.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.next.map(|next| next.at)
+    }
+
+    /// Nothing is done any more, or another turn runs: what the interrupt was for is reached.
+    pub(super) fn calm(&mut self, is_idle: bool, turn: Option<u64>) {
+        let is_reached = |next: &mut Next| match next.goal {
+            Goal::Turn(goal) => is_idle || turn != goal,
+            Goal::Process => false,
+        };
+        self.next.take_if(is_reached);
+    }
+
+    /// The process has ended.
+    pub(super) fn clear(&mut self) {
+        self.next = None;
+    }
+
+    /// The signal to send now; a stronger one comes after that pause.
+    pub(super) fn due(&mut self, now: Instant, pause: Duration) -> Option<TreeSignal> {
+        let Next { signal, goal, .. } = self.next.filter(|next| next.at <= now)?;
+        let stronger = match signal {
+            TreeSignal::Interrupt => Some(TreeSignal::Terminate),
+            TreeSignal::Terminate => Some(TreeSignal::Kill),
+            TreeSignal::Kill | TreeSignal::Pause | TreeSignal::Continue => None,
+        };
+        self.next = stronger.map(|signal| Next { at: now + pause, signal, goal });
+        Some(signal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn signals_grow_stronger_until_the_last() {
+        let start = Instant::now();
+        let mut escalation = Escalation::default();
+        escalation.interrupt(start + SECOND, Some(1));
+        assert_eq!(escalation.due(start, SECOND), None);
+        let mut sent = Vec::new();
+        let mut now = start;
+        while let Some(at) = escalation.deadline() {
+            now = at;
+            sent.extend(escalation.due(now, SECOND));
+        }
+        assert_eq!(sent, [TreeSignal::Interrupt, TreeSignal::Terminate, TreeSignal::Kill]);
+        assert_eq!(now, start + 3 * SECOND);
+    }
+
+    #[test]
+    fn it_ends_with_the_turn_that_it_is_for() {
+        let start = Instant::now();
+        let mut escalation = Escalation::default();
+        escalation.interrupt(start, Some(1));
+        escalation.calm(false, Some(1));
+        assert!(escalation.is_on());
+        escalation.calm(false, Some(2));
+        assert!(!escalation.is_on());
+        // The prompt is sent, and its turn has not begun.
+        escalation.interrupt(start, None);
+        escalation.calm(false, None);
+        assert!(escalation.is_on());
+        escalation.calm(true, None);
+        assert!(!escalation.is_on());
+    }
+
+    #[test]
+    fn what_ends_the_process_goes_on_whatever_becomes_of_the_turn() {
+        let start = Instant::now();
+        let mut escalation = Escalation::default();
+        escalation.end(start, TreeSignal::Terminate);
+        escalation.interrupt(start + SECOND, Some(1));
+        escalation.calm(true, None);
+        assert_eq!(escalation.due(start, SECOND), Some(TreeSignal::Terminate));
+        escalation.calm(true, Some(2));
+        assert_eq!(escalation.due(start + SECOND, SECOND), Some(TreeSignal::Kill));
+    }
+}

@@ -1,0 +1,260 @@
+//! The life of the agent's processes: started, heard, over.
+
+use agentwire_dialects::agent::Exit;
+use agentwire_dialects::tape::Sink as _;
+use agentwire_protocol::event::{ErrorEvent, SessionEndReason};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, Text, TurnEnd};
+
+use super::actor::Actor;
+use super::agent::{Happening, Running, SCRATCH};
+use super::core::{Effect, Epitaph, ended};
+use super::long_line::LongLine;
+use super::stderr;
+use crate::blocking::{blocking, blocking_if_long};
+use crate::budget::{self, Share};
+use crate::process::TreeSignal;
+
+impl Actor {
+    /// Starts the agent. A process that serves one turn waits for its prompt.
+    pub(super) async fn open(&mut self) -> Result<(), GatewayError> {
+        self.look_at_machine().await?;
+        if self.plan.dialect.capabilities().process_per_turn {
+            let launch = self.plan.launch(&self.config, self.supervisor.origin(), None, None)?;
+            self.plan.program(&self.config, &launch).await?;
+            self.core.book.ready();
+            return Ok(());
+        }
+        self.start_process(None).await
+    }
+
+    pub(super) async fn start_process(
+        &mut self,
+        prompt: Option<&Prompt>,
+    ) -> Result<(), GatewayError> {
+        let summary = &self.core.book.record.summary;
+        let session = summary.id.as_str().to_owned();
+        // An agent that has told its id has used ours, though it may have nothing under it to go on with.
+        let id = summary.native_session_id.is_none().then_some(session.as_str());
+        let launch = self.plan.launch(&self.config, self.supervisor.origin(), id, prompt)?;
+        let mut process = self.plan.start(&self.config, launch).await?;
+        process.counted = Some(self.outbox.log().figures().process(self.plan.agent));
+        tracing::debug!(session, pid = process.control.pid(), "agent process started");
+        self.supervisor.started(process);
+        self.core.book.ask_for(self.supervisor.origin().wanted());
+        self.tape.start(&mut self.core);
+        Ok(())
+    }
+
+    /// Where one process serves one turn: starts the next, if a prompt waits.
+    pub(super) async fn next_process(&mut self) {
+        while !self.supervisor.has_process() && !self.phase.is_ending() {
+            let Some(prompt) = self.prompts.next() else { return };
+            let started = match self.check_again().await {
+                Ok(()) => self.start_process(Some(&prompt)).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = started {
+                self.core.error(error.code.as_str(), error.message.clone());
+                let text = error.message;
+                let epitaph = Epitaph { text, words: None, is_cut: true, is_mute: true };
+                self.core.epitaph = Some(epitaph);
+                self.tape.end(Exit::Unknown, &mut self.core);
+                self.core.epitaph = None;
+                self.core.book.process_ended();
+                self.core.book.ready();
+            }
+        }
+    }
+
+    pub(super) async fn happened(&mut self, happening: Happening) {
+        let Some(process) = self.supervisor.process_mut() else { return };
+        self.core.journal.tick();
+        match happening {
+            Happening::Writable => process.flush(),
+            Happening::Stdout(count) => {
+                process.heard(count);
+                self.core.book.silent(false);
+                SCRATCH.with_borrow(|buffer| self.listen(buffer.get(..count).unwrap_or_default()));
+            }
+            Happening::Stderr(count) => {
+                let dialect = self.plan.dialect;
+                let core = &mut self.core;
+                let each = &mut |line: &[u8], unterminated: bool| {
+                    core.event(stderr::draft(dialect, line, unterminated));
+                };
+                if count == 0 {
+                    process.close_stderr();
+                    process.said.end(each);
+                } else {
+                    SCRATCH.with_borrow(|buffer| {
+                        process.said.feed(buffer.get(..count).unwrap_or_default(), each);
+                    });
+                }
+            }
+            Happening::Exited(exit) => process.exited(exit),
+            Happening::Gone => process.gone(),
+            Happening::LongLine(share) => self.take_long(share),
+            Happening::TryDisk => self.write_again(),
+        }
+        self.heard_all().await;
+    }
+
+    /// Does what follows from what the agent has said so far.
+    async fn heard_all(&mut self) {
+        self.verify_resume();
+        self.process_over().await;
+        self.calm();
+    }
+
+    /// Takes the next bytes of stdout.
+    fn listen(&mut self, bytes: &[u8]) {
+        let Some(process) = self.supervisor.process_mut() else { return };
+        let Some(long) = &mut process.long else {
+            let size = self.tape.held() + bytes.len();
+            blocking_if_long(size, || self.tape.feed(bytes, &mut self.core));
+            if self.tape.held() > budget::SMALL {
+                process.long = Some(LongLine::new(self.tape.take_held()));
+                self.write_long();
+            }
+            self.load = self.load.max(size);
+            return;
+        };
+        if let Some((length, rest)) = long.push(bytes) {
+            // It is too long to be kept, and only counted from here on.
+            process.long = None;
+            self.tape.skip(length);
+            return self.tape.feed(rest, &mut self.core);
+        }
+        self.write_long();
+    }
+
+    /// Brings what has come of a long line out of memory. A disk that takes none is tried again.
+    fn write_long(&mut self) {
+        let Some(process) = self.supervisor.process_mut() else { return };
+        if let Err(error) = blocking(|| process.write_long()) {
+            let session = self.core.book.record.summary.id.as_str();
+            tracing::warn!(session, %error, "a long line waits: there is no room for it on the disk");
+        }
+    }
+
+    /// Tries a disk again that took no part of a long line. A session that has to stop, or whose agent
+    /// has ended with it, does not wait for room: the line is lost, and what comes after it is read.
+    fn write_again(&mut self) {
+        self.write_long();
+        let Some(process) = self.supervisor.process_mut() else { return };
+        let is_ending =
+            self.phase.is_stopped() || (self.phase.is_ending() && process.exit().is_some());
+        if let Some(long) = process.long.as_mut().filter(|long| is_ending && long.is_stuck()) {
+            long.lose();
+        }
+    }
+
+    /// A long line has ended, and there is memory for it.
+    fn take_long(&mut self, share: Share) {
+        let process = self.supervisor.process_mut();
+        let Some(mut long) = process.and_then(Running::take_long) else { return };
+        let (length, is_whole) = (long.length(), long.is_whole());
+        // What came after it is heard, whatever becomes of the line.
+        let rest = long.take_rest();
+        blocking(|| match long.take() {
+            Ok(line) => {
+                self.tape.give_back(line);
+                // Without an end it is reported when all is.
+                if is_whole {
+                    self.tape.feed(b"\n", &mut self.core);
+                }
+            }
+            Err(error) => {
+                let message = format!("a line of {length} bytes could not be kept: {error}");
+                self.core.error("lineLost", message);
+            }
+        });
+        self.outbox.hold_line(share);
+        self.load = length;
+        if !rest.is_empty() {
+            self.listen(&rest);
+        }
+    }
+
+    /// What follows if the process has ended and all it said is read.
+    pub(super) async fn process_over(&mut self) {
+        let Some(process) = self.supervisor.take_over() else { return };
+        let exit = process.exit().unwrap_or(Exit::Unknown);
+        let session = self.core.book.record.summary.id.as_str();
+        tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
+        let per_turn = self.plan.dialect.capabilities().process_per_turn;
+        // A process that serves one turn ends with it, as it should; hooks still wait for nothing else.
+        if !per_turn {
+            self.core.end_turn();
+        }
+        let was_busy = self.core.book.is_busy();
+        self.report_lost(process.said.lost());
+        let is_mute = process.watch.is_mute();
+        let text = self.end_tape(exit, &process);
+        self.take_changes();
+        self.core.forget_calls();
+        self.limit_is_moot("the agent ended");
+        // What the agent was last told, it will not answer.
+        self.fail_calls(None, ErrorCode::AgentFailed, "the agent ended");
+        if let Some((reason, error)) = self.phase.ending() {
+            return self.end(reason, error);
+        }
+        match exit {
+            _ if per_turn => self.wait_for_prompt(),
+            Exit::Code(0) if !was_busy => self.end(SessionEndReason::Completed, None),
+            _ => {
+                let code = if is_mute { ErrorCode::StartFailed } else { ErrorCode::AgentFailed };
+                self.core.error(code.as_str(), text.clone());
+                self.end(SessionEndReason::Failed, Some(text));
+            }
+        }
+    }
+
+    fn report_lost(&mut self, lost: u64) {
+        if lost > 0 {
+            let details = Some(Json::of(&serde_json::json!({ "bytes": lost })));
+            let code = Some(Text::fixed("stderrCut"));
+            let message = format!("{lost} further bytes of stderr were not kept");
+            self.core.emit(ErrorEvent { code, details, ..ErrorEvent::new(message) });
+        }
+    }
+
+    /// Ends what the process has open. Says how it ended.
+    fn end_tape(&mut self, exit: Exit, process: &Running) -> String {
+        let words = process.said.last_words();
+        let is_mute = process.watch.is_mute();
+        let verdict = process.watch.verdict();
+        let text = verdict.map_or_else(|| ended(exit, is_mute, words.as_deref()), str::to_owned);
+        let is_cut = verdict.is_some();
+        self.core.epitaph = Some(Epitaph { text: text.clone(), words, is_cut, is_mute });
+        blocking_if_long(self.tape.held(), || self.tape.end(exit, &mut self.core));
+        self.core.epitaph = None;
+        self.core.book.process_ended();
+        text
+    }
+
+    /// Where one process serves one turn: the next goes on where this one ended.
+    fn wait_for_prompt(&mut self) {
+        self.core.book.ready();
+        // Until the agent has told its own id and kept something under it, the next process begins as
+        // this one did.
+        let summary = &self.core.book.record.summary;
+        let has_nothing = summary.last_turn == Some(TurnEnd::Failed)
+            && !self.core.book.has_answer
+            && self.plan.dialect.capabilities().forgets_failures;
+        if let Some(id) = summary.native_session_id.clone().filter(|_| !has_nothing) {
+            self.supervisor.resume_from(id);
+        }
+        if self.prompts.has_queued() {
+            self.core.effects.push(Effect::Start);
+        }
+    }
+
+    /// A resumed session is the one that was asked for, or it ends.
+    pub(super) fn verify_resume(&mut self) {
+        let Some(message) = self.core.book.take_refusal() else { return };
+        self.core.error("resumeFailed", message.clone());
+        self.phase.fail(message);
+        self.supervisor.signal(TreeSignal::Kill);
+    }
+}

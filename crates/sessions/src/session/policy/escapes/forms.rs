@@ -1,0 +1,195 @@
+//! What single programs do by more than an option: operands that are written, scripts and statements that
+//! run something.
+
+use super::{Word, has_option};
+
+/// Whether the words of that program write a file or run a program. `given` are those that the rule does
+/// not name.
+pub(super) fn escape(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
+    match program {
+        // A second operand is the file to write.
+        "uniq" => !given.is_empty() && operands(rest, "fsw") > 1,
+        "xxd" => !given.is_empty() && operands(rest, "cglnosR") > 1,
+        // Anything but a format sets the clock.
+        "date" => given
+            .iter()
+            .any(|word| word.len() >= 8 && word.bytes().all(|b| b.is_ascii_digit() || b == b'.')),
+        // A program text that loads an extension.
+        "awk" => given.iter().any(|word| word.contains('@')),
+        // A command for the pager; a line, a pattern and the end are none.
+        "less" => given.iter().any(|word| {
+            word.strip_prefix('+').is_some_and(|command| {
+                !command.bytes().all(|b| b.is_ascii_digit())
+                    && !command.starts_with('/')
+                    && !matches!(command, "G" | "F")
+            })
+        }),
+        // These read more options from a file.
+        "addr2line" | "ar" | "c++filt" | "gprof" | "nm" | "objcopy" | "objdump" | "ranlib"
+        | "readelf" | "size" | "strings" | "strip" => {
+            given.iter().any(|word| word.starts_with('@'))
+        }
+        // The loader that a file names is run.
+        "ldd" => given.iter().any(|word| !word.starts_with('-') && !is_installed(word)),
+        // A reader or a writer in Lua.
+        "pandoc" => given.iter().any(|word| word.ends_with(".lua")),
+        "sqlite3" => {
+            given.iter().any(|word| sqlite_writes(word) || statements(word).any(sql_leaves))
+        }
+        "psql" => given.iter().any(|word| statements(word).any(sql_leaves)),
+        "mysql" => given
+            .iter()
+            .any(|word| statements(word).any(|it| sql_leaves(it) || is_mysql_command(it))),
+        "gh" => extends(rest),
+        // An option of its settings that names a file to write.
+        "pytest" => given.iter().any(|w| w.contains("log_file=") || w.contains("cache_dir=")),
+        "kubectl" => given.iter().any(|word| word.starts_with("users.")),
+        "mvn" | "gradle" => given.iter().any(|word| {
+            word.starts_with("-D") && JAVA_RUNS.iter().any(|property| word.contains(property))
+        }),
+        // What follows is for make or ninja.
+        "cmake" => rest.iter().position(|(word, _)| *word == "--").is_some_and(|at| {
+            let words = rest.get(at + 1..).unwrap_or_default();
+            escape("make", words, &super::given(words)) || has_option("make", &super::given(words))
+        }),
+        "tar" => tar(rest),
+        "make" => given.iter().any(|word| {
+            let variable = word
+                .split_once('=')
+                .map(|(variable, _)| variable.trim_end_matches([':', '+', '?']));
+            variable
+                .is_some_and(|variable| variable.contains("SHELL") || variable.starts_with("MAKE"))
+        }),
+        "go" => go(rest),
+        _ => false,
+    }
+}
+
+/// Commands of sqlite3's own that only show something.
+const SQLITE_SHOWS: &[&str] = &[
+    ".databases",
+    ".dump",
+    ".fullschema",
+    ".headers",
+    ".help",
+    ".indexes",
+    ".mode",
+    ".schema",
+    ".show",
+    ".tables",
+];
+
+/// Commands of mysql's own that run a program or write a file.
+const MYSQL_COMMANDS: &[&str] = &["system", "source", "tee", "pager", "edit", "delimiter"];
+
+/// Whether a statement is such a command.
+fn is_mysql_command(statement: &str) -> bool {
+    let first = statement.split(' ').next().unwrap_or_default().to_ascii_lowercase();
+    MYSQL_COMMANDS.contains(&first.as_str())
+}
+
+/// Parts of Java properties by which a build runs something else.
+const JAVA_RUNS: &[&str] = &[
+    "ext.class.path",
+    "jvm=",
+    "jvmargs",
+    "java.home",
+    "javaagent",
+    "agentpath",
+    "agentlib",
+    "exec.",
+    "XX:On",
+];
+
+/// What may be the statement in a word: all of it, or what is glued to an option (`-Atcselect`).
+fn statements(word: &str) -> impl Iterator<Item = &str> {
+    let long = word.strip_prefix("--").and_then(|option| Some(option.split_once('=')?.1));
+    let is_short = word.starts_with('-') && !word.starts_with("--");
+    let letters = word.match_indices(['c', 'e']).filter(move |_| is_short);
+    let glued = letters.filter_map(|(at, _)| word.get(at + 1..));
+    [word].into_iter().chain(long).chain(glued).map(str::trim_start)
+}
+
+/// Commands of sqlite3's own run programs and write files; some only show.
+fn sqlite_writes(word: &str) -> bool {
+    let command = word.split(' ').next().unwrap_or_default();
+    word.starts_with('.') && !word.contains('/') && !SQLITE_SHOWS.contains(&command)
+}
+
+/// Whether a statement of SQL leaves the database: for a file or for a program.
+fn sql_leaves(statement: &str) -> bool {
+    let text = statement.to_ascii_lowercase();
+    let first = text.split([' ', '\'', '"']).next().unwrap_or_default();
+    match first {
+        "copy" => text.contains('\''),
+        "vacuum" => text.contains("into"),
+        "attach" | "do" | "export" | "import" | "install" | "load" => text.contains([' ', '\'']),
+        _ => {
+            text.starts_with("/*")
+                || (text.starts_with("-- ") && text.len() > 3)
+                || text.contains("outfile")
+                || text.contains("dumpfile")
+        }
+    }
+}
+
+/// An alias and an extension are programs; what stands behind `--` is for git or ssh.
+fn extends(words: &[Word<'_>]) -> bool {
+    const COMMANDS: &[&str] = &["alias", "config", "ext", "extension", "extensions"];
+    let Some(first) = words.iter().position(|(word, _)| !word.starts_with('-')) else {
+        return false;
+    };
+    // Behind an option stands its value, or the command.
+    let named = words.iter().skip(first).take(if first > 0 { 2 } else { 1 });
+    let mut named = named.filter(|(_, covered)| !covered);
+    named.any(|(word, _)| COMMANDS.contains(word))
+        || words.iter().any(|(word, covered)| !covered && *word == "--")
+}
+
+/// Whether a path lies where programs and libraries are installed.
+fn is_installed(path: &str) -> bool {
+    let places = ["/bin/", "/sbin/", "/lib/", "/lib64/", "/usr/"];
+    places.iter().any(|place| path.starts_with(place)) && !path.contains("..")
+}
+
+/// Variables that `go env -w` sets, a linker in the flags for one, and what a test run writes. To build a
+/// program is to write it.
+fn go(words: &[Word<'_>]) -> bool {
+    let is_command = |name: &str| words.iter().any(|(word, _)| *word == name);
+    let (sets, builds) = (is_command("env"), is_command("build"));
+    words.iter().filter(|(_, covered)| !covered).any(|(word, _)| {
+        let flag = word.trim_start_matches('-').split('=').next().unwrap_or_default();
+        let is_flag = word.starts_with('-');
+        let writes = ["profile", "trace", "dir"].iter().any(|end| flag.ends_with(end));
+        (sets && *word == "-w")
+            || word.contains("-extld")
+            || (is_flag && flag == "o" && !builds)
+            || (is_flag && flag.starts_with("test.") && writes)
+    })
+}
+
+/// How many words are neither options nor the values of these letters.
+fn operands(words: &[Word<'_>], valued: &str) -> usize {
+    let mut count = 0;
+    let mut is_value = false;
+    for (word, _) in words {
+        match word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+            Some(letters) => is_value = letters.len() == 1 && valued.contains(letters),
+            None if is_value => is_value = false,
+            None => count += 1,
+        }
+    }
+    count
+}
+
+/// The first word of tar may be letters without a dash; a name with a colon is on another machine, and
+/// read by a program.
+fn tar(words: &[Word<'_>]) -> bool {
+    let old = words.first().filter(|(word, covered)| !covered && !word.starts_with('-'));
+    old.is_some_and(|(letters, _)| letters.contains(['I', 'F', 'T', 'g']))
+        || words.iter().any(|(word, covered)| {
+            let name = word.strip_prefix("--file=").unwrap_or(word);
+            let host = name.split_once(':').map(|(host, _)| host);
+            !covered && host.is_some_and(|host| !host.contains('/') && !host.starts_with("--"))
+        })
+}

@@ -1,0 +1,156 @@
+//! Prompts that the agent does not have yet, and the ids of those that were taken: one that is sent twice
+//! counts once.
+
+mod ids;
+
+use std::collections::VecDeque;
+
+use agentwire_protocol::{ErrorCode, GatewayError, Prompt};
+
+use self::ids::Ids;
+use super::queued_prompt::{Entry, bytes, has_room};
+
+/// How many prompts may wait for their process, or at a limit.
+const QUEUE_LIMIT: usize = 1024;
+
+/// How many bytes of prompts may wait, for their process or for anything else.
+pub(super) const BYTES_LIMIT: usize = 256 << 20;
+
+/// The prompts of a session.
+#[derive(Debug, Default)]
+pub(super) struct Prompts {
+    /// The ids that were taken.
+    ids: Ids,
+    /// Those that wait for their process, where one process serves one turn.
+    queue: VecDeque<Prompt>,
+    /// Those that wait until somebody allows to go past a limit.
+    held: VecDeque<Entry>,
+}
+
+impl Prompts {
+    /// Whether a prompt of that id was taken before.
+    pub(super) fn has_taken(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// The store has that id: a prompt of it was taken long ago.
+    pub(super) fn recall(&mut self, id: Option<String>) {
+        self.ids.recall(id);
+    }
+
+    /// A prompt is taken. The last `undurable` of them the store does not know yet.
+    pub(super) fn take(&mut self, id: String, undurable: usize) {
+        self.ids.insert(id, undurable);
+    }
+
+    /// Refuses a prompt for whose process there is no room to wait.
+    pub(super) fn check_room(&self, prompt: &Prompt) -> Result<(), GatewayError> {
+        let waiting: usize = self.queue.iter().map(bytes).sum();
+        match self.queue.len() < QUEUE_LIMIT && waiting + bytes(prompt) <= BYTES_LIMIT {
+            true => Ok(()),
+            false => Err(too_many()),
+        }
+    }
+
+    /// It waits for its process.
+    pub(super) fn queue(&mut self, prompt: Prompt) {
+        self.queue.push_back(prompt);
+    }
+
+    /// The prompt of the next process.
+    pub(super) fn next(&mut self) -> Option<Prompt> {
+        self.queue.pop_front()
+    }
+
+    /// Whether one waits for its process.
+    pub(super) fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Those that wait for their process are given up.
+    pub(super) fn clear_queue(&mut self) {
+        self.queue.clear();
+    }
+
+    /// Refuses a prompt that there is no room for at a limit.
+    pub(super) fn check_hold(&self, entry: &Entry) -> Result<(), GatewayError> {
+        match self.held.len() < QUEUE_LIMIT && has_room(self.held.iter(), entry) {
+            true => Ok(()),
+            false => Err(too_many()),
+        }
+    }
+
+    /// It waits at a limit.
+    pub(super) fn hold(&mut self, entry: Entry) {
+        self.held.push_back(entry);
+    }
+
+    /// Those that wait at a limit, in order; they wait no longer.
+    pub(super) fn take_held(&mut self) -> VecDeque<Entry> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Whether any waits.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.has_queued() || !self.held.is_empty()
+    }
+}
+
+fn too_many() -> GatewayError {
+    GatewayError::new(ErrorCode::Overloaded, "too many prompts wait")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(text: String) -> Prompt {
+        Prompt::text(text)
+    }
+
+    #[test]
+    fn prompts_wait_in_order_and_are_given_up_together() {
+        let mut prompts = Prompts::default();
+        for text in ["a", "b", "c"] {
+            prompts.check_room(&prompt(text.to_owned())).unwrap();
+            prompts.queue(prompt(text.to_owned()));
+        }
+        assert_eq!(prompts.next().unwrap().text, "a");
+        prompts.hold(Entry::from(prompt("d".to_owned())));
+        prompts.clear_queue();
+        assert!(prompts.next().is_none() && prompts.has_waiting());
+        assert_eq!(prompts.take_held().len(), 1);
+        assert!(!prompts.has_waiting());
+    }
+
+    #[test]
+    fn what_waits_is_bounded_in_number_and_in_bytes() {
+        let mut prompts = Prompts::default();
+        for _ in 0..QUEUE_LIMIT {
+            prompts.queue(prompt(String::new()));
+            prompts.hold(Entry::from(prompt(String::new())));
+        }
+        let one = prompt("x".to_owned());
+        assert_eq!(prompts.check_room(&one).unwrap_err().code, ErrorCode::Overloaded);
+        let entry = Entry::from(one.clone());
+        assert_eq!(prompts.check_hold(&entry).unwrap_err().code, ErrorCode::Overloaded);
+        let mut prompts = Prompts::default();
+        let half = prompt("x".repeat(BYTES_LIMIT / 2));
+        prompts.queue(half.clone());
+        assert!(prompts.check_room(&half).is_ok());
+        prompts.queue(half);
+        assert!(prompts.check_room(&one).is_err());
+        assert!(prompts.check_hold(&entry).is_ok(), "the limit has a queue of its own");
+    }
+
+    #[test]
+    fn an_id_counts_once_whether_it_is_known_here_or_to_the_store() {
+        let mut prompts = Prompts::default();
+        prompts.take("new".to_owned(), 1);
+        assert!(prompts.has_taken("new") && !prompts.has_taken("old"));
+        prompts.recall(Some("old".to_owned()));
+        assert!(prompts.has_taken("old"));
+        prompts.recall(None);
+        assert!(!prompts.has_taken("old") && prompts.has_taken("new"));
+    }
+}

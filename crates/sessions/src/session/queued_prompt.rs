@@ -1,0 +1,47 @@
+//! A prompt on its way to the agent, and what was done for it already. It may have to wait more than once,
+//! for trust, hooks, a turn or a limit; nothing is done for it twice.
+
+use agentwire_protocol::Prompt;
+
+use super::prompts::BYTES_LIMIT;
+
+/// A prompt that the agent does not have yet.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) prompt: Prompt,
+    /// The log says that it waits.
+    pub(super) is_queued: bool,
+    /// Its hooks have let it pass.
+    pub(super) has_passed: bool,
+}
+
+impl Entry {
+    /// Its message id. Every prompt that was taken has one.
+    pub(super) fn id(&self) -> String {
+        self.prompt.message_id.clone().unwrap_or_default()
+    }
+
+    /// A prompt that has waited: the log says so.
+    pub(super) fn queued(prompt: Prompt) -> Self {
+        Self { is_queued: true, ..Self::from(prompt) }
+    }
+}
+
+impl From<Prompt> for Entry {
+    fn from(prompt: Prompt) -> Self {
+        Self { prompt, is_queued: false, has_passed: false }
+    }
+}
+
+/// Whether there is room for one more beside those that wait.
+pub(super) fn has_room<'e>(waiting: impl Iterator<Item = &'e Entry>, more: &Entry) -> bool {
+    let size: usize = waiting.map(|entry| bytes(&entry.prompt)).sum();
+    size + bytes(&more.prompt) <= BYTES_LIMIT
+}
+
+/// About how many bytes a prompt has.
+pub(super) fn bytes(prompt: &Prompt) -> usize {
+    let content = prompt.content.as_ref().map_or(0, |content| content.get().len());
+    let images = prompt.images.iter().map(|image| image.data.len()).sum::<usize>();
+    prompt.text.len() + content + images
+}

@@ -1,0 +1,108 @@
+//! A request that waits for an answer, as far as it is needed to judge and to settle it.
+
+use agentwire_dialects::describe::AgentTools;
+use agentwire_dialects::mcp;
+use agentwire_dialects::tape::Agent;
+use agentwire_protocol::event::{RequestKind, RequestRaised, ToolKind};
+use agentwire_protocol::{Json, Text};
+
+use crate::budget::SMALL;
+
+/// A tool call, as far as the rules need it.
+#[derive(Clone, Debug)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    /// The name is only its title, which may be the model's own words.
+    pub(super) is_title: bool,
+    pub(super) kind: ToolKind,
+    pub(super) server: Option<String>,
+}
+
+/// A request that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Raised {
+    pub(super) id: String,
+    /// By which its call is described.
+    pub(super) tools: &'static AgentTools,
+    pub(super) kind: RequestKind,
+    pub(super) agent: Agent<'static>,
+    pub(super) digest: String,
+    pub(super) tool_name: Option<String>,
+    pub(super) input: Option<Json<'static>>,
+    pub(super) title: Option<String>,
+    pub(super) blocked_path: Option<String>,
+    /// The agent warns of it.
+    pub(super) warns: bool,
+    /// The agent may have left its directory.
+    pub(super) moved: bool,
+    /// An answer cannot change its input.
+    pub(super) is_fixed: bool,
+    pub(super) tool: Option<Tool>,
+    pub(super) tool_use_id: Option<String>,
+    /// By what its questions may be answered: their words and ids.
+    pub(super) questions: Vec<String>,
+    /// The rules that the agent proposes.
+    pub(super) suggestions: Option<Json<'static>>,
+    /// Who waits for the answer.
+    pub(super) asker: Asker,
+}
+
+/// Who waits for the answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// The agent, on its own wire.
+    Agent,
+    /// The gateway itself, at a limit.
+    Limit,
+    /// The gateway itself, before it starts an agent in a project that is not trusted yet.
+    Trust,
+    /// The agent, as the peer of an MCP server that the client hosts.
+    Relay,
+}
+
+impl Raised {
+    /// A request, of which the call is not known.
+    pub(super) fn new(
+        request: &RequestRaised<'_>,
+        agent: &Agent<'_>,
+        asker: Asker,
+        tools: &'static AgentTools,
+    ) -> Self {
+        let words = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
+        Self {
+            id: request.request_id.to_string(),
+            tools,
+            kind: request.kind,
+            agent: Agent {
+                id: agent.id.clone().into_owned(),
+                parent: agent.parent.clone().map(Text::into_owned),
+            },
+            digest: request.input_digest.clone(),
+            tool_name: words(&request.tool_name),
+            input: request.input.as_ref().map(|input| kept(input, asker)),
+            title: words(&request.title),
+            blocked_path: words(&request.blocked_path),
+            warns: request.warning.is_some(),
+            moved: false,
+            is_fixed: request.input_is_fixed,
+            tool: None,
+            tool_use_id: words(&request.tool_use_id),
+            questions: request
+                .questions
+                .iter()
+                .flat_map(|asked| asked.id.iter().chain([&asked.question]).map(Text::to_string))
+                .collect(),
+            suggestions: request.suggestions.clone().map(Json::into_owned),
+            asker,
+        }
+    }
+}
+
+/// What is kept of a request's input. The log has all of a message to an MCP server: while it waits for an
+/// answer it takes no memory.
+fn kept(input: &Json<'_>, asker: Asker) -> Json<'static> {
+    match asker {
+        Asker::Relay if input.get().len() > SMALL => mcp::head(input),
+        _ => input.clone().into_owned(),
+    }
+}

@@ -1,0 +1,93 @@
+//! Calls that the policy judges before the agent makes them, through the gateway's own hook.
+
+use agentwire_dialects::describe::CallFacts;
+use agentwire_dialects::tape::Judged;
+use agentwire_protocol::event::{Status, StatusChanged};
+use agentwire_protocol::{Command, Json, Settlement, Text};
+use serde_json::{Value, json};
+
+use super::actor::Actor;
+use super::callers::NOBODY;
+use super::policy::{Disk, OnDisk, Policy, Screening};
+use super::state::Book;
+
+impl Actor {
+    /// Answers for the calls that the agent has shown. At a limit they wait for its answer.
+    pub(super) fn judge_calls(&mut self) {
+        if !self.limits.is_waiting() {
+            self.core.judged.append(&mut self.requests.take_held_calls());
+        }
+        for judged in std::mem::take(&mut self.core.judged) {
+            if self.limits.is_waiting() {
+                self.requests.hold_call(judged);
+                continue;
+            }
+            let output = match &self.core.cut {
+                Some((_, message)) => denial(message),
+                None => self.screened(&judged),
+            };
+            self.answer_call(&judged, &output);
+        }
+    }
+
+    /// Denies the calls that wait at a limit.
+    pub(super) fn deny_held(&mut self, reason: &str) {
+        for judged in self.requests.take_held_calls() {
+            self.answer_call(&judged, &denial(reason));
+        }
+    }
+
+    fn answer_call(&mut self, judged: &Judged, output: &Value) {
+        let settlement = Settlement::output(judged.request_id.as_str(), Json::of(output));
+        // An agent that is gone, or has taken it back, wants no answer.
+        let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
+    }
+
+    /// What rules say of the call, as a hook says it.
+    fn screened(&mut self, judged: &Judged) -> Value {
+        match screening(self.requests.policy(), &self.core.book, judged, &OnDisk) {
+            Screening::Deny(rule) => {
+                let name = judged.tool_name.as_deref().unwrap_or("a tool");
+                let message = Text::from(format!("{name} was denied: {rule}"));
+                self.core.emit(StatusChanged::new(Status::Warning).message(message));
+                denial(&format!("denied: {rule}"))
+            }
+            Screening::Ask => decision("ask", "a rule of this session may deny the call"),
+            Screening::Allow(rule) if judged.is_refusing => decision("allow", &rule),
+            Screening::Allow(_) | Screening::Pass => json!({}),
+        }
+    }
+}
+
+/// What rules say of the call.
+pub(super) fn screening(
+    policy: &Policy,
+    book: &Book,
+    judged: &Judged,
+    disk: &dyn Disk,
+) -> Screening {
+    let id = judged.tool_use_id.as_deref();
+    let tool = id.and_then(|id| book.tool(id));
+    let input = judged.input.as_deref().map(Json::trusted);
+    let facts = CallFacts {
+        tool_name: judged.tool_name.as_deref(),
+        kind: tool.map(|tool| tool.kind),
+        input: input.as_ref(),
+        server: tool.and_then(|tool| tool.server.as_deref()),
+        moved: book.has_moved(id),
+        ..CallFacts::default()
+    };
+    policy.screen(&book.tools().describe(&facts), disk)
+}
+
+fn denial(reason: &str) -> Value {
+    decision("deny", reason)
+}
+
+fn decision(word: &str, reason: &str) -> Value {
+    json!({ "hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": word,
+        "permissionDecisionReason": reason,
+    } })
+}

@@ -1,0 +1,326 @@
+//! How requests are settled: exactly once, by a rule, by the first client who answers, or by the gateway, which
+//! only ever denies.
+
+use std::time::Duration;
+
+use agentwire_protocol::command::Behavior;
+use agentwire_protocol::event::{RequestKind, RequestOutcome, SettledBy, UNANSWERED};
+use agentwire_protocol::{Answer, Call, Command, ErrorCode, GatewayError, Json, Settlement};
+use tokio::time::Instant;
+
+use super::actor::Actor;
+use super::answer_effects::one_form;
+use super::answer_scope;
+use super::callers::NOBODY;
+use super::hooks::can_deny;
+use super::policy::{OnDisk, Verdict};
+use super::raised::{Asker, Raised};
+use super::requests::{asked, check_answer};
+
+impl Actor {
+    /// Applies the rules to what was raised; what they leave open waits for somebody.
+    pub(super) fn settle_raised(&mut self) {
+        loop {
+            self.judge_raised();
+            // What is denied may let something else be asked.
+            if !self.phase.is_alone() || self.core.book.requests.is_empty() {
+                return;
+            }
+            self.deny_alone();
+        }
+    }
+
+    fn judge_raised(&mut self) {
+        self.judge_calls();
+        if !self.limits.is_waiting() {
+            self.core.raised.append(&mut self.requests.take_held());
+        }
+        while !self.core.raised.is_empty() {
+            for raised in std::mem::take(&mut self.core.raised) {
+                // It may have been settled since.
+                if !self.core.book.requests.contains_key(&raised.id) {
+                    continue;
+                }
+                let is_call =
+                    raised.kind == RequestKind::Permission && raised.asker == Asker::Agent;
+                // Past a limit nothing runs until somebody has answered for it.
+                if is_call && self.limits.is_waiting() {
+                    self.wait_for_answer(&raised.id);
+                    self.requests.hold(raised);
+                    continue;
+                }
+                if let Some((_, message)) = self.core.cut.clone().filter(|_| is_call) {
+                    self.deny(&raised.id, &message, false);
+                    continue;
+                }
+                if self.decide(&raised) {
+                    continue;
+                }
+                let verdict = match raised.kind {
+                    RequestKind::Permission => {
+                        self.requests.policy().decide(&asked(&raised), &OnDisk)
+                    }
+                    RequestKind::Question
+                    | RequestKind::Hook
+                    | RequestKind::Mcp
+                    | RequestKind::Other => Verdict::Ask,
+                };
+                match verdict {
+                    Verdict::Allow(rule) => self.by_rule(&raised, true, &rule),
+                    Verdict::Deny(rule) => self.by_rule(&raised, false, &rule),
+                    Verdict::Ask if raised.kind == RequestKind::Permission => {
+                        self.ask_somebody(&raised);
+                    }
+                    Verdict::Ask => self.wait_for_answer(&raised.id),
+                }
+            }
+        }
+    }
+
+    /// Denies all that waits for somebody: nobody is left. The turn goes on.
+    pub(super) fn deny_alone(&mut self) {
+        let open: Vec<String> = self.core.book.requests.keys().cloned().collect();
+        open.iter().for_each(|id| self.deny(id, "nobody is left to answer", false));
+    }
+
+    /// No rule decides: whoever is there may, and so may hooks.
+    pub(super) fn ask_somebody(&mut self, raised: &Raised) {
+        self.wait_for_answer(&raised.id);
+        self.core.raise_asking(raised);
+    }
+
+    pub(super) fn wait_for_answer(&mut self, id: &str) {
+        if let Some(timeout) = self.patience(id) {
+            self.requests.wait(id, Instant::now() + timeout);
+        }
+    }
+
+    /// How long that request is waited for: of a hook that has a limit of its own, the shorter of both.
+    fn patience(&self, id: &str) -> Option<Duration> {
+        let limits = [self.core.hooks.patience(id), self.plan.settings.timing.request];
+        limits.into_iter().flatten().min()
+    }
+
+    pub(super) fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
+        let settlement = match allow {
+            true => Settlement::allow(raised.id.as_str()),
+            false => Settlement::deny(raised.id.as_str(), format!("denied: {rule}")),
+        };
+        match self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core) {
+            Ok(()) => {
+                let outcome = if allow { RequestOutcome::Allowed } else { RequestOutcome::Denied };
+                self.close(raised, outcome, SettledBy::Policy, Some(rule), None);
+            }
+            Err(error) => {
+                self.core.error(error.code.as_str(), error.message);
+                self.ask_somebody(raised);
+            }
+        }
+    }
+
+    /// A client answers. The first answer wins; whoever comes later is told.
+    pub(super) fn settle(
+        &mut self,
+        call: Call,
+        settlement: &Settlement,
+    ) -> Result<(), GatewayError> {
+        let id = settlement.request_id.as_str();
+        let Some(raised) = self.core.book.requests.get(id).cloned() else {
+            return Err(self.requests.not_open(id));
+        };
+        // What denies is taken, whatever it was shown.
+        let is_denied = settlement.behavior == Some(Behavior::Deny);
+        let digest = settlement.input_digest.as_ref().filter(|_| !is_denied);
+        if digest.is_some_and(|digest| *digest != raised.digest) {
+            let message = format!("request {id} is not what the answer is for: its input differs");
+            return Err(GatewayError::new(ErrorCode::Conflict, message));
+        }
+        let settlement = &self.as_shown(&raised, one_form(settlement)?)?;
+        if self.callers.current().is_limited {
+            answer_scope::check(&raised, settlement)?;
+        }
+        let settlement = &self.plain(&raised, settlement)?;
+        let answer = settlement.answer()?;
+        check_answer(&raised, &answer)?;
+        let allows = matches!(answer, Answer::Allow { .. });
+        if allows && raised.asker == Asker::Agent {
+            self.check_limit()?;
+        }
+        let failed = settlement.error.as_deref().filter(|_| !is_denied);
+        if let Some(error) = failed.filter(|_| self.is_hook(id)) {
+            self.hook_failed(call, &raised, error);
+            return Ok(());
+        }
+        if self.is_hook(id) {
+            return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
+        }
+        let widening = self.widening(&raised, settlement, &answer)?;
+        match raised.asker {
+            Asker::Agent => {
+                let told = widening.settlement.clone().unwrap_or_else(|| settlement.clone());
+                self.tape.command(call, &Command::Settle(told), &mut self.core)?;
+            }
+            Asker::Limit => {
+                self.limit_answered(&raised, &answer)?;
+                self.core.answer(call, Ok(Json::trusted("{}")));
+            }
+            Asker::Trust => {
+                self.trust_answered(&answer)?;
+                self.core.answer(call, Ok(Json::trusted("{}")));
+            }
+            Asker::Relay => {
+                self.settle_message(&raised, &answer)?;
+                self.core.answer(call, Ok(Json::trusted("{}")));
+            }
+        }
+        let (outcome, updated) = match &answer {
+            // What is trusted is what was shown.
+            Answer::Allow { .. } if raised.asker == Asker::Trust => (RequestOutcome::Allowed, None),
+            Answer::Allow { updated_input, .. } => {
+                (RequestOutcome::Allowed, updated_input.as_ref())
+            }
+            // The agent takes that for no answer.
+            Answer::Deny { .. } if failed.is_some() && raised.kind == RequestKind::Hook => {
+                (RequestOutcome::Withdrawn, None)
+            }
+            Answer::Deny { .. } => (RequestOutcome::Denied, None),
+            Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None),
+        };
+        let mut reason = settlement.message.clone().or_else(|| settlement.error.clone());
+        let kept = self.widen(&raised, &widening, outcome != RequestOutcome::Denied).join(", ");
+        if !kept.is_empty() {
+            reason = Some(reason.map_or(kept.clone(), |reason| format!("{reason} ({kept})")));
+        }
+        self.close(&raised, outcome, SettledBy::Client, reason.as_deref(), updated);
+        Ok(())
+    }
+
+    /// Refuses an allow that changes what cannot be changed: the call that was shown must not run in place
+    /// of the one that is meant. An input that is given back as it was changes nothing.
+    fn as_shown(
+        &self,
+        raised: &Raised,
+        mut settlement: Settlement,
+    ) -> Result<Settlement, GatewayError> {
+        let is_allow = settlement.behavior != Some(Behavior::Deny);
+        let Some(input) = settlement.updated_input.take_if(|_| raised.is_fixed && is_allow) else {
+            return Ok(settlement);
+        };
+        let read = |json: &Json<'_>| json.read::<serde_json::Value>().ok();
+        if raised.input.as_ref().and_then(read) == read(&input) {
+            return Ok(settlement);
+        }
+        let what = "updatedInput: it runs the call as it was shown, or not at all; deny it instead";
+        Err(GatewayError::unsupported(self.plan.agent.as_str(), what))
+    }
+
+    /// Refuses an answer that lets a call run past a limit.
+    pub(super) fn check_limit(&self) -> Result<(), GatewayError> {
+        match self.limits.is_waiting() {
+            false => Ok(()),
+            true => {
+                let message = "a limit is reached; answer the request about the limit first";
+                Err(GatewayError::new(ErrorCode::Conflict, message))
+            }
+        }
+    }
+
+    pub(super) fn close(
+        &mut self,
+        raised: &Raised,
+        outcome: RequestOutcome,
+        by: SettledBy,
+        reason: Option<&str>,
+        updated: Option<&Json<'static>>,
+    ) {
+        let client = self.callers.current().name.clone().filter(|_| by == SettledBy::Client);
+        // The agent may have shown by itself that it is over.
+        if self.core.book.requests.contains_key(&raised.id) {
+            self.core.settled(raised, outcome, (by, client.as_deref()), reason, updated);
+            if let Some(by) = client.as_deref() {
+                let session = self.core.book.record.summary.id.as_str();
+                let (request, outcome) = (raised.id.as_str(), outcome.as_str());
+                tracing::info!(session, request, by, outcome, "a request is answered");
+            }
+        }
+        self.core.hooks.permission_over(&raised.id);
+        if let Some(bridge) = &mut self.bridge {
+            bridge.settled(&raised.id);
+        }
+        self.touch();
+        let how = format!("{} by {}", outcome.as_str(), by.as_str());
+        self.requests.settled(&raised.id, how, client);
+    }
+
+    /// Denies what waited too long.
+    pub(super) fn deny_late(&mut self, now: Instant) {
+        for id in self.requests.take_late(now) {
+            let seconds = self.patience(&id).unwrap_or_default().as_secs();
+            self.deny(&id, &format!("{UNANSWERED} {seconds} s"), false);
+        }
+    }
+
+    /// Denies everything that waits for somebody; the turn ends with it.
+    pub(super) fn deny_all(&mut self, reason: &str) {
+        self.deny_each(reason, |raised| {
+            matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
+        });
+    }
+
+    /// Denies what the agent wants of MCP servers.
+    pub(super) fn deny_messages(&mut self, reason: &str) {
+        self.deny_each(reason, |raised| raised.asker == Asker::Relay);
+    }
+
+    fn deny_each(&mut self, reason: &str, which: impl Fn(&Raised) -> bool) {
+        let open: Vec<String> = self
+            .core
+            .book
+            .requests
+            .values()
+            .filter(|raised| which(raised))
+            .map(|raised| raised.id.clone())
+            .collect();
+        open.iter().for_each(|id| self.deny(id, reason, true));
+    }
+
+    fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
+        let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
+        if self.is_hook(id) {
+            return self.pass_over(&raised, SettledBy::Gateway, reason);
+        }
+        let message = Some(reason.to_owned());
+        let denial = Answer::Deny { message, interrupt: false, always: false };
+        // An agent that is gone cannot be told; the request is over all the same.
+        let _ = match raised.asker {
+            Asker::Agent => {
+                let settlement =
+                    Settlement { interrupt: Some(ends_turn), ..Settlement::deny(id, reason) };
+                self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core)
+            }
+            Asker::Limit => self.limit_answered(&raised, &denial),
+            Asker::Trust => self.trust_answered(&denial),
+            Asker::Relay => self.message_answered(&raised, denial),
+        };
+        // A hook that can deny nothing is passed over.
+        let is_denied = raised.kind != RequestKind::Hook || can_deny(raised.input.as_ref());
+        let outcome = if is_denied { RequestOutcome::Denied } else { RequestOutcome::Withdrawn };
+        self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
+    }
+
+    /// The session ends: what is still open is denied, hooks are withdrawn, and nobody is told but the
+    /// readers.
+    pub(super) fn withdraw_all(&mut self, reason: &str) {
+        let open: Vec<Raised> = self.core.book.requests.values().cloned().collect();
+        for raised in open {
+            let outcome = match raised.kind {
+                RequestKind::Hook => RequestOutcome::Withdrawn,
+                RequestKind::Permission
+                | RequestKind::Question
+                | RequestKind::Mcp
+                | RequestKind::Other => RequestOutcome::Denied,
+            };
+            self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
+        }
+    }
+}

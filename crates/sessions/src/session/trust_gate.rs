@@ -1,0 +1,424 @@
+//! Before the agent starts: it may have to wait, and the project's files that would make it run something
+//! are put to somebody, unless they are trusted as they are. Until that is settled, no process runs and
+//! commands wait.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agentwire_protocol::event::{
+    RequestKind, RequestRaised, SessionEndReason, Status, StatusChanged, TRUST_DIRECTORY,
+    TurnFailure,
+};
+use agentwire_protocol::{
+    AgentType, Answer, Call, Command, ErrorCode, GatewayError, Json, Prompt, Text,
+};
+use serde_json::json;
+
+use tokio::time::Instant;
+
+use super::actor::Actor;
+use super::callers::NOBODY;
+use super::calls::weight;
+use super::commands::taken;
+use super::core::Effect;
+use super::queued_prompt::Entry;
+use super::raised::Asker;
+use super::supervisor::Due;
+use crate::slow_fs::look;
+use crate::trust::{Found, Ledger, Snapshot, Survey, Wish, survey};
+
+/// How many commands may wait.
+const WAITING: usize = 1024;
+
+/// How many bytes these may have.
+const WAITING_BYTES: usize = 256 << 20;
+
+/// How long what is remembered of them may take.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Whether the project is trusted, and what waits for that.
+pub(super) struct Trusting {
+    wish: Wish,
+    rest: Rest,
+    /// What somebody is asked about.
+    asked: Option<Survey>,
+    /// The answer, until it is acted on.
+    answer: Option<bool>,
+    /// The files that were trusted or not there when the session began.
+    state: Option<Snapshot>,
+    waiting: VecDeque<(Call, Command)>,
+    bytes: usize,
+}
+
+/// Whether the agent must not start yet, though nobody is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// For so long, from its beginning.
+    Due(Duration),
+    /// Until then.
+    Until(Instant),
+    /// It may start.
+    Over,
+}
+
+/// What follows from what was found.
+enum Verdict {
+    /// There is nothing to trust.
+    Nothing,
+    /// It is trusted.
+    Trusted,
+    /// It is not, for that reason.
+    Distrusted(&'static str),
+    /// Somebody must say.
+    Ask(Survey),
+}
+
+impl Trusting {
+    pub(super) fn new(wish: Wish, rest: Option<Duration>) -> Self {
+        Self {
+            wish,
+            rest: rest.map_or(Rest::Over, Rest::Due),
+            asked: None,
+            answer: None,
+            state: None,
+            waiting: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Whether the agent waits for an answer, or for its time.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.asked.is_some() || self.rests_until().is_some()
+    }
+
+    /// When it may start.
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        match self.rest {
+            Rest::Until(until) => Some(until),
+            Rest::Due(_) | Rest::Over => None,
+        }
+    }
+
+    /// Whether a prompt waits with it.
+    pub(super) fn has_prompt(&self) -> bool {
+        self.waiting.iter().any(|(_, command)| matches!(command, Command::Prompt(_)))
+    }
+}
+
+impl Actor {
+    /// Starts the agent, or asks whether the project is trusted; not before its time.
+    pub(super) async fn enter(&mut self) -> Result<(), GatewayError> {
+        if let Rest::Due(rest) = self.trusting.rest {
+            self.trusting.rest = Rest::Until(Instant::now() + rest);
+            let agent = self.plan.agent.as_str();
+            let seconds = rest.as_secs() + u64::from(rest.subsec_nanos() > 0);
+            let message = format!(
+                "{agent} cannot go on with a session in the minute in which it began: it starts in \
+                 {seconds} s"
+            );
+            let status = StatusChanged::new(Status::Waiting).message(Text::from(message));
+            self.core.emit(status.details(Json::of(&json!({ "seconds": seconds }))));
+            return Ok(());
+        }
+        let verdict = self.judge(None).await;
+        self.follow(verdict).await
+    }
+
+    /// The time has come for the agent to start.
+    pub(super) fn end_rest(&mut self, now: Instant) {
+        if self.trusting.rests_until().is_some_and(|until| until <= now) {
+            self.trusting.rest = Rest::Over;
+            self.supervisor.want(Due::Agent);
+        }
+    }
+
+    /// The agent's time has come; or the question is answered, and the answer durable.
+    pub(super) async fn go_in(&mut self) {
+        let asked = self.trusting.asked.take();
+        let answer = self.trusting.answer.take().unwrap_or(false);
+        if self.phase.is_ending() {
+            return;
+        }
+        let verdict = match (answer, &asked) {
+            (_, None) => self.judge(None).await,
+            // It may have changed while somebody thought about it.
+            (true, Some(asked)) => self.judge(Some(asked)).await,
+            (false, Some(_)) => Verdict::Distrusted("its files were not trusted"),
+        };
+        if let Err(error) = self.follow(verdict).await {
+            self.core.error(error.code.as_str(), error.message.clone());
+            return self.end(SessionEndReason::Failed, Some(error.message));
+        }
+        if self.trusting.is_waiting() {
+            return;
+        }
+        self.trusting.bytes = 0;
+        for (call, command) in std::mem::take(&mut self.trusting.waiting) {
+            self.release(call, command);
+        }
+    }
+
+    async fn follow(&mut self, verdict: Verdict) -> Result<(), GatewayError> {
+        match verdict {
+            // Where there is nothing to leave out, an agent that cannot leave it out can start.
+            Verdict::Nothing => {
+                let is_left_out = self.trusting.wish == Wish::Distrust
+                    && self.plan.dialect.starts_without_project()
+                    && !self.servers_need_trust();
+                self.config.trust = is_left_out.then_some(false);
+            }
+            Verdict::Trusted => self.config.trust = Some(true),
+            Verdict::Distrusted(reason) => self.distrust(reason)?,
+            Verdict::Ask(found) => {
+                self.ask_for_trust(found);
+                return Ok(());
+            }
+        }
+        self.open().await?;
+        self.core.raise_start(self.supervisor.origin().resume.is_some());
+        Ok(())
+    }
+
+    /// Looks at the files. `shown` is what somebody has just trusted.
+    async fn judge(&mut self, shown: Option<&Survey>) -> Verdict {
+        let Some(found) = self.look().await else {
+            return Verdict::Distrusted("its files could not be read in time");
+        };
+        let state = found.snapshot();
+        if found.is_empty() {
+            self.trusting.state = state;
+            return Verdict::Nothing;
+        }
+        let is_shown = shown.is_some_and(|shown| is_same(shown, &found));
+        let remembers = is_shown || self.trusting.wish == Wish::Trust;
+        let is_trusted = match self.trusting.wish {
+            Wish::Trust | Wish::TrustOnce => true,
+            Wish::Distrust => return Verdict::Distrusted("the session or the settings say so"),
+            Wish::Ask => is_shown || self.is_remembered(state.clone()).await,
+        };
+        if !is_trusted {
+            return Verdict::Ask(found);
+        }
+        self.trusting.state.clone_from(&state);
+        if let Some(state) = state.filter(|_| remembers) {
+            self.remember(state).await;
+        }
+        Verdict::Trusted
+    }
+
+    /// Looks at the files on a thread that may block. Nothing, if that takes too long.
+    async fn look(&mut self) -> Option<Survey> {
+        let files = self.plan.dialect.project_files(&self.config);
+        let directory = self.config.working_directory.as_deref().map(PathBuf::from);
+        let Some(directory) = directory.filter(|_| !files.is_empty()) else {
+            return Some(Survey::default());
+        };
+        let further = self.config.additional_directories.iter().flatten();
+        let further: Vec<PathBuf> = further.map(|further| directory.join(further)).collect();
+        let looked = directory.clone();
+        let found = look(&directory, move |here| {
+            drop(here);
+            survey(&files, &looked, &further, std::env::home_dir().as_deref())
+        });
+        found.await.ok()
+    }
+
+    async fn is_remembered(&mut self, state: Option<Snapshot>) -> bool {
+        let Some(state) = state else { return false };
+        let (ledger, agent, directory) = self.ledger();
+        let asked = tokio::task::spawn_blocking(move || ledger.trusts(agent, &directory, &state));
+        tokio::time::timeout(LOOK, asked).await.is_ok_and(|trusts| trusts.unwrap_or(false))
+    }
+
+    async fn remember(&mut self, state: Snapshot) {
+        let (ledger, agent, directory) = self.ledger();
+        let written =
+            tokio::task::spawn_blocking(move || ledger.remember(agent, &directory, state));
+        let error = match tokio::time::timeout(LOOK, written).await {
+            Ok(Ok(Ok(()))) => return,
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it took too long".to_owned(),
+        };
+        self.warn(format!("the directory is trusted for this session only: {error}"));
+    }
+
+    fn ledger(&self) -> (Ledger, AgentType, String) {
+        let directory = self.config.working_directory.clone().unwrap_or_default();
+        (Ledger::new(&self.plan.settings.data_dir), self.plan.agent, directory)
+    }
+
+    fn ask_for_trust(&mut self, found: Survey) {
+        let id = format!("trust-{}", self.core.journal.last() + 1);
+        let agent = self.plan.agent.as_str();
+        let directory = self.config.working_directory.clone().unwrap_or_default();
+        let mut input = json!({ "directory": directory, "agent": agent, "files": found.files });
+        if let (Some(fields), Some(why)) = (input.as_object_mut(), found.left_out) {
+            fields.insert("leftOut".to_owned(), json!(why));
+        }
+        let without = match self.plan.dialect.starts_without_project() {
+            true => format!("{agent} starts without the project's settings"),
+            false => format!("{agent} does not start"),
+        };
+        let message = format!(
+            "These files can make {agent} run programs or skip questions by itself. If you allow it, \
+             {agent} reads them, and you are asked again when one of them changes. If you deny it, \
+             {without}."
+        );
+        let request = RequestRaised {
+            tool_name: Some(Text::fixed(TRUST_DIRECTORY)),
+            title: Some(Text::from(format!("Trust the files in {directory}?"))),
+            message: Some(Text::from(message)),
+            input_is_fixed: true,
+            allow_is_once: true,
+            ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(Json::of(&input)))
+        };
+        // No rule answers this, and no hook: only somebody can trust a project.
+        self.core.ask(request, Asker::Trust);
+        self.wait_for_answer(&id);
+        self.trusting.asked = Some(found);
+    }
+
+    pub(super) fn trust_answered(&mut self, answer: &Answer) -> Result<(), GatewayError> {
+        let allow = match answer {
+            Answer::Allow { .. } => true,
+            Answer::Deny { .. } => false,
+            Answer::Answers(_) | Answer::HookOutput(_) => {
+                let message = "the question whether to trust a directory takes allow or deny";
+                return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+            }
+        };
+        self.trusting.answer = Some(allow);
+        self.core.effects.push(Effect::Open);
+        Ok(())
+    }
+
+    /// The agent starts without the project's settings, or not at all.
+    fn distrust(&mut self, reason: &str) -> Result<(), GatewayError> {
+        let agent = self.plan.agent.as_str();
+        let directory = self.config.working_directory.as_deref().unwrap_or_default();
+        let advice = "start it again and allow TrustDirectory, or use `--trust` (`config.trust`)";
+        if !self.plan.dialect.starts_without_project() {
+            let driver = self.plan.dialect.name();
+            let message = format!(
+                "{directory} is not trusted: {reason}. {agent} with the driver {driver} cannot start \
+                 without the project's settings; {advice}"
+            );
+            return Err(GatewayError::new(ErrorCode::StartFailed, message));
+        }
+        if self.servers_need_trust() {
+            let message = format!(
+                "{directory} is not trusted: {reason}. {agent} connects to no MCP servers there, and \
+                 the session has some; {advice}"
+            );
+            return Err(GatewayError::new(ErrorCode::StartFailed, message));
+        }
+        let message = format!(
+            "{directory} is not trusted: {reason}. {agent} starts without the project's settings; to \
+             use them, {advice}"
+        );
+        self.config.trust = Some(false);
+        self.warn(message);
+        Ok(())
+    }
+
+    /// Whether the session's MCP servers are only there if the project is trusted.
+    fn servers_need_trust(&self) -> bool {
+        let servers = self.config.mcp_servers.as_ref();
+        self.plan.dialect.servers_need_trust() && servers.is_some_and(|servers| !servers.is_empty())
+    }
+
+    pub(super) fn warn(&mut self, message: String) {
+        self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
+    }
+
+    /// Where each turn has a process of its own, the files may have changed since the last.
+    pub(super) async fn check_again(&mut self) -> Result<(), GatewayError> {
+        // Whatever the files say is trusted.
+        if self.trusting.wish == Wish::TrustOnce {
+            return Ok(());
+        }
+        if self.config.trust == Some(false) {
+            return Ok(());
+        }
+        match (self.look().await, &self.trusting.state) {
+            (Some(found), Some(state)) if found.is_within(state) => Ok(()),
+            (Some(_), Some(_)) | (None, _) => {
+                self.distrust("its files changed during the session")
+            }
+            // Nothing can be compared with it.
+            (Some(_), None) => self.distrust(
+                "some of its files cannot be read completely, so nobody can tell whether they changed",
+            ),
+        }
+    }
+
+    /// Keeps a command until the question is answered, or the agent may start. A prompt is taken at once.
+    pub(super) fn wait_for_trust(
+        &mut self,
+        call: Call,
+        command: Command,
+    ) -> Result<(), GatewayError> {
+        let size = weight(&command);
+        let trusting = &mut self.trusting;
+        if trusting.waiting.len() >= WAITING || trusting.bytes + size > WAITING_BYTES {
+            let message = match trusting.asked {
+                Some(_) => "too much waits until somebody says whether the directory is trusted",
+                None => "too much waits until the agent starts in the next minute",
+            };
+            return Err(GatewayError::new(ErrorCode::Overloaded, message));
+        }
+        trusting.bytes += size;
+        let Command::Prompt(prompt) = command else {
+            trusting.waiting.push_back((call, command));
+            return Ok(());
+        };
+        let id = prompt.message_id.clone().unwrap_or_default();
+        self.core.book.entitle(&prompt.text);
+        self.trusting.waiting.push_back((NOBODY, Command::Prompt(prompt)));
+        self.queued(&id);
+        self.core.answer(call, Ok(taken(&id)));
+        Ok(())
+    }
+
+    /// Carries out a command that waited.
+    fn release(&mut self, call: Call, command: Command) {
+        if let Command::Prompt(prompt) = command {
+            return self.release_prompt(prompt);
+        }
+        // Whoever sent it may have been told that it took too long.
+        if self.callers.is_waiting(call)
+            && let Err(error) = self.command(call, command)
+        {
+            self.core.answer(call, Err(error));
+        }
+    }
+
+    fn release_prompt(&mut self, prompt: Prompt) {
+        if let Err(error) = self.take_on(NOBODY, Entry::queued(prompt.clone())) {
+            self.fail_prompt(prompt, TurnFailure::Error, &error.message);
+        }
+    }
+
+    /// Prompts that wait for the question are turns that failed.
+    pub(super) fn fail_waiting(&mut self, failure: TurnFailure, reason: &str) {
+        let is_prompt = |(_, command): &(Call, Command)| matches!(command, Command::Prompt(_));
+        let (prompts, others): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.trusting.waiting).into_iter().partition(is_prompt);
+        self.trusting.bytes = others.iter().map(|(_, command)| weight(command)).sum();
+        self.trusting.waiting = others;
+        for (_, command) in prompts {
+            if let Command::Prompt(prompt) = command {
+                self.fail_prompt(prompt, failure, reason);
+            }
+        }
+    }
+}
+
+/// Whether what is found now is what was shown. Where files have no digest, nobody knows better.
+fn is_same(shown: &Survey, found: &Survey) -> bool {
+    let digest = |file: &Found| (file.path.clone(), file.digest.clone());
+    shown.files.iter().map(digest).eq(found.files.iter().map(digest))
+        || shown.snapshot().is_some_and(|shown| found.is_within(&shown))
+}

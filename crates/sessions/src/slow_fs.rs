@@ -1,0 +1,224 @@
+//! Looks at directories that may never answer, as those on an unreachable network file system. Each look
+//! has a thread of its own and a time limit: the caller that waits for it holds nobody else up. How many may be
+//! under way is bounded, of a directory that does not answer one look is enough, and one that nobody waits for
+//! any more takes no place from others.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agentwire_protocol::{ErrorCode, GatewayError};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
+use tokio::time::timeout;
+
+use crate::path_walk::{Reached, reach};
+
+/// How long a look may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// How many may be under way at once.
+const MOST: usize = 64;
+
+/// How many threads may hang beside them. One file system holds [few](crate::path_walk), so this is many of them.
+const LEFT: usize = 256;
+
+/// Those that are under way.
+static LOOKS: Looks = Looks::new(MOST, LEFT);
+
+struct Looks {
+    room: Semaphore,
+    /// Room for those that nobody waits for.
+    left: Semaphore,
+    under_way: Mutex<Vec<(PathBuf, Instant)>>,
+}
+
+/// The place of a look; none, once it is over.
+type PermitSlot = Arc<Mutex<Option<SemaphorePermit<'static>>>>;
+
+/// One that is under way, until it is dropped.
+struct Look {
+    looks: &'static Looks,
+    directory: PathBuf,
+    begun: Instant,
+    place: PermitSlot,
+}
+
+/// The caller that waits for a look. When it goes, the look gives its place back, over or not.
+struct Waiter {
+    looks: &'static Looks,
+    place: PermitSlot,
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let mut under_way = self.looks.under_way();
+        let own = |(at, begun): &(PathBuf, Instant)| *at == self.directory && *begun == self.begun;
+        if let Some(found) = under_way.iter().position(own) {
+            under_way.swap_remove(found);
+        }
+        drop(locked(&self.place).take());
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut place = locked(&self.place);
+        if place.is_some()
+            && let Ok(left) = self.looks.left.try_acquire()
+        {
+            *place = Some(left);
+        }
+    }
+}
+
+/// What the look at this directory finds, if the directory answers in time. `call` should drop what it gets
+/// before it looks elsewhere: until then, its thread counts as being on the directory's file system.
+pub(crate) async fn look<T: Send + 'static>(
+    directory: &Path,
+    call: impl FnOnce(Reached) -> T + Send + 'static,
+) -> Result<T, GatewayError> {
+    LOOKS.look(directory, LIMIT, call).await
+}
+
+impl Looks {
+    const fn new(most: usize, left: usize) -> Self {
+        let (room, left) = (Semaphore::const_new(most), Semaphore::const_new(left));
+        Self { room, left, under_way: Mutex::new(Vec::new()) }
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, Vec<(PathBuf, Instant)>> {
+        locked(&self.under_way)
+    }
+
+    async fn look<T: Send + 'static>(
+        &'static self,
+        directory: &Path,
+        limit: Duration,
+        call: impl FnOnce(Reached) -> T + Send + 'static,
+    ) -> Result<T, GatewayError> {
+        let known = || unanswered(directory, "an earlier check has not finished");
+        let hangs = |(at, begun): &(PathBuf, Instant)| {
+            directory.starts_with(at) && begun.elapsed() >= limit
+        };
+        if self.under_way().iter().any(hangs) {
+            return Err(known());
+        }
+        let Ok(Ok(permit)) = timeout(limit, self.room.acquire()).await else {
+            let message = "too many directories do not answer; try again later";
+            return Err(GatewayError::new(ErrorCode::Overloaded, message));
+        };
+        let begun = Instant::now();
+        self.under_way().push((directory.to_owned(), begun));
+        let place: PermitSlot = Arc::new(Mutex::new(Some(permit)));
+        let _waiting = Waiter { looks: self, place: Arc::clone(&place) };
+        let look = Look { looks: self, directory: directory.to_owned(), begun, place };
+        let (sender, answer) = oneshot::channel();
+        let work = move || {
+            let found = reach(&look.directory, limit).map(call);
+            drop(look);
+            // Nobody may wait any more.
+            let _ = sender.send(found);
+        };
+        thread::Builder::new().name("session-disk".to_owned()).spawn(work).map_err(|error| {
+            let message = format!("failed to start a thread: {error}; try again later");
+            GatewayError::new(ErrorCode::Overloaded, message)
+        })?;
+        match timeout(limit, answer).await {
+            Ok(Ok(Some(found))) => Ok(found),
+            Ok(Ok(None)) => Err(known()),
+            Ok(Err(_)) => Err(GatewayError::new(ErrorCode::Internal, "checking a file failed")),
+            Err(_) => Err(unanswered(directory, &format!("no answer in {} s", limit.as_secs()))),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error that reports a directory that does not answer.
+pub(crate) fn unanswered(directory: &Path, why: &str) -> GatewayError {
+    let directory = directory.display();
+    let message = format!(
+        "the directory {directory} does not answer: {why}; is it on an unreachable network file system?"
+    );
+    GatewayError::new(ErrorCode::Timeout, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(10);
+
+    /// A look that hangs until it is released.
+    async fn hang(looks: &'static Looks, at: &str) -> mpsc::SyncSender<()> {
+        let (release, hangs) = mpsc::sync_channel::<()>(1);
+        let call = move |here| {
+            drop(here);
+            hangs.recv().is_ok()
+        };
+        let held = looks.look(Path::new(at), SHORT, call).await;
+        assert_eq!(held.unwrap_err().code, ErrorCode::Timeout);
+        release
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_hangs_holds_up_no_other() {
+        static LOOKS: Looks = Looks::new(2, 2);
+        let release = hang(&LOOKS, "/net/dead").await;
+        // There and below nobody waits again, and elsewhere all goes on.
+        for at in ["/net/dead", "/net/dead/below"] {
+            let again = LOOKS.look(Path::new(at), SHORT, |_| ()).await.unwrap_err();
+            assert_eq!(again.code, ErrorCode::Timeout);
+        }
+        for at in ["/net", "/net/deadly", "/home"] {
+            assert_eq!(LOOKS.look(Path::new(at), LONG, |_| 7).await.unwrap(), 7);
+        }
+        release.send(()).unwrap();
+        while !LOOKS.under_way().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(LOOKS.look(Path::new("/net/dead"), LONG, |_| 7).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn those_that_hang_take_no_place_and_are_bounded() {
+        static LOOKS: Looks = Looks::new(1, 2);
+        let mut held = Vec::new();
+        for at in ["/a", "/b"] {
+            held.push(hang(&LOOKS, at).await);
+            assert_eq!(LOOKS.look(Path::new("/well"), LONG, |_| 7).await.unwrap(), 7);
+        }
+        held.push(hang(&LOOKS, "/c").await);
+        let full = LOOKS.look(Path::new("/well"), SHORT, |_| ()).await.unwrap_err();
+        assert_eq!(full.code, ErrorCode::Overloaded);
+        drop(held);
+        assert_eq!(LOOKS.look(Path::new("/well"), LONG, |_| 7).await.unwrap(), 7);
+        while LOOKS.left.available_permits() < 2 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_goes_leaves_its_place_to_others() {
+        static LOOKS: Looks = Looks::new(1, 1);
+        let (release, hangs) = mpsc::sync_channel::<()>(1);
+        let (inside, is_inside) = oneshot::channel();
+        let call = move |here| {
+            drop(here);
+            inside.send(()).unwrap();
+            hangs.recv().is_ok()
+        };
+        let caller = tokio::spawn(LOOKS.look(Path::new("/a"), LONG, call));
+        is_inside.await.unwrap();
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        assert_eq!(LOOKS.look(Path::new("/well"), LONG, |_| 7).await.unwrap(), 7);
+        drop(release);
+    }
+}
