@@ -1,6 +1,12 @@
 //! The guarantees, each shown by a test that can fail. The names of the tests begin with the id of the
 //! guarantee. `AGENTWIRE_SOAK=1` runs them longer.
-#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
 mod bridge;
 mod bytes;
@@ -9,6 +15,7 @@ mod deciding;
 mod gateway;
 mod log;
 mod origin;
+mod process;
 mod requests;
 mod restart;
 mod sessions;

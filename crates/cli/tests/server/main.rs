@@ -16,6 +16,7 @@ mod guards;
 mod harness;
 mod held;
 mod insights;
+mod library;
 mod load;
 mod logs;
 mod many;
