@@ -1,7 +1,7 @@
 //! `agentwire backend`: the program itself, with the demo agent, over pipes.
 
-mod asking;
+mod bad_input;
 mod client;
 mod documents;
+mod requests;
 mod sessions;
-mod wrong;

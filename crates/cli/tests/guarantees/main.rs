@@ -11,13 +11,13 @@
 mod bridge;
 mod bytes;
 mod changes;
-mod deciding;
 mod gateway;
 mod log;
-mod origin;
+mod policy;
 mod process;
 mod requests;
 mod restart;
+mod session_origin;
 mod sessions;
 mod trust;
 

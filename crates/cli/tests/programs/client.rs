@@ -2,9 +2,9 @@
 //! on another that knows only its address.
 
 mod attach;
+mod broken_connections;
 mod commands;
 mod harness;
-mod lines;
 mod permit;
 mod reading;
 mod restart;

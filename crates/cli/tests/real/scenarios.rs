@@ -2,22 +2,22 @@
 
 mod bad_input;
 mod changes;
-mod deciding;
+mod emulated;
 mod endings;
 mod failures;
 mod fronts;
-mod given;
-mod guarded;
-mod holds;
-mod odd;
+mod guards;
 mod pages;
+mod permissions;
+mod program_behaviour;
 mod programs;
 mod projects;
 mod requests;
+mod rules;
 mod sessions;
 mod tools;
-mod traps;
 mod turns;
+mod unexpected;
 
 use crate::harness::Place;
 
@@ -40,8 +40,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "follow-up" => turns::follow_up,
     "image" => turns::image,
     "structured output" => turns::structured,
-    "system prompt" => given::system_prompt,
-    "system prompt, more" => given::further_prompt,
+    "system prompt" => emulated::system_prompt,
+    "system prompt, more" => emulated::further_prompt,
     "usage" => turns::usage,
     "shell" => tools::shell,
     "file written" => tools::write,
@@ -53,20 +53,20 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "plan" => tools::plan,
     "allow" => requests::allow,
     "changed input" => requests::changed,
-    "changed input refused" => given::changed_refused,
+    "changed input refused" => emulated::changed_refused,
     "deny" => requests::deny,
     "question" => requests::question,
     "nobody to ask" => requests::nobody,
-    "rules in every mode" => deciding::blocked,
-    "blocked shell" => holds::blocked_shell,
-    "blocked edit" => holds::blocked_edit,
-    "protected files" => deciding::protected,
-    "always is exact" => deciding::always,
-    "agentwire's own files" => guarded::own_files,
-    "`askDangerous` changes nothing" => guarded::dangerous,
-    "arguments that unguard" => guarded::arguments,
-    "sandbox missing" => deciding::sandbox,
-    "secrets, command line" => holds::command_line,
+    "rules in every mode" => permissions::blocked,
+    "blocked shell" => rules::blocked_shell,
+    "blocked edit" => rules::blocked_edit,
+    "protected files" => permissions::protected,
+    "always is exact" => permissions::always,
+    "agentwire's own files" => guards::own_files,
+    "`askDangerous` changes nothing" => guards::dangerous,
+    "arguments that unguard" => guards::arguments,
+    "sandbox missing" => permissions::sandbox,
+    "secrets, command line" => rules::command_line,
     "interrupt, text" => endings::mid_text,
     "interrupt, tool" => endings::mid_tool,
     "interrupt, asking" => endings::asking,
@@ -75,22 +75,22 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "mode change" => changes::mode,
     "resume" => sessions::resume,
     "fork" => sessions::fork,
-    "resume, files gone" => traps::lost,
-    "resume, another opened" => odd::mistaken,
-    "queued prompts" => traps::queued,
-    "hostile prompts" => odd::hostile,
-    "malformed line" => odd::malformed,
-    "background turn" => odd::background,
-    "`/clear`" => odd::cleared,
-    "whole output" => odd::output,
-    "web search" => odd::two_ids,
-    "trusted project" => odd::trusted,
+    "resume, files gone" => unexpected::lost,
+    "resume, another opened" => program_behaviour::mistaken,
+    "queued prompts" => unexpected::queued,
+    "hostile prompts" => program_behaviour::hostile,
+    "malformed line" => program_behaviour::malformed,
+    "background turn" => program_behaviour::background,
+    "`/clear`" => program_behaviour::cleared,
+    "whole output" => program_behaviour::output,
+    "web search" => program_behaviour::two_ids,
+    "trusted project" => program_behaviour::trusted,
     "project settings left out" => projects::distrusted,
     "project settings above" => projects::above,
     "project settings trusted" => projects::trusted,
-    "launcher" => odd::launcher,
-    "endless text" => odd::repeats,
-    "exit codes" => odd::exit_codes,
+    "launcher" => program_behaviour::launcher,
+    "endless text" => program_behaviour::repeats,
+    "exit codes" => program_behaviour::exit_codes,
     "API error" => failures::refused,
     "retries" => failures::retried,
     "rate limit" => failures::limited,

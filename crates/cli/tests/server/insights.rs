@@ -1,8 +1,8 @@
 //! The insights wire, by its specification, at both of its addresses.
 
-mod asks;
-mod lives;
 mod page;
+mod requests;
+mod sessions;
 
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use agentwire_dialects::agent::Exit;
 use agentwire_sessions::process::{Process, TreeSignal, become_subreaper, hide_memory};
 use tokio::time::timeout;
 
-use crate::process::common::{
+use crate::process::harness::{
     EVIL, LONG, assert_evil, assert_none_left, contain, contain_both, exists, expect, marker,
     parent, pid, shell, tell, until,
 };

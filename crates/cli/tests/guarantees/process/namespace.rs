@@ -6,7 +6,7 @@ use agentwire_dialects::agent::Exit;
 use agentwire_sessions::process::{Spawn, Veil};
 use tokio::time::timeout;
 
-use crate::process::common::{LONG, contain_namespace, marker, rest, shell};
+use crate::process::harness::{LONG, contain_namespace, marker, rest, shell};
 
 #[tokio::test]
 async fn an_agent_sees_its_own_processes_alone() {

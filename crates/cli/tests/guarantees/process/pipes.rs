@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
-use crate::process::common::{
+use crate::process::harness::{
     LONG, assert_none_left, contain, contain_all, contain_both, contain_group, expect, marked,
     marker, rest, shell, tell,
 };

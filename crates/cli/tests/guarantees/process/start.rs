@@ -14,7 +14,7 @@ use agentwire_sessions::process::{
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use tokio::time::timeout;
 
-use crate::process::common::{
+use crate::process::harness::{
     LONG, contain_all, contain_both, expect, keeper, marked, marker, parent, pid, rest, shell,
     stat, tell, until,
 };

@@ -3,16 +3,16 @@
 mod answers;
 mod audit;
 mod bad_input;
-mod bounds;
 mod chromium;
-mod crowds;
 mod descriptors;
-mod ending;
-mod names;
-mod own;
+mod host_and_origin;
+mod many_clients;
+mod own_files;
+mod page_text;
 mod scopes;
 mod secrets;
-mod shown;
+mod shutdown;
+mod size_limits;
 mod tls;
 
 use std::os::unix::fs::PermissionsExt as _;

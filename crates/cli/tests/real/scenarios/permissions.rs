@@ -91,7 +91,7 @@ pub(crate) fn protected(place: &mut Place) {
     assert!(!work.join(".vscode/tasks.json").exists(), "{}", talk.digest());
     assert!(work.join("kept.txt").exists(), "{}", talk.digest());
     if place.agent.kind == "codex" {
-        super::holds::patches(place);
+        super::rules::patches(place);
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn always(place: &mut Place) {
     }
     assert!(!other.exists() && work.join("kept.txt").exists(), "{}", talk.digest());
     if place.agent.kind == "codex" {
-        super::holds::same_command(place);
+        super::rules::same_command(place);
     }
 }
 

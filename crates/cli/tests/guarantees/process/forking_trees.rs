@@ -16,7 +16,7 @@ use agentwire_sessions::process::{
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tokio::time::timeout;
 
-use crate::process::common::{
+use crate::process::harness::{
     LONG, SURVIVAL, contain_namespace, expect, keeper, marked, marker, shell, until,
 };
 
@@ -92,7 +92,7 @@ async fn kill_gateways(program: &Path, keeper: &Path, user: Option<u32>) {
         let _cleanup = Cleanup(marker.clone());
         let mut command = Command::new(program);
         command
-            .args(["--exact", "process::hydra::as_the_gateway", "--nocapture"])
+            .args(["--exact", "process::forking_trees::as_the_gateway", "--nocapture"])
             .env(GATEWAY, &marker)
             .env(KEEPER, keeper)
             .current_dir("/")

@@ -6,7 +6,7 @@ use agentwire_dialects::agent::Exit;
 use agentwire_sessions::process::{TreeSignal, become_subreaper};
 use tokio::time::timeout;
 
-use crate::process::common::{
+use crate::process::harness::{
     LONG, assert_none_left, contain, exists, expect, marker, parent, pid, shell, stat, tell, until,
 };
 
@@ -24,7 +24,7 @@ impl Drop for Child {
 #[test]
 fn who_kills_the_keeper_ends_with_it_and_alone() {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "process::hostile::as_a_subreaper", "--ignored", "--nocapture"])
+        .args(["--exact", "process::keeper_attacks::as_a_subreaper", "--ignored", "--nocapture"])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned()
