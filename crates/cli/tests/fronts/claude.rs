@@ -3,4 +3,4 @@
 mod client;
 mod documents;
 mod endings;
-mod trust;
+pub(crate) mod trust;

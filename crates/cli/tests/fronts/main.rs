@@ -13,9 +13,10 @@ mod claude;
 mod every_front;
 #[path = "../shared/examples.rs"]
 mod examples;
-#[path = "../shared/program.rs"]
-mod program;
 mod recording;
 mod rpc;
+#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
 #[path = "../shared/speaker/mod.rs"]
 mod speaker;

@@ -19,6 +19,9 @@ mod requests;
 mod restart;
 mod session_origin;
 mod sessions;
+#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
 mod trust;
 
 /// How many rounds: a few in the normal run, many when it is to be long.

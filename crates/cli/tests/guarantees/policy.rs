@@ -13,7 +13,8 @@ use agentwire_sessions::settings::AgentCommand;
 use agentwire_sessions::{NewSession, SessionHandle};
 use serde_json::{Value, json};
 
-use crate::gateway::{AGENTWIRE, Gateway, Reader, prompt, script, stop};
+use crate::gateway::{Gateway, Reader, prompt, script, stop};
+use crate::shared::AGENTWIRE;
 
 const MODES: [ApprovalMode; 4] =
     [ApprovalMode::Ask, ApprovalMode::AskDangerous, ApprovalMode::AutoEdit, ApprovalMode::AutoAll];
@@ -225,7 +226,7 @@ async fn r_always_keeps_what_is_shown() {
             reader.turn_end().await;
         }
         stop(&session).await;
-        let told = std::fs::read_to_string(gateway.dir.path().join("stdin.log")).expect("a log");
+        let told = std::fs::read_to_string(gateway.home.path("stdin.log")).expect("a log");
         assert!(!told.contains("updatedPermissions") && !told.contains("acceptEdits"), "{told}");
     }
 }
@@ -252,7 +253,7 @@ async fn r_a_mode_in_an_answer_is_the_gateways() {
     let deny = json!({ "requestId": request.request_id.to_string(), "behavior": "deny" });
     assert_eq!(settle(&session, deny).await, Ok(()));
     stop(&session).await;
-    let told = std::fs::read_to_string(gateway.dir.path().join("stdin.log")).expect("a log");
+    let told = std::fs::read_to_string(gateway.home.path("stdin.log")).expect("a log");
     assert!(!told.contains(r#""mode":"acceptEdits""#), "{told}");
 }
 
@@ -285,7 +286,7 @@ async fn r_a_mode_that_is_configured_is_the_gateways() {
         }
     }
     stop(&session).await;
-    let told = std::fs::read_to_string(gateway.dir.path().join("stdin.log")).expect("a log");
+    let told = std::fs::read_to_string(gateway.home.path("stdin.log")).expect("a log");
     for mode in [r#""mode":"acceptEdits""#, r#""mode":"bypassPermissions""#] {
         assert!(!told.contains(mode), "{told}");
     }

@@ -5,7 +5,8 @@ use agentwire_protocol::event::{EventKind, SessionEndReason};
 use agentwire_protocol::{AgentType, ErrorCode, SessionId};
 use agentwire_sessions::{NewSession, SessionHandle};
 
-use crate::gateway::{Gateway, PATIENCE, Reader, stop};
+use crate::gateway::{Gateway, Reader, stop};
+use crate::shared::PATIENCE;
 
 const ID: &str = "11111111-2222-4333-8444-555555555555";
 const OTHER: &str = "99999999-2222-4333-8444-555555555555";
@@ -105,7 +106,7 @@ async fn a_fork_is_a_session_of_its_own() {
     let given = NewSession { id: Some(ID.into()), ..from(demo(&gateway, "/say {turns} {cwd}")) };
     let (fork, told) = one_turn(&gateway, given).await;
     // It knows what the other does, and works where that did.
-    let work = gateway.dir.path().join("work").canonicalize().expect("a directory");
+    let work = gateway.home.path("work").canonicalize().expect("a directory");
     assert_eq!(told, format!("2 {}", work.display()));
     assert_eq!(fork.id().as_str(), ID);
     let events = gateway.events(&fork).await;
@@ -196,7 +197,7 @@ async fn the_session_itself_is_never_taken_for_its_copy() {
         echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"hi\"}'\n\
         ;; esac; done\n";
     let gateway = Gateway::script(text).await;
-    let told = gateway.dir.path().join("work/told");
+    let told = gateway.home.path("work/told");
     let new = |prompt: &str| gateway.session(AgentType::Claude, prompt);
     let session = gateway.hub.start(new("one")).await.expect("a session");
     gateway.reader(&session).await.turn_end().await;
@@ -220,8 +221,8 @@ async fn the_session_itself_is_never_taken_for_its_copy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_latest_of_a_directory_is_found() {
     let gateway = Gateway::new().await;
-    let work = gateway.dir.path().join("work");
-    let elsewhere = gateway.dir.path().join("elsewhere");
+    let work = gateway.home.path("work");
+    let elsewhere = gateway.home.path("elsewhere");
     std::fs::create_dir(&elsewhere).expect("a directory");
     let latest = async |agent, at| gateway.hub.latest(agent, at).await.expect("an answer");
     assert_eq!(latest(AgentType::Demo, &work).await, None);

@@ -15,5 +15,8 @@ mod play;
 mod pty;
 mod run;
 mod settings;
+#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
 mod translate;
 mod verbs;

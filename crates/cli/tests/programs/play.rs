@@ -1,34 +1,27 @@
 //! A recording takes the agent's place.
 
-use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-struct Player {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
-}
+use crate::shared::{Home, Program};
+
+struct Player(Program);
 
 impl Player {
-    fn start(file: &Path, flags: &[&str]) -> Self {
-        let mut child =
-            command(file, flags).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { stdin: child.stdin.take(), child, lines }
+    fn start(recording: &Recording, flags: &[&str]) -> Self {
+        let mut command = recording.home.command(&["play"]);
+        Self(Program::start(&recording.home, command.arg(&recording.file).args(flags)))
     }
 
     fn send(&mut self, line: &Value) {
-        let line = format!("{line}\n");
-        self.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+        self.0.say(line);
     }
 
     fn line(&mut self) -> String {
-        self.lines.next().expect("one more line").unwrap()
+        self.0.line().expect("one more line")
     }
 
     fn next(&mut self) -> Value {
@@ -37,39 +30,26 @@ impl Player {
 
     /// Closes stdin: what else it said, and the exit code.
     fn end(&mut self) -> (Vec<String>, Option<i32>) {
-        self.stdin = None;
-        let rest = self.lines.by_ref().map(Result::unwrap).collect();
-        (rest, self.child.wait().unwrap().code())
+        self.0.hang_up();
+        let rest = std::iter::from_fn(|| self.0.line()).collect();
+        (rest, self.0.end().code)
     }
-}
-
-impl Drop for Player {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn command(file: &Path, flags: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_agentwire"));
-    command.arg("play").arg(file).args(flags);
-    command
 }
 
 fn output(file: &Path, flags: &[&str]) -> Output {
-    command(file, flags).stdin(Stdio::null()).output().unwrap()
+    Home::new().command(&["play"]).arg(file).args(flags).output().unwrap()
 }
 
 struct Recording {
     file: PathBuf,
-    _directory: TempDir,
+    home: Home,
 }
 
 fn recording(lines: &[&str]) -> Recording {
-    let directory = TempDir::new().unwrap();
-    let file = directory.path().join("recording.jsonl");
+    let home = Home::new();
+    let file = home.path("recording.jsonl");
     std::fs::write(&file, lines.concat()).unwrap();
-    Recording { file, _directory: directory }
+    Recording { file, home }
 }
 
 #[test]
@@ -95,7 +75,7 @@ fn json_rpc_answers_bear_the_live_ids() {
         "{\"dir\":\"in\",\"t_ms\":5,\"line\":{\"id\":2,\"result\":{\"decision\":\"accept\"}}}\n",
         "{\"dir\":\"out\",\"t_ms\":5,\"line\":{\"id\":2,\"result\":{}}}\n",
     ]);
-    let mut player = Player::start(&recorded.file, &["--speed=max"]);
+    let mut player = Player::start(&recorded, &["--speed=max"]);
     player.send(&json!({ "id": "live-1", "method": "initialize", "params": { "more": true } }));
     assert_eq!(player.line(), "{\"id\": \"live-1\",\"result\":{\"id\":1}}");
     // Not in the recording, and not in its order.
@@ -124,7 +104,7 @@ fn claude_answers_bear_the_live_ids() {
         "{\"dir\":\"out\",\"t_ms\":9,\"raw\":\"not json\"}\n",
         "{\"dir\":\"exit\",\"code\":3}\n",
     ]);
-    let mut player = Player::start(&recorded.file, &["--speed", "0"]);
+    let mut player = Player::start(&recorded, &["--speed", "0"]);
     let ask = |id: &str, subtype: &str| {
         json!({
             "type": "control_request", "request_id": id, "request": { "subtype": subtype },
@@ -142,7 +122,7 @@ fn claude_answers_bear_the_live_ids() {
     } }));
     assert_eq!(player.line(), "not json");
     // The agent had ended by itself: so does the player, though its client is still there.
-    assert_eq!(player.child.wait().unwrap().code(), Some(3));
+    assert_eq!(player.0.wait(), Some(3));
 }
 
 #[test]
@@ -163,7 +143,7 @@ fn time_passes_as_recorded_or_faster() {
         "{\"dir\":\"out\",\"t_ms\":1300,\"line\":2}\n",
         "{\"dir\":\"out\",\"t_ms\":60001300,\"line\":3}\n",
     ]);
-    let mut player = Player::start(&recorded.file, &["--speed=1"]);
+    let mut player = Player::start(&recorded, &["--speed=1"]);
     assert_eq!(player.line(), "1");
     let begun = Instant::now();
     assert_eq!(player.line(), "2");

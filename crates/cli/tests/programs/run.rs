@@ -1,7 +1,7 @@
 //! `agentwire run`, `attach` and `logs`: the program itself, with the demo agent, over pipes and on a
 //! pseudo-terminal.
 
-mod home;
+mod harness;
 mod pipes;
 mod policy;
 mod reading;

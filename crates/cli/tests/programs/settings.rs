@@ -3,20 +3,16 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-fn agentwire(home: &TempDir, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_agentwire"));
-    command
-        .args(args)
-        .env_clear()
-        .env("PATH", "/nowhere")
-        .env("HOME", home.path())
-        .current_dir("/")
-        .stdin(Stdio::null());
+use crate::shared::Home;
+
+/// The program without an agent, with everything where it is if nobody says otherwise.
+fn agentwire(home: &Home, args: &[&str]) -> Command {
+    let mut command = home.command(args);
+    command.env_remove("AGENTWIRE_DATA_DIR").env("PATH", "/nowhere").current_dir("/");
     command
 }
 
@@ -26,16 +22,12 @@ fn run(command: &mut Command) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-fn home() -> TempDir {
-    tempfile::tempdir().expect("a directory")
-}
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn schema() -> Value {
-    let (code, text, _) = run(&mut agentwire(&home(), &["schema", "config"]));
+    let (code, text, _) = run(&mut agentwire(&Home::new(), &["schema", "config"]));
     assert_eq!(code, Some(0));
     serde_json::from_str(&text).expect("a schema is JSON")
 }
@@ -68,8 +60,8 @@ fn the_examples_of_the_page_are_valid() {
     let schema = jsonschema::validator_for(&schema()).expect("a schema");
     assert!(examples(&page).len() >= 2);
     for example in examples(&page) {
-        let home = home();
-        let file = home.path().join("config.toml");
+        let home = Home::new();
+        let file = home.path("config.toml");
         fs::write(&file, example).expect("settings");
         let (code, _, error) =
             run(agentwire(&home, &["agents", "--json"]).env("AGENTWIRE_CONFIG", &file));
@@ -129,8 +121,8 @@ fn the_schema_and_the_program_agree() {
         ("server.htpp = '127.0.0.1:0'", false),
         ("zebra = 1", false),
     ] {
-        let home = home();
-        let file = home.path().join("config.toml");
+        let home = Home::new();
+        let file = home.path("config.toml");
         fs::write(&file, text).expect("settings");
         let (code, _, error) = run(agentwire(&home, &["agents"]).env("AGENTWIRE_CONFIG", &file));
         assert_eq!(code, Some(if valid { 0 } else { 2 }), "{text}: {error}");
@@ -191,8 +183,8 @@ fn variables(text: &str) -> BTreeSet<String> {
 /// Defaults, then the file, then the environment, then flags.
 #[test]
 fn flags_win_over_the_environment_and_that_over_the_usual_places() {
-    let home = home();
-    let path = |name: &str| home.path().join(name);
+    let home = Home::new();
+    let path = |name: &str| home.path("home").join(name);
     let listing = |change: &dyn Fn(&mut Command)| {
         let mut command = agentwire(&home, &["ls", "--json"]);
         change(&mut command);
@@ -229,13 +221,13 @@ fn flags_win_over_the_environment_and_that_over_the_usual_places() {
 
 #[test]
 fn a_named_file_must_be_there() {
-    let home = home();
-    let missing = home.path().join("missing.toml");
+    let home = Home::new();
+    let missing = home.path("missing.toml");
     let (code, _, error) = run(agentwire(&home, &["ls"]).env("AGENTWIRE_CONFIG", &missing));
     assert_eq!(code, Some(2));
     assert!(error.contains("missing.toml"), "{error}");
     // A flag wins over the variable.
-    let there = home.path().join("there.toml");
+    let there = home.path("there.toml");
     fs::write(&there, "").expect("settings");
     let mut command = agentwire(&home, &["ls", "--config"]);
     let (code, _, error) = run(command.arg(&there).env("AGENTWIRE_CONFIG", &missing));
@@ -252,7 +244,7 @@ fn a_wrong_variable_is_named() {
         ("AGENTWIRE_TRUST", "yes", "expected `ask`, `always` or `never`"),
         ("AGENTWIRE_LOG", "loud", "possible values"),
     ] {
-        let (code, _, error) = run(agentwire(&home(), &["ls"]).env(name, value));
+        let (code, _, error) = run(agentwire(&Home::new(), &["ls"]).env(name, value));
         assert_eq!(code, Some(2), "{name}");
         assert!(error.contains(told) && !error.contains("secret"), "{error}");
     }
@@ -262,7 +254,8 @@ fn a_wrong_variable_is_named() {
 #[test]
 fn the_log_level_is_heeded() {
     let told = |level: &str| {
-        let (code, text, error) = run(&mut agentwire(&home(), &["--log-level", level, "doctor"]));
+        let (code, text, error) =
+            run(&mut agentwire(&Home::new(), &["--log-level", level, "doctor"]));
         assert_eq!(code, Some(0), "{text}");
         error
     };

@@ -19,7 +19,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use crate::harness::Server;
+use crate::shared::Server;
 
 /// Without a token nothing is answered but `/healthz` and the page's files; whatever the route, method
 /// or path.

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::harness::{PATIENCE, Server, Socket};
+use crate::shared::{PATIENCE, Server, Socket};
 
 fn rounds(quick: usize, long: usize) -> usize {
     if std::env::var_os("AGENTWIRE_SOAK").is_some() { long } else { quick }
@@ -237,7 +237,7 @@ impl Server {
         }
         let mut stream = self.stream();
         stream.write_all(text.as_bytes()).expect("it listens");
-        let answer = crate::harness::read_answer(stream);
+        let answer = crate::shared::read_answer(stream);
         // An answer that was given before is told to whoever gives it again.
         let is_done = (200..300).contains(&answer.status) || answer.code() == "requestSettled";
         assert!(is_done, "{answer:?}");

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::harness::Server;
+use crate::shared::Server;
 
 #[test]
 fn a_damaged_session_harms_neither_the_server_nor_the_others() {

@@ -4,7 +4,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Server};
+use crate::shared::{Answer, Server};
 
 impl Server {
     fn keyed(&self, path: &str, key: &str, body: &Value) -> Answer {

@@ -7,7 +7,7 @@ mod sessions;
 use serde_json::{Value, json};
 
 use self::page::{Page, kinds};
-use crate::harness::Server;
+use crate::shared::Server;
 
 /// `session.create` word for word, in each mode, at each address.
 #[test]

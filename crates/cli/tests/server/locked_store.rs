@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::harness::Server;
+use crate::shared::Server;
 
 #[test]
 fn a_store_that_takes_nothing_stops_no_call_that_reads() {

@@ -14,7 +14,6 @@ mod damaged_store;
 mod dist;
 mod documents;
 mod guards;
-mod harness;
 mod idempotency;
 mod insights;
 mod library;
@@ -24,6 +23,9 @@ mod logs;
 mod operations;
 mod request_forms;
 mod sessions;
+#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
 mod slow_directory;
 mod sockets;
 #[path = "../shared/specified.rs"]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Server};
+use crate::shared::{Answer, Server};
 
 /// Posts these bytes as that type, if any.
 fn post(server: &Server, path: &str, kind: Option<&str>, body: &str) -> Answer {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{PATIENCE, Server};
+use crate::shared::{PATIENCE, Server, skipped};
 
 /// Mounts the file system where nobody but the server and what it starts sees it, and becomes the server.
 const MOUNT: &str = "exec 7<>/dev/fuse && mount -i -t fuse -o \
@@ -22,8 +22,7 @@ fn in_directory(directory: &Path) -> Value {
 fn server() -> Option<(Server, TempDir)> {
     let can_mount = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
     if !can_mount {
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "skipped: no FUSE file system can be mounted here");
+        skipped("no FUSE file system can be mounted here", "AGENTWIRE_REQUIRE_FUSE");
         return None;
     }
     let dead = tempfile::tempdir().expect("a directory");

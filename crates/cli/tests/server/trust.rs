@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{AGENTWIRE, Server};
+use crate::shared::{AGENTWIRE, Server};
 
 /// A server whose agent `claude` writes down how it was started, in a project with a hook.
 fn server() -> Server {

@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::program::{self, Program};
+use crate::shared::{Ended, Home, Program};
 
 pub(crate) struct Client {
-    root: TempDir,
     program: Program,
 }
 
@@ -18,18 +16,21 @@ impl Client {
     }
 
     pub(crate) fn with(variables: &[(&str, &str)]) -> Self {
-        let root = program::place();
-        let mut command = program::command(env!("CARGO_BIN_EXE_agentwire"), root.path());
-        let program = Program::start(command.arg("backend").envs(variables.iter().copied()));
-        Self { root, program }
+        Self::at(&Home::new(), variables)
+    }
+
+    pub(crate) fn at(home: &Home, variables: &[(&str, &str)]) -> Self {
+        let mut command = home.command(&["backend"]);
+        command.env("AGENTWIRE_AGENT", "demo").envs(variables.iter().copied());
+        Self { program: Program::start(home, &mut command) }
     }
 
     pub(crate) fn work(&self) -> PathBuf {
-        self.root.path().join("work").canonicalize().expect("it is there")
+        self.program.home().work()
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.program.bytes(bytes);
+        assert!(self.program.bytes(bytes), "it reads");
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -120,10 +121,11 @@ impl Client {
 
     /// Says no more, and reads what is left.
     pub(crate) fn rest(mut self) -> Vec<Value> {
-        self.program.hush();
+        self.program.hang_up();
         let lines = std::iter::from_fn(|| self.program.line());
         let rest = lines.map(|line| serde_json::from_str(&line).expect("JSON")).collect();
-        assert_eq!(self.program.end(), Some(0));
+        let silent = Ended { code: Some(0), stderr: String::new() };
+        assert_eq!(self.program.end(), silent);
         rest
     }
 }

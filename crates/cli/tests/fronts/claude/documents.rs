@@ -2,21 +2,17 @@
 
 use serde_json::Value;
 
-use crate::claude::client::{Client, Place};
+use crate::claude::client::ClaudeHome;
 use crate::examples::{Wire, exchange};
+use crate::shared::ClaudeClient;
 
-struct Example {
-    client: Client,
-    _place: Place,
-}
-
-impl Wire for Example {
+impl Wire for ClaudeClient {
     fn say(&mut self, line: &[u8]) {
-        self.client.say(line);
+        self.send_raw(std::str::from_utf8(line).expect("UTF-8"));
     }
 
     fn read(&mut self) -> Value {
-        self.client.read()
+        ClaudeClient::read(self)
     }
 
     fn may_pass(&self, said: &Value) -> bool {
@@ -24,18 +20,14 @@ impl Wire for Example {
     }
 
     fn close(self) {
-        let (unread, _) = self.client.rest();
+        let (unread, _) = self.rest();
         assert_eq!(unread, [] as [Value; 0]);
     }
 }
 
 #[test]
 fn the_document_says_what_is() {
-    let connect = || {
-        let place = Place::new();
-        let client = place.client(&["--permission-prompt-tool", "stdio"]);
-        Example { client, _place: place }
-    };
+    let connect = || ClaudeHome::new().client(&["--permission-prompt-tool", "stdio"]);
     let shown = exchange("claude-front.md", connect);
     assert!(shown > 15, "only {shown} lines are shown");
 }

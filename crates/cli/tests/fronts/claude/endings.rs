@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::claude::client::Place;
+use crate::claude::client::ClaudeHome;
 
 fn results(said: &[Value]) -> Vec<&str> {
     let results = said.iter().filter(|said| said["type"] == "result");
@@ -11,8 +11,8 @@ fn results(said: &[Value]) -> Vec<&str> {
 
 #[test]
 fn what_was_asked_before_the_end_of_input_is_answered() {
-    let place = Place::new();
-    let mut client = place.client(&[]);
+    let home = ClaudeHome::new();
+    let mut client = home.client(&[]);
     for words in ["one", "two", "three"] {
         client.prompt(&format!("/sleep 50\n/say {words}"));
     }
@@ -23,24 +23,24 @@ fn what_was_asked_before_the_end_of_input_is_answered() {
 
 #[test]
 fn an_idle_program_ends_with_its_input() {
-    let place = Place::new();
-    let mut client = place.client(&[]);
+    let home = ClaudeHome::new();
+    let mut client = home.client(&[]);
     client.prompt("/say hello");
-    client.until("result");
+    client.until_type("result");
     assert_eq!(client.rest(), (Vec::new(), Some(0)));
-    assert_eq!(place.client(&[]).rest(), (Vec::new(), Some(0)), "nothing was asked");
+    assert_eq!(home.client(&[]).rest(), (Vec::new(), Some(0)), "nothing was asked");
 }
 
 #[test]
 fn who_wants_no_turn_ends_well() {
-    let place = Place::new();
+    let home = ClaudeHome::new();
     for subtypes in
         [&["initialize"][..], &["mcp_status"], &["interrupt"], &["mcp_status", "initialize"]]
     {
-        let mut client = place.client(&[]);
+        let mut client = home.client(&[]);
         for subtype in subtypes {
             let request = serde_json::json!({ "type": "control_request", "request_id": subtype, "request": { "subtype": subtype } });
-            client.say(request.to_string().as_bytes());
+            client.send(&request);
         }
         let (said, code) = client.rest();
         let answers = said.iter().filter(|said| said["type"] == "control_response");
@@ -54,11 +54,11 @@ fn who_wants_no_turn_ends_well() {
 
 #[test]
 fn a_message_that_cannot_be_read_has_its_result() {
-    let place = Place::new();
-    let mut client = place.client(&[]);
+    let home = ClaudeHome::new();
+    let mut client = home.client(&[]);
     client.prompt("/say hello");
-    client.until("result");
-    client.say(br#"{"type":"user","message":{"role":"user","content":7}}"#);
+    client.until_type("result");
+    client.send_raw(r#"{"type":"user","message":{"role":"user","content":7}}"#);
     let (said, code) = client.rest();
     let kinds: Vec<&str> = said.iter().filter_map(|said| said["type"].as_str()).collect();
     assert_eq!(kinds, ["system", "result"]);
@@ -72,13 +72,13 @@ fn a_message_that_cannot_be_read_has_its_result() {
 
 #[test]
 fn an_error_as_the_last_result_is_an_exit_code() {
-    let place = Place::new();
-    let mut client = place.client(&[]);
+    let home = ClaudeHome::new();
+    let mut client = home.client(&[]);
     client.prompt("/fail out of luck");
     let (said, code) = client.rest();
     assert_eq!(results(&said), ["out of luck"]);
     assert_eq!(code, Some(1));
-    let mut client = place.client(&[]);
+    let mut client = home.client(&[]);
     client.prompt("/fail out of luck");
     client.prompt("/say better");
     assert_eq!(client.rest().1, Some(0), "the last one counts");
@@ -86,8 +86,8 @@ fn an_error_as_the_last_result_is_an_exit_code() {
 
 #[test]
 fn an_agent_that_dies_is_told_and_ends_the_program() {
-    let place = Place::new();
-    let mut client = place.client(&[]);
+    let home = ClaudeHome::new();
+    let mut client = home.client(&[]);
     client.prompt("/say begun\n/exit 3");
     let (said, code) = client.rest();
     let result = said.last().expect("a result");
@@ -98,33 +98,33 @@ fn an_agent_that_dies_is_told_and_ends_the_program() {
 
 #[test]
 fn what_asks_after_the_end_of_input_is_denied() {
-    let place = Place::new();
-    let mut client = place.client(&["--permission-prompt-tool", "stdio"]);
+    let home = ClaudeHome::new();
+    let mut client = home.client(&["--permission-prompt-tool", "stdio"]);
     client.prompt("/sleep 100\n/write never.txt x\n/say over");
     let (said, code) = client.rest();
     assert_eq!(results(&said), ["over"]);
     assert_eq!(code, Some(0));
-    assert!(!place.path("work/never.txt").exists());
+    assert!(!home.path("work/never.txt").exists());
 }
 
 /// Nobody is left to ask, but the rules that the command line gave are still there.
 #[test]
 fn what_a_rule_allows_runs_to_the_end() {
-    let place = Place::new();
+    let home = ClaudeHome::new();
     let rules = ["--allowedTools", "Bash", "--permission-prompt-tool", "stdio"];
-    let once = place.output(&["-p", "/bash touch a", "--allowedTools", "Bash"]);
+    let once = home.output(&["-p", "/bash touch a", "--allowedTools", "Bash"]);
     assert_eq!(once.status.code(), Some(0));
-    assert!(place.path("work/a").exists());
-    let mut client = place.client(&rules);
+    assert!(home.path("work/a").exists());
+    let mut client = home.client(&rules);
     for name in ["b", "c", "d"] {
         client.prompt(&format!("/sleep 50\n/bash touch {name}\n/write never.txt x\n/say {name}"));
     }
     let (said, code) = client.rest();
     assert_eq!((results(&said), code), (vec!["b", "c", "d"], Some(0)));
     for name in ["b", "c", "d"] {
-        assert!(place.path("work").join(name).exists(), "{name}");
+        assert!(home.path("work").join(name).exists(), "{name}");
     }
-    assert!(!place.path("work/never.txt").exists());
+    assert!(!home.path("work/never.txt").exists());
     let told = said.iter().map(Value::to_string).collect::<String>();
     assert!(told.contains("nobody is left to answer"), "{told}");
 }
@@ -132,12 +132,12 @@ fn what_a_rule_allows_runs_to_the_end() {
 /// A signal that comes while the last turn is worked off ends it at once, and its result is told.
 #[test]
 fn a_signal_after_the_end_of_input_ends_the_turn() {
-    let place = Place::new();
+    let home = ClaudeHome::new();
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
-        let mut client = place.client(&["--permission-mode", "bypassPermissions"]);
+        let mut client = home.client(&["--permission-mode", "bypassPermissions"]);
         client.prompt("/bash sleep 300");
-        client.until("assistant");
-        client.hush();
+        client.until_type("assistant");
+        client.close_stdin();
         let program = rustix::process::Pid::from_raw(client.pid().cast_signed()).expect("a pid");
         let begun = std::time::Instant::now();
         rustix::process::kill_process(program, signal).expect("a signal");
@@ -151,12 +151,12 @@ fn a_signal_after_the_end_of_input_ends_the_turn() {
 
 #[test]
 fn a_signal_ends_it_and_all_below() {
-    let place = Place::new();
-    let mut client = place.client(&["--permission-mode", "bypassPermissions"]);
+    let home = ClaudeHome::new();
+    let mut client = home.client(&["--permission-mode", "bypassPermissions"]);
     // A name, not a pid: the command may have a namespace of pids of its own.
     let name = format!("left-behind-{}", std::process::id());
     client.prompt(&format!("/bash sh -c 'echo > began; sleep 300; true' {name} & sleep 300"));
-    while !place.path("work/began").exists() {
+    while !home.path("work/began").exists() {
         std::thread::yield_now();
     }
     assert!(runs(&name), "the command does not run");
@@ -175,13 +175,13 @@ fn runs(name: &str) -> bool {
 
 #[test]
 fn one_answer_in_each_form() {
-    let place = Place::new();
-    let text = place.output(&["-p", "/say hello"]);
+    let home = ClaudeHome::new();
+    let text = home.output(&["-p", "/say hello"]);
     assert_eq!((&*text.stdout, text.status.code()), (&b"hello\n"[..], Some(0)));
-    let json = place.output(&["-p", "/say hello", "--output-format=json"]);
+    let json = home.output(&["-p", "/say hello", "--output-format=json"]);
     let result: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(result["result"], "hello");
-    let lines = place.output(&[
+    let lines = home.output(&[
         "--output-format",
         "stream-json",
         "--verbose",
@@ -195,20 +195,20 @@ fn one_answer_in_each_form() {
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["type"].clone())
         .collect();
     assert_eq!(kinds, ["system", "assistant", "result"]);
-    let failed = place.output(&["-p", "/fail no luck"]);
+    let failed = home.output(&["-p", "/fail no luck"]);
     assert_eq!((&*failed.stdout, failed.status.code()), (&b"no luck\n"[..], Some(1)));
-    let unknown = place.output(&["--no-such-flag"]);
+    let unknown = home.output(&["--no-such-flag"]);
     assert_eq!(unknown.stderr, b"error: unknown option '--no-such-flag'\n");
     assert_eq!(unknown.status.code(), Some(1));
     for flag in ["-v", "--version"] {
-        assert_eq!(place.output(&[flag]).stdout, b"2.1.325 (Claude Code)\n");
+        assert_eq!(home.output(&[flag]).stdout, b"2.1.325 (Claude Code)\n");
     }
 }
 
 #[test]
 fn separators_never_stand_on_the_wire() {
-    let place = Place::new();
-    let output = place.output(&[
+    let home = ClaudeHome::new();
+    let output = home.output(&[
         "-p",
         "/say a\u{2028}b\u{2029}c",
         "--output-format=stream-json",
@@ -221,14 +221,11 @@ fn separators_never_stand_on_the_wire() {
 
 #[test]
 fn words_of_the_program_are_its_own() {
-    let place = Place::new();
-    assert_eq!(
-        place.output(&["-p", "--continue", "--fork-session", "/say {turns}"]).stdout,
-        b"1\n"
-    );
+    let home = ClaudeHome::new();
+    assert_eq!(home.output(&["-p", "--continue", "--fork-session", "/say {turns}"]).stdout, b"1\n");
     // A command of the program's by its name, and what looks like a flag of ours.
     for prompt in ["mcp", "--config=x"] {
-        let output = place.output(&["-p", "--output-format=json", "--", prompt]);
+        let output = home.output(&["-p", "--output-format=json", "--", prompt]);
         let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         assert_eq!(
             (&result["type"], output.status.code()),
@@ -236,20 +233,20 @@ fn words_of_the_program_are_its_own() {
             "{prompt}"
         );
     }
-    let refused = place.output(&["--log-level=x"]);
+    let refused = home.output(&["--log-level=x"]);
     assert_eq!(refused.stderr, b"error: unknown option '--log-level=x'\n");
 }
 
 #[test]
 fn a_session_is_found_again() {
-    let place = Place::new();
+    let home = ClaudeHome::new();
     let id = "0f0e0d0c-0b0a-4908-8706-050403020100";
-    let chosen = place.output(&["-p", "/say {turns}", "--session-id", id, "--output-format=json"]);
+    let chosen = home.output(&["-p", "/say {turns}", "--session-id", id, "--output-format=json"]);
     let result: Value = serde_json::from_slice(&chosen.stdout).expect("JSON");
     assert_eq!(result["session_id"], id);
-    assert_eq!(place.output(&["-p", "/say {turns}", "--resume", id]).stdout, b"2\n");
-    assert_eq!(place.output(&["-p", "/say {turns}", "--continue"]).stdout, b"3\n");
-    let copy = place.output(&[
+    assert_eq!(home.output(&["-p", "/say {turns}", "--resume", id]).stdout, b"2\n");
+    assert_eq!(home.output(&["-p", "/say {turns}", "--continue"]).stdout, b"3\n");
+    let copy = home.output(&[
         "-p",
         "/say {turns}",
         "--resume",
@@ -260,11 +257,11 @@ fn a_session_is_found_again() {
     let result: Value = serde_json::from_slice(&copy.stdout).expect("JSON");
     assert_eq!(result["result"], "4");
     assert_ne!(result["session_id"], id);
-    let taken = place.output(&["-p", "/say x", "--session-id", id]);
+    let taken = home.output(&["-p", "/say x", "--session-id", id]);
     assert_eq!(taken.status.code(), Some(1));
     assert!(!taken.stderr.is_empty());
     let unknown =
-        place.output(&["-p", "/say x", "--resume", "00000000-0000-4000-8000-000000000000"]);
+        home.output(&["-p", "/say x", "--resume", "00000000-0000-4000-8000-000000000000"]);
     assert_eq!(unknown.status.code(), Some(1));
     let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert!(told.contains("No conversation found with session ID"), "{told}");
@@ -273,14 +270,14 @@ fn a_session_is_found_again() {
 /// The command line is the whole configuration, as with the program itself.
 #[test]
 fn a_resumed_session_keeps_no_flags() {
-    let place = Place::new();
+    let home = ClaudeHome::new();
     let id = "0f0e0d0c-0b0a-4908-8706-050403020100";
     let words = "/say {model} {mode} {system}";
     let flags = ["--model", "m", "--permission-mode", "acceptEdits", "--system-prompt", "be odd"];
     let first = [&["-p", words, "--session-id", id][..], &flags].concat();
-    assert_eq!(place.output(&first).stdout, b"m acceptEdits be odd\n");
+    assert_eq!(home.output(&first).stdout, b"m acceptEdits be odd\n");
     for resume in [&["--resume", id, "--fork-session"][..], &["--resume", id], &["--continue"]] {
-        let output = place.output(&[&["-p", words][..], resume].concat());
+        let output = home.output(&[&["-p", words][..], resume].concat());
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "demo default", "{resume:?}");
     }
 }
@@ -299,10 +296,10 @@ done"#;
 
 #[test]
 fn a_server_of_the_command_line_is_started_and_called() {
-    let place = Place::new();
+    let home = ClaudeHome::new();
     let server = serde_json::json!({ "command": "/bin/sh", "args": ["-c", SERVER] });
     let config = serde_json::json!({ "mcpServers": { "calc": server } }).to_string();
-    let output = place.output(&[
+    let output = home.output(&[
         "-p",
         "/tool mcp__calc__add {}\n/say {result}",
         "--mcp-config",
@@ -317,7 +314,7 @@ fn a_server_of_the_command_line_is_started_and_called() {
 /// An SDK hears no error for an answer: one that allows with a field that is not known is denied, by name.
 #[test]
 fn what_allows_is_read_strictly() {
-    let place = Place::new();
+    let home = ClaudeHome::new();
     for (answer, said, runs) in [
         (json!({ "behavior": "allow", "update_input": {} }), "update_input", false),
         (json!({ "behavior": "allow", "updatedInputs": null }), "updatedInputs", false),
@@ -325,16 +322,16 @@ fn what_allows_is_read_strictly() {
         (json!({ "behavior": "deny", "message": "no", "extra": 1 }), "no", false),
         (json!({ "behavior": "allow", "toolUseID": "t", "updatedPermissions": [] }), "made", true),
     ] {
-        let mut client = place.client(&["--permission-prompt-tool", "stdio"]);
+        let mut client = home.client(&["--permission-prompt-tool", "stdio"]);
         client.prompt("/write made.txt x\n/say {result}");
-        let asked = client.until("control_request");
+        let asked = client.until_type("control_request");
         let response =
             json!({ "subtype": "success", "request_id": asked["request_id"], "response": answer });
         let line = json!({ "type": "control_response", "response": response });
-        client.say(line.to_string().as_bytes());
-        let result = client.until("result").to_string();
+        client.send(&line);
+        let result = client.until_type("result").to_string();
         assert!(result.contains(said), "{answer}: {result}");
-        assert_eq!(place.path("work/made.txt").exists(), runs, "{answer}");
+        assert_eq!(home.path("work/made.txt").exists(), runs, "{answer}");
         client.rest();
     }
 }

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::every_front::examples::{Names, expect, named};
-use crate::every_front::program::{Ended, Program};
+use crate::every_front::program::start;
 use crate::recording::DEMO;
+use crate::shared::{Ended, Program};
 use crate::speaker::front;
 
 /// What a front answers.
@@ -36,8 +37,8 @@ use Step::{Hear, Say};
 
 fn try_all(answers: Answers) {
     let title = answers.front;
-    let mut program = Program::start(front(title).args, DEMO);
-    let work = program.work().to_string_lossy().into_owned();
+    let mut program = start(front(title).args, DEMO);
+    let work = program.home().work().to_string_lossy().into_owned();
     let mut names = Names::from([("$work".to_owned(), json!(work))]);
     let play = |program: &mut Program, steps: Vec<Step>, names: &mut Names| {
         for step in steps {
@@ -74,7 +75,7 @@ fn try_all(answers: Answers) {
     program.hang_up();
     expect(&mut program, std::slice::from_ref(&answers.half), &mut names, "half a line");
     while program.line().is_some() {}
-    assert_eq!(program.end(), Ended { code: Some(0), stderr: String::new() });
+    assert_eq!(program.end_alone(), Ended { code: Some(0), stderr: String::new() });
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::every_front::program::{Ended, Program};
+use crate::every_front::program::start;
 use crate::recording::DEMO;
+use crate::shared::{Ended, Program};
 use crate::speaker::front;
 
 const PROMPTS: usize = 3000;
@@ -23,7 +24,7 @@ fn is_all(said: impl Iterator<Item = String>) {
 
 #[test]
 fn claude() {
-    let mut program = Program::start(front("claude").args, DEMO);
+    let mut program = start(front("claude").args, DEMO);
     let prompt = |number: usize| {
         let message = json!({ "role": "user", "content": format!("/say <{number}>") });
         json!({ "type": "user", "message": message }).to_string() + "\n"
@@ -32,12 +33,12 @@ fn claude() {
     let said = read(&mut program);
     let blocks = said.iter().filter_map(|frame| frame["message"]["content"][0]["text"].as_str());
     is_all(blocks.map(str::to_owned));
-    assert_eq!(program.end(), Ended { code: Some(0), stderr: String::new() });
+    assert_eq!(program.end_alone(), Ended { code: Some(0), stderr: String::new() });
 }
 
 #[test]
 fn unified() {
-    let mut program = Program::start(front("unified").args, DEMO);
+    let mut program = start(front("unified").args, DEMO);
     program.say(json!({ "id": "s", "command": "start", "agentType": "demo", "prompt": "" }));
     let started: Value = serde_json::from_str(&program.line().expect("a reply")).expect("JSON");
     let session = &started["reply"]["id"];
@@ -64,5 +65,5 @@ fn unified() {
     assert_eq!(replies, PROMPTS);
     let chunks = said.iter().filter(|frame| frame["type"] == "textChunk");
     is_all(chunks.filter_map(|frame| frame["content"].as_str().map(str::to_owned)));
-    assert_eq!(program.end(), Ended { code: Some(0), stderr: String::new() });
+    assert_eq!(program.end_alone(), Ended { code: Some(0), stderr: String::new() });
 }

@@ -4,7 +4,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::every_front::program::{Ended, Program};
+use crate::every_front::program::start;
+use crate::shared::{Ended, Program};
 use crate::speaker::{Case, Heard, Row, Speaker};
 
 /// How many programs run at once where each has one session.
@@ -49,7 +50,7 @@ impl<'d> Drive<'d> {
     fn new(row: &Row, cases: &'d [Case]) -> Self {
         Self {
             speaker: (row.speaker)(&cases.iter().collect::<Vec<_>>()),
-            program: Program::start(row.args, cases[0].agent),
+            program: start(row.args, cases[0].agent),
             turns: vec![Some(0); cases.len()],
             cases,
             started: 0,
@@ -65,8 +66,8 @@ impl<'d> Drive<'d> {
         while self.turns.iter().any(Option::is_some) {
             let open = self.open();
             let why = || format!("nothing comes, with {open} open");
-            let Some(line) = self.program.line_of(why) else {
-                panic!("no more, with {open} open: {:?}", self.program.end());
+            let Some(line) = self.program.line_or(why) else {
+                panic!("no more, with {open} open: {:?}", self.program.end_alone());
             };
             self.hear(&line);
         }
@@ -77,7 +78,7 @@ impl<'d> Drive<'d> {
             assert!(is_one || heard.is_empty(), "after the end: {line}");
         }
         let code = self.speaker.end();
-        let ended = self.program.end();
+        let ended = self.program.end_alone();
         assert_eq!(ended, Ended { code: Some(code), stderr: String::new() });
     }
 
@@ -92,8 +93,8 @@ impl<'d> Drive<'d> {
         let Some(case) = self.cases.get(number) else { return };
         self.started += 1;
         let place = match self.at_once {
-            1 => self.program.work(),
-            _ => self.program.work().join(number.to_string()),
+            1 => self.program.home().work(),
+            _ => self.program.home().work().join(number.to_string()),
         };
         std::fs::create_dir_all(&place).expect("a directory");
         if let Some(recording) = &case.recording {

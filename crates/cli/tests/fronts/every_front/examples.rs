@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::every_front::program::Program;
+use crate::every_front::program::start;
 use crate::recording::DEMO;
+use crate::shared::Program;
 use crate::speaker::front;
 
 /// Words that tell messages apart.
@@ -50,9 +51,9 @@ pub(crate) type Names = BTreeMap<String, Value>;
 fn exchange(front_name: &str, text: &str) {
     let examples: Vec<Example> = serde_json::from_str(text).expect("examples");
     for Example { title, steps } in examples {
-        let mut program = Program::start(front(front_name).args, DEMO);
+        let mut program = start(front(front_name).args, DEMO);
         let mut names =
-            Names::from([("$work".to_owned(), program.work().to_string_lossy().into())]);
+            Names::from([("$work".to_owned(), program.home().work().to_string_lossy().into())]);
         for step in steps {
             match step {
                 Step::Client(message) => program.say(named(&message, &names)),
@@ -62,7 +63,7 @@ fn exchange(front_name: &str, text: &str) {
         }
         program.hang_up();
         while program.line().is_some() {}
-        assert_eq!(program.end().stderr, "", "{title}");
+        assert_eq!(program.end_alone().stderr, "", "{title}");
     }
 }
 

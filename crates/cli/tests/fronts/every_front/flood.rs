@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::every_front::program::{Ended, PATIENCE, Program};
+use crate::every_front::program::start_quiet;
 use crate::recording::DEMO;
+use crate::shared::{Ended, PATIENCE, Program};
 use crate::speaker::front;
 
 /// How often another process looks whether the agent is done.
@@ -25,7 +26,7 @@ fn flood(
     words: impl Fn(&Value) -> Option<&str>,
     is_last: impl Fn(&Value) -> bool,
 ) {
-    let mut program = Program::quiet(front(name).args, DEMO);
+    let mut program = start_quiet(front(name).args, DEMO);
     for frame in frames {
         program.say(frame);
     }
@@ -53,14 +54,14 @@ fn flood(
     assert!(peak < MEMORY_KIB, "{peak} KiB");
     program.hang_up();
     while program.line().is_some() {}
-    assert_eq!(program.end(), Ended { code: Some(0), stderr: String::new() });
+    assert_eq!(program.end_alone(), Ended { code: Some(0), stderr: String::new() });
 }
 
 /// Whether the log has the end of the turn, asked of another process.
 fn is_done(program: &Program) -> bool {
     let listed = Command::new(env!("CARGO_BIN_EXE_agentwire"))
         .args(["ls", "--json"])
-        .env("AGENTWIRE_DATA_DIR", program.data())
+        .env("AGENTWIRE_DATA_DIR", program.home().data())
         .output()
         .expect("the list of sessions");
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");

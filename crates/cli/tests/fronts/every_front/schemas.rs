@@ -6,8 +6,9 @@ use agentwire_protocol::schema;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::every_front::program::{Ended, Program};
+use crate::every_front::program::start;
 use crate::recording::DEMO;
+use crate::shared::{Ended, Program};
 use crate::speaker::front;
 
 struct Wire {
@@ -42,7 +43,7 @@ impl Wire {
             (name.clone(), validator(&schema))
         };
         Self {
-            program: Program::start(front("unified").args, DEMO),
+            program: start(front("unified").args, DEMO),
             command: validator(schema::command().as_value()),
             event: validator(schema::event().as_value()),
             replies: table.keys().map(of).collect(),
@@ -165,5 +166,5 @@ fn every_command_and_its_reply() {
     assert_eq!(wire.done.iter().collect::<Vec<_>>(), all);
     wire.program.hang_up();
     while wire.program.line().is_some() {}
-    assert_eq!(wire.program.end(), Ended { code: Some(0), stderr: String::new() });
+    assert_eq!(wire.program.end_alone(), Ended { code: Some(0), stderr: String::new() });
 }

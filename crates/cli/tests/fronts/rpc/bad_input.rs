@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::rpc::client::{Client, error};
+use crate::shared::Home;
 
 #[test]
 fn every_bad_line_is_answered_and_nothing_breaks() {
@@ -134,16 +135,7 @@ fn an_interrupt_among_many_prompts_is_taken() {
 #[test]
 fn who_gets_the_demo_agent_for_want_of_another_is_told() {
     for (verb, is_told) in [("rpc", true), ("backend", true), ("unified", false)] {
-        let place = tempfile::tempdir().expect("a directory");
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_agentwire"))
-            .arg(verb)
-            .env_clear()
-            .env("HOME", place.path())
-            .env("AGENTWIRE_DATA_DIR", place.path().join("data"))
-            .env("PATH", "/usr/bin:/bin")
-            .stdin(std::process::Stdio::null())
-            .output()
-            .expect("the program runs");
+        let output = Home::new().run(&[verb]);
         let told = String::from_utf8(output.stderr).expect("UTF-8");
         assert_eq!(told.matches("demo agent").count(), usize::from(is_told), "{verb}: {told}");
         assert!(output.status.success() && output.stdout.is_empty());

@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::program::{self, Program};
+use crate::shared::{Ended, Home, Program};
 
 pub(crate) struct Client {
-    place: TempDir,
     program: Program,
     next_id: u64,
 }
@@ -21,22 +19,22 @@ pub(crate) struct Answer {
 
 impl Client {
     pub(crate) fn new() -> Self {
-        Self::at(program::place())
+        Self::at(&Home::new())
     }
 
-    /// A client in the place of another that has left.
-    pub(crate) fn at(place: TempDir) -> Self {
-        let mut command = program::command(env!("CARGO_BIN_EXE_agentwire"), place.path());
-        let program = Program::start(command.arg("rpc"));
-        Self { place, program, next_id: 0 }
+    /// A client in the home of another that has left.
+    pub(crate) fn at(home: &Home) -> Self {
+        let mut command = home.command(&["rpc"]);
+        let program = Program::start(home, command.env("AGENTWIRE_AGENT", "demo"));
+        Self { program, next_id: 0 }
     }
 
     pub(crate) fn work(&self) -> PathBuf {
-        self.place.path().join("work")
+        self.program.home().path("work")
     }
 
     pub(crate) fn say(&mut self, line: &[u8]) {
-        self.program.bytes(&[line, b"\n"].concat());
+        assert!(self.program.bytes(&[line, b"\n"].concat()), "it reads");
     }
 
     /// Sends a call; gives its id.
@@ -106,18 +104,18 @@ impl Client {
     }
 
     /// Says no more; gives what was still unread but for the last words of sessions.
-    pub(crate) fn close(mut self) -> TempDir {
-        self.program.hush();
+    pub(crate) fn close(mut self) -> Home {
+        self.program.hang_up();
         let mut unread = Vec::new();
         while let Some(line) = self.program.line() {
             if !line.contains("\"session/ended\"") {
                 unread.push(line);
             }
         }
-        assert_eq!(self.program.end(), Some(0));
+        let silent = Ended { code: Some(0), stderr: String::new() };
+        assert_eq!(self.program.end(), silent);
         assert!(unread.is_empty(), "unread: {}", unread.join("\n"));
-        let Self { place, .. } = self;
-        place
+        self.program.home().clone()
     }
 }
 

@@ -161,9 +161,9 @@ fn a_later_client_attaches_and_resumes() {
     let ran = client.result("run", &json!({ "agent": "demo", "prompt": "/say first" }));
     let session = ran["sessionId"].clone();
     client.result("session/kill", &json!({ "sessionId": session }));
-    let place = client.close();
+    let home = client.close();
 
-    let mut client = Client::at(place);
+    let mut client = Client::at(&home);
     let attached = client.call("session/attach", &json!({ "sessionId": session, "events": true }));
     assert_eq!(attached.reply["result"]["session"]["state"], "ended");
     let history = client.until(|said| said["params"]["event"]["type"] == "sessionEnded");

@@ -17,8 +17,9 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tokio::time::timeout;
 
 use crate::process::harness::{
-    LONG, SURVIVAL, contain_namespace, expect, keeper, marked, marker, shell, until,
+    LONG, SURVIVAL, contain_namespace, expect, keeper, marker, shell, until,
 };
+use crate::shared::marked;
 
 /// Set for a process of this test that is to be a gateway; its value marks its agents.
 const GATEWAY: &str = "AGENTWIRE_TEST_HYDRA";

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,8 @@ use agentwire_sessions::process::{
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::time::timeout;
 use uuid::Uuid;
+
+use crate::shared::{AGENTWIRE, marked, skipped};
 
 /// Long enough for a loaded machine; what must be quick has its own figure.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
@@ -42,7 +43,7 @@ exit 7
 "#;
 
 pub(crate) fn keeper() -> PathBuf {
-    env!("CARGO_BIN_EXE_agentwire").into()
+    AGENTWIRE.into()
 }
 
 /// A keeper alone, as where the system allows no namespaces.
@@ -57,8 +58,7 @@ pub(crate) async fn contain_namespace() -> Option<Contain> {
     match Contain::probe(Some(keeper()), ContainmentChoice::Namespace).await {
         Ok(contain) => Some(contain),
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "skipped: {}", error.message);
-            assert!(std::env::var_os("AGENTWIRE_REQUIRE_NAMESPACE").is_none());
+            skipped(&error.message, "AGENTWIRE_REQUIRE_NAMESPACE");
             None
         }
     }
@@ -119,24 +119,6 @@ pub(crate) async fn rest(process: &mut Process) -> String {
 
 pub(crate) async fn tell(process: &mut Process, text: &str) {
     process.stdin.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
-}
-
-/// The living processes that carry the marker, with their arguments.
-pub(crate) fn marked(marker: &str) -> Vec<(i32, String)> {
-    let own = i32::try_from(std::process::id()).unwrap();
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
-        let args = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
-        let environment = String::from_utf8_lossy(&read("environ")).into_owned();
-        if pid != own && (args.contains(marker) || environment.contains(marker)) {
-            found.push((pid, args));
-        }
-    }
-    found
 }
 
 /// Fails unless the whole evil tree stands.

@@ -7,9 +7,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 use crate::process::harness::{
-    LONG, assert_none_left, contain, contain_all, contain_both, contain_group, expect, marked,
-    marker, rest, shell, tell,
+    LONG, assert_none_left, contain, contain_all, contain_both, contain_group, expect, marker,
+    rest, shell, tell,
 };
+use crate::shared::marked;
 
 async fn exit(contain: &Contain, script: &str) -> (String, Exit) {
     let marker = marker();

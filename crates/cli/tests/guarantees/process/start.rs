@@ -15,9 +15,10 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use tokio::time::timeout;
 
 use crate::process::harness::{
-    LONG, contain_all, contain_both, expect, keeper, marked, marker, parent, pid, rest, shell,
-    stat, tell, until,
+    LONG, contain_all, contain_both, expect, keeper, marker, parent, pid, rest, shell, stat, tell,
+    until,
 };
+use crate::shared::marked;
 
 #[tokio::test]
 async fn an_agent_gets_three_descriptors_that_block() {

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use agentwire_client::Session;
 
-use crate::client::harness::{From, PATIENCE, Place, error, short};
+use crate::client::harness::{From, Machines, short};
 use crate::client::restart::Watcher;
+use crate::shared::{PATIENCE, error};
 
 /// What clients say, piece by piece, and nothing when the server cannot be reached; says whether the
 /// answer is to be lost.
@@ -80,34 +81,34 @@ fn pass(client: TcpStream, server: TcpStream, late: Duration, listen: Arc<Listen
 }
 
 /// A server that such a line leads to, with a session that has said something.
-fn place_behind(line: &Line) -> (Place, String, Session) {
-    let mut place = Place::without_server();
-    place.serve_with("127.0.0.1:0", &["--host", &line.address]);
-    let to = place.url().split_once("://").expect("an address").1.to_owned();
-    let session = place.session("/say one");
-    place.until(&session, "turnCompleted", 0);
-    (place, to, session)
+fn machines_behind(line: &Line) -> (Machines, String, Session) {
+    let mut machines = Machines::without_server();
+    machines.serve_with("127.0.0.1:0", &["--host", &line.address]);
+    let to = machines.url().split_once("://").expect("an address").1.to_owned();
+    let session = machines.session("/say one");
+    machines.until(&session, "turnCompleted", 0);
+    (machines, to, session)
 }
 
 #[test]
 fn an_ended_session_is_shown_however_slow_the_line() {
     let line = Line::new();
-    let (place, to, session) = place_behind(&line);
-    place.told(From::Here, &["stop", short(&session)]);
-    let kept = place.told(From::Here, &["export", short(&session)]);
+    let (machines, to, session) = machines_behind(&line);
+    machines.told(From::Here, &["stop", short(&session)]);
+    let kept = machines.told(From::Here, &["export", short(&session)]);
     let url = line.url();
     // Whoever asks over and over is not let through for ever.
     let asked = AtomicUsize::new(0);
     let listen = move |_: &[u8]| asked.fetch_add(1, Ordering::SeqCst) > 200;
     line.lead(&to, Duration::from_millis(300), Arc::new(listen));
     let args = ["attach", "--format", "jsonl", short(&session), "--url", &url];
-    assert_eq!(place.told(From::There, &args), kept);
+    assert_eq!(machines.told(From::There, &args), kept);
 }
 
 #[test]
 fn a_prompt_whose_answer_is_lost_is_sent_again_and_counts_once() {
     let line = Line::new();
-    let (place, to, session) = place_behind(&line);
+    let (machines, to, session) = machines_behind(&line);
     let url = line.url();
     let posts = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&posts);
@@ -115,18 +116,18 @@ fn a_prompt_whose_answer_is_lost_is_sent_again_and_counts_once() {
         move |said: &[u8]| said.starts_with(b"POST ") && count.fetch_add(1, Ordering::SeqCst) == 0;
     line.lead(&to, Duration::ZERO, Arc::new(listen));
     let id = short(&session);
-    let sent = place.run(From::There, &["send", id, "/say two", "--url", &url]);
+    let sent = machines.run(From::There, &["send", id, "/say two", "--url", &url]);
     assert!(sent.status.success(), "{}", error(&sent));
     assert_eq!(posts.load(Ordering::SeqCst), 2);
-    place.told(From::Here, &["wait", id]);
-    let kept = place.told(From::Here, &["export", id]);
+    machines.told(From::Here, &["wait", id]);
+    let kept = machines.told(From::Here, &["export", id]);
     assert_eq!(kept.matches("\"type\":\"turnStarted\"").count(), 2, "{kept}");
 }
 
 #[test]
 fn wait_waits_for_the_server_to_come_back() {
     let line = Line::new();
-    let (mut place, to, session) = place_behind(&line);
+    let (mut machines, to, session) = machines_behind(&line);
     let (host, url) = (line.address.clone(), line.url());
     let (tell, told) = sync_channel(1024);
     let is_open = AtomicBool::new(false);
@@ -145,13 +146,13 @@ fn wait_waits_for_the_server_to_come_back() {
     };
     line.lead(&to, Duration::ZERO, Arc::new(listen));
     let args = ["wait", "--for", "ended", "--json", short(&session), "--url", &url];
-    let waits = Watcher::start(&place, From::There, &args);
+    let waits = Watcher::start(&machines, From::There, &args);
     assert!(!told.recv_timeout(PATIENCE).expect("it watches"));
-    let http = place.kill();
+    let http = machines.kill();
     for _ in 0..3 {
         while !told.recv_timeout(PATIENCE).expect("it tries again") {}
     }
-    place.serve_with(&http, &["--host", &host]);
+    machines.serve_with(&http, &["--host", &host]);
     let (printed, code) = waits.end();
     assert!(printed.contains("\"ended\""), "{printed}");
     // The session failed with its server.

@@ -1,28 +1,19 @@
 //! A machine with a server, and another machine: each a data directory of its own.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::process::{Command, Output};
 
 use agentwire_client::{AgentClient, HttpTransport, Session};
 use agentwire_protocol::{AgentType, SessionConfig, SessionId, SessionRequest};
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// Longer than anything here takes, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+use crate::shared::{Home, PATIENCE, Server, error, text};
 
-pub(crate) struct Place {
-    root: TempDir,
+pub(crate) struct Machines {
+    home: Home,
     pub(crate) runtime: Runtime,
     server: Option<Server>,
-}
-
-struct Server {
-    child: Child,
-    http: String,
 }
 
 /// From where a verb is called.
@@ -36,26 +27,24 @@ pub(crate) enum From {
 
 pub(crate) const EVERYWHERE: [From; 2] = [From::Here, From::There];
 
-impl Place {
+impl Machines {
     /// With a server.
     pub(crate) fn new() -> Self {
-        let mut place = Self::without_server();
-        place.serve("127.0.0.1:0");
-        place
+        let mut machines = Self::without_server();
+        machines.serve("127.0.0.1:0");
+        machines
     }
 
     pub(crate) fn without_server() -> Self {
-        let root = tempfile::tempdir().expect("a directory");
-        for name in ["data", "elsewhere", "work", "home"] {
-            std::fs::create_dir(root.path().join(name)).expect("a directory");
-        }
+        let home = Home::new();
+        std::fs::create_dir(home.path("elsewhere")).expect("a directory");
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
-        Self { root, runtime, server: None }
+        Self { home, runtime, server: None }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
+        self.home.path(name)
     }
 
     /// Starts the server, and waits until it listens.
@@ -64,60 +53,29 @@ impl Place {
     }
 
     pub(crate) fn serve_with(&mut self, http: &str, args: &[&str]) {
-        let mut child = self
-            .command("data", &["serve", "--http", http, "--insights", "127.0.0.1:0"])
-            .args(args)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("the server starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("stderr"));
-        let mut line = String::new();
-        lines.read_line(&mut line).expect("a line");
-        let ready: Value = serde_json::from_str(&line).expect("it is ready");
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        let http = ready["http"].as_str().expect("an address").to_owned();
-        self.server = Some(Server { child, http });
+        self.server = Some(Server::at(&self.home, &[&["--http", http], args].concat()));
     }
 
     /// Kills the server, and gives its address.
     pub(crate) fn kill(&mut self) -> String {
-        let mut server = self.server.take().expect("a server");
-        server.child.kill().expect("it is killed");
-        server.child.wait().expect("it ends");
-        server.http.split_once("://").expect("an address").1.to_owned()
+        self.server.take().expect("a server").kill()
     }
 
-    pub(crate) fn url(&self) -> &str {
-        &self.server.as_ref().expect("a server").http
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.server.as_ref().expect("a server").http)
     }
 
     pub(crate) fn token(&self) -> String {
-        let output = self.run(From::Here, &["token", "show"]);
-        text(&output.stdout).trim().to_owned()
-    }
-
-    fn command(&self, data: &str, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_agentwire"));
-        command
-            .args(args)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", self.path("home"))
-            .env("TERM", "xterm")
-            .env("AGENTWIRE_DATA_DIR", self.path(data))
-            .current_dir(self.path("work"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+        self.home.told(&["token", "show"]).trim().to_owned()
     }
 
     /// A verb, called from there.
     pub(crate) fn verb(&self, from: From, args: &[&str]) -> Command {
         match from {
-            From::Here => self.command("data", args),
+            From::Here => self.home.command(args),
             From::There => {
-                let mut command = self.command("elsewhere", args);
+                let mut command = self.home.command(args);
+                command.env("AGENTWIRE_DATA_DIR", self.path("elsewhere"));
                 command.env("AGENTWIRE_URL", self.url()).env("AGENTWIRE_TOKEN", self.token());
                 command
             }
@@ -189,38 +147,8 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(server) = &mut self.server {
-            let _ = server.child.kill();
-            let _ = server.child.wait();
-        }
-        // An agent that is just being killed could still write where nothing is to be left.
-        let begun = Instant::now();
-        while agents_in(self.root.path()) > 0 && begun.elapsed() < PATIENCE {
-            std::thread::yield_now();
-        }
-    }
-}
-
-/// How many processes have their state there.
-fn agents_in(place: &Path) -> usize {
-    let place = place.display().to_string();
-    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
-    let words = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    words.filter(|words| String::from_utf8_lossy(words).contains(&place)).count()
-}
-
 pub(crate) fn short(session: &Session) -> &str {
     &session.id().as_str()[..8]
-}
-
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
-
-pub(crate) fn error(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The numbers of the events that were printed, one a line.
@@ -230,8 +158,4 @@ pub(crate) fn numbers(printed: &str) -> Vec<u64> {
         event["seq"].as_u64().expect("a number")
     };
     printed.lines().map(number).collect()
-}
-
-pub(crate) fn exists(path: &Path) -> bool {
-    path.exists()
 }

@@ -1,18 +1,18 @@
 //! `permit`: what agents ask, and the answers.
 
-use crate::client::harness::{EVERYWHERE, From, Place, exists, short};
+use crate::client::harness::{EVERYWHERE, From, Machines, short};
 
 #[test]
 fn what_is_asked_is_listed_and_answered() {
     for from in EVERYWHERE {
-        let place = Place::new();
-        let tool = place.session("/write made.txt one");
-        let asks = place.session("/ask Tea? | Black | Green");
-        let refused = place.session("/bash touch never");
+        let machines = Machines::new();
+        let tool = machines.session("/write made.txt one");
+        let asks = machines.session("/ask Tea? | Black | Green");
+        let refused = machines.session("/bash touch never");
         let [of_tool, of_question, of_refused] =
-            [&tool, &asks, &refused].map(|session| place.request(session));
+            [&tool, &asks, &refused].map(|session| machines.request(session));
 
-        let listed = place.told(from, &["permit", "ls"]);
+        let listed = machines.told(from, &["permit", "ls"]);
         let lines: Vec<&str> = listed.lines().collect();
         assert_eq!(lines.len(), 4, "{listed}");
         assert!(lines[0].starts_with("RID "), "{listed}");
@@ -31,25 +31,25 @@ fn what_is_asked_is_listed_and_answered() {
             line.split(' ').next().expect("a name").to_owned()
         };
 
-        let told = place.refused(from, &["permit", "answer", &of_tool, "yes"], 2);
+        let told = machines.refused(from, &["permit", "answer", &of_tool, "yes"], 2);
         assert!(told.contains("permit allow"), "{told}");
-        let told = place.refused(from, &["permit", "allow", &of_question], 2);
+        let told = machines.refused(from, &["permit", "allow", &of_question], 2);
         assert!(told.contains("permit answer"), "{told}");
-        let told = place.refused(from, &["permit", "answer", &of_question, "1", "2"], 2);
+        let told = machines.refused(from, &["permit", "answer", &of_question, "1", "2"], 2);
         assert!(told.contains("it asks 1 question, and 2 answers came"), "{told}");
 
-        assert_eq!(place.told(from, &["permit", "allow", &name(&of_tool)]), "");
-        place.told(from, &["permit", "answer", &name(&of_question), "2"]);
-        place.told(from, &["permit", "deny", &of_refused, "--message", "not today"]);
+        assert_eq!(machines.told(from, &["permit", "allow", &name(&of_tool)]), "");
+        machines.told(from, &["permit", "answer", &name(&of_question), "2"]);
+        machines.told(from, &["permit", "deny", &of_refused, "--message", "not today"]);
         for session in [&tool, &asks, &refused] {
-            place.until(session, "turnCompleted", 0);
+            machines.until(session, "turnCompleted", 0);
         }
-        assert!(exists(&place.path("work/made.txt")) && !exists(&place.path("work/never")));
-        let log = place.told(from, &["logs", short(&asks)]);
+        assert!(machines.path("work/made.txt").exists() && !machines.path("work/never").exists());
+        let log = machines.told(from, &["logs", short(&asks)]);
         assert!(log.contains("\"Tea?\"=\"Green\""), "{log}");
-        let log = place.told(from, &["logs", short(&refused)]);
+        let log = machines.told(from, &["logs", short(&refused)]);
         assert!(log.contains("not today"), "{log}");
-        assert_eq!(place.told(from, &["permit", "ls"]), "");
+        assert_eq!(machines.told(from, &["permit", "ls"]), "");
     }
 }
 
@@ -57,33 +57,33 @@ fn what_is_asked_is_listed_and_answered() {
 #[test]
 fn who_comes_second_is_told() {
     for from in EVERYWHERE {
-        let place = Place::new();
-        let session = place.session("/bash echo hi\n/hang");
-        let request = place.request(&session);
-        place.told(from, &["permit", "deny", &request]);
-        let told = place.refused(from, &["permit", "allow", &request], 1);
+        let machines = Machines::new();
+        let session = machines.session("/bash echo hi\n/hang");
+        let request = machines.request(&session);
+        machines.told(from, &["permit", "deny", &request]);
+        let told = machines.refused(from, &["permit", "allow", &request], 1);
         assert!(told.contains("settled before: denied by operator"), "{told}");
-        let told = place.refused(from, &["permit", "allow", "nothing-like-it"], 2);
+        let told = machines.refused(from, &["permit", "allow", "nothing-like-it"], 2);
         assert!(told.contains("no open request nothing-like-it"), "{told}");
     }
 }
 
 #[test]
 fn a_tool_runs_with_other_input_and_its_like_unasked() {
-    let place = Place::new();
-    let session = place.session("/bash echo one > a.txt\n/say done");
-    let request = place.request(&session);
+    let machines = Machines::new();
+    let session = machines.session("/bash echo one > a.txt\n/say done");
+    let request = machines.request(&session);
     let other = r#"{"command":"echo two > b.txt"}"#;
-    place.told(From::There, &["permit", "allow", &request, "--input", other]);
-    place.until(&session, "turnCompleted", 0);
-    assert!(exists(&place.path("work/b.txt")) && !exists(&place.path("work/a.txt")));
-    let told = place.refused(From::Here, &["permit", "allow", "x", "--input", "[]"], 2);
+    machines.told(From::There, &["permit", "allow", &request, "--input", other]);
+    machines.until(&session, "turnCompleted", 0);
+    assert!(machines.path("work/b.txt").exists() && !machines.path("work/a.txt").exists());
+    let told = machines.refused(From::Here, &["permit", "allow", "x", "--input", "[]"], 2);
     assert!(told.contains("must be an object"), "{told}");
 
-    let session = place.session("/bash echo one\n/bash echo one\n/say done");
-    let request = place.request(&session);
-    place.told(From::There, &["permit", "allow", &request, "--remember", "session"]);
-    let events = place.until(&session, "turnCompleted", 0);
+    let session = machines.session("/bash echo one\n/bash echo one\n/say done");
+    let request = machines.request(&session);
+    machines.told(From::There, &["permit", "allow", &request, "--remember", "session"]);
+    let events = machines.until(&session, "turnCompleted", 0);
     let settled = events.iter().filter(|event| event["type"] == "requestSettled");
     let by: Vec<_> = settled.map(|event| &event["by"]).collect();
     assert_eq!(by, ["client", "policy"], "{events:?}");
@@ -92,15 +92,15 @@ fn a_tool_runs_with_other_input_and_its_like_unasked() {
 /// A beginning that several have is refused; with the session before it, it is enough.
 #[test]
 fn a_name_of_several_is_refused() {
-    let place = Place::new();
-    let sessions: Vec<_> = (0..20).map(|_| place.session("/bash true")).collect();
-    let requests: Vec<String> = sessions.iter().map(|session| place.request(session)).collect();
-    let listed = place.json(From::Here, &["permit", "ls", "--json"]);
+    let machines = Machines::new();
+    let sessions: Vec<_> = (0..20).map(|_| machines.session("/bash true")).collect();
+    let requests: Vec<String> = sessions.iter().map(|session| machines.request(session)).collect();
+    let listed = machines.json(From::Here, &["permit", "ls", "--json"]);
     assert_eq!(listed["requests"].as_array().map(Vec::len), Some(20));
-    let told = place.refused(From::Here, &["permit", "allow", &requests[0][..1]], 2);
+    let told = machines.refused(From::Here, &["permit", "allow", &requests[0][..1]], 2);
     assert!(told.contains("no open request"), "{told}");
     let name = format!("{}/{}", short(&sessions[3]), &requests[3][..4]);
-    place.told(From::Here, &["permit", "allow", &name]);
-    place.until(&sessions[3], "turnCompleted", 0);
-    assert_eq!(place.state(sessions[4].id()), "waitingPermission");
+    machines.told(From::Here, &["permit", "allow", &name]);
+    machines.until(&sessions[3], "turnCompleted", 0);
+    assert_eq!(machines.state(sessions[4].id()), "waitingPermission");
 }

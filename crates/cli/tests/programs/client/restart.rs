@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, ChildStdout};
 use std::thread;
 
-use crate::client::harness::{From, Place, numbers, short};
+use crate::client::harness::{From, Machines, numbers, short};
 use crate::pty::Pty;
 
 /// A program whose output is read while it runs.
@@ -16,8 +16,8 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn start(place: &Place, from: From, args: &[&str]) -> Self {
-        let mut child = place.verb(from, args).spawn().expect("it starts");
+    pub(crate) fn start(machines: &Machines, from: From, args: &[&str]) -> Self {
+        let mut child = machines.verb(from, args).spawn().expect("it starts");
         let lines = BufReader::new(child.stdout.take().expect("stdout"));
         Self { child, lines, printed: String::new() }
     }
@@ -50,22 +50,22 @@ impl Drop for Watcher {
 
 #[test]
 fn watchers_go_on_where_they_were() {
-    let mut place = Place::new();
-    let session = place.session("/repeat 200 word \n/bash true");
-    place.request(&session);
+    let mut machines = Machines::new();
+    let session = machines.session("/repeat 200 word \n/bash true");
+    machines.request(&session);
     let id = short(&session).to_owned();
     let mut watchers = [
-        Watcher::start(&place, From::There, &["logs", "-f", "--format", "jsonl", &id]),
-        Watcher::start(&place, From::There, &["attach", "--format", "jsonl", &id]),
-        Watcher::start(&place, From::Here, &["attach", "--format", "jsonl", &id]),
-        Watcher::start(&place, From::There, &["wait", "--for", "ended", "--json", &id]),
+        Watcher::start(&machines, From::There, &["logs", "-f", "--format", "jsonl", &id]),
+        Watcher::start(&machines, From::There, &["attach", "--format", "jsonl", &id]),
+        Watcher::start(&machines, From::Here, &["attach", "--format", "jsonl", &id]),
+        Watcher::start(&machines, From::There, &["wait", "--for", "ended", "--json", &id]),
     ];
     for watcher in &mut watchers[..3] {
         watcher.until("requestRaised");
     }
-    let http = place.kill();
-    place.serve(&http);
-    let kept = place.told(From::Here, &["export", &id]);
+    let http = machines.kill();
+    machines.serve(&http);
+    let kept = machines.told(From::Here, &["export", &id]);
     assert!(kept.contains("sessionEnded"), "{kept}");
     let [logs, attached, found, waited] = watchers.map(Watcher::end);
     for (printed, code) in [&logs, &attached, &found] {
@@ -80,15 +80,15 @@ fn watchers_go_on_where_they_were() {
 /// Where it is found through the data directory, it is found at another address, too.
 #[test]
 fn a_server_is_found_again_at_another_address() {
-    let mut place = Place::new();
-    let session = place.session("/hang");
-    place.until(&session, "turnStarted", 0);
+    let mut machines = Machines::new();
+    let session = machines.session("/hang");
+    machines.until(&session, "turnStarted", 0);
     let id = short(&session).to_owned();
-    let mut pty = Pty::start(&mut place.verb(From::Here, &["attach", &id]));
+    let mut pty = Pty::start(&mut machines.verb(From::Here, &["attach", &id]));
     pty.expect("ctrl-c leaves");
-    place.kill();
+    machines.kill();
     pty.expect("it is tried again");
-    place.serve("127.0.0.1:0");
+    machines.serve("127.0.0.1:0");
     pty.expect("the server is there again");
     assert_eq!(pty.end(), Some(1), "{}", pty.shown);
     assert!(pty.shown.contains("agentwire ended while the session ran"), "{}", pty.shown);
@@ -97,17 +97,18 @@ fn a_server_is_found_again_at_another_address() {
 /// A session goes on under a new server, and who watches sees that too.
 #[test]
 fn a_session_that_goes_on_is_watched_on() {
-    let place = Place::new();
-    let session = place.session("/say one");
-    place.until(&session, "turnCompleted", 0);
+    let machines = Machines::new();
+    let session = machines.session("/say one");
+    machines.until(&session, "turnCompleted", 0);
     let id = short(&session);
-    place.told(From::Here, &["stop", id]);
-    place.told(From::Here, &["send", id, "/say two\n/hang"]);
-    let mut watcher = Watcher::start(&place, From::There, &["logs", "-f", "--format", "jsonl", id]);
+    machines.told(From::Here, &["stop", id]);
+    machines.told(From::Here, &["send", id, "/say two\n/hang"]);
+    let mut watcher =
+        Watcher::start(&machines, From::There, &["logs", "-f", "--format", "jsonl", id]);
     watcher.until("\"two\"");
-    place.told(From::Here, &["stop", id]);
+    machines.told(From::Here, &["stop", id]);
     let (printed, code) = watcher.end();
-    assert_eq!((printed, code), (place.told(From::Here, &["export", id]), Some(0)));
+    assert_eq!((printed, code), (machines.told(From::Here, &["export", id]), Some(0)));
 }
 
 /// Lets whoever connects speak to that address, and cuts them off after so many bytes.
@@ -135,21 +136,22 @@ fn cut_short(listener: &TcpListener, to: &str, bytes: usize) {
 /// A connection that breaks over and over, in the middle of events, is no loss.
 #[test]
 fn cut_connections_lose_and_double_nothing() {
-    let mut place = Place::without_server();
+    let mut machines = Machines::without_server();
     let proxy = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = proxy.local_addr().expect("an address").to_string();
-    place.serve_with("127.0.0.1:0", &["--host", &address]);
-    let to = place.url().split_once("://").expect("an address").1.to_owned();
+    machines.serve_with("127.0.0.1:0", &["--host", &address]);
+    let to = machines.url().split_once("://").expect("an address").1.to_owned();
     thread::spawn(move || cut_short(&proxy, &to, 400_000));
-    let session = place.session("/repeat 10000 word ");
-    place.until(&session, "turnCompleted", 0);
+    let session = machines.session("/repeat 10000 word ");
+    machines.until(&session, "turnCompleted", 0);
     let id = short(&session);
-    place.told(From::Here, &["stop", id]);
-    let kept = place.told(From::Here, &["export", id]);
+    machines.told(From::Here, &["stop", id]);
+    let kept = machines.told(From::Here, &["export", id]);
     assert!(kept.len() > 2_000_000, "{}", kept.len());
     let url = format!("http://{address}");
-    let followed = place.run(From::There, &["logs", "-f", "--format", "jsonl", id, "--url", &url]);
+    let followed =
+        machines.run(From::There, &["logs", "-f", "--format", "jsonl", id, "--url", &url]);
     assert!(followed.stdout == kept.as_bytes(), "{:?}", followed.status);
-    let told = crate::client::harness::error(&followed);
+    let told = crate::shared::error(&followed);
     assert!(told.matches("it is tried again").count() > 3, "{told}");
 }

@@ -2,21 +2,21 @@
 
 use serde_json::json;
 
-use crate::demo_agent::harness::{Place, blocks, requests, result, text};
+use crate::demo_agent::harness::{DemoHome, blocks, requests, result, text};
 
 #[test]
 fn says_and_thinks_with_escapes_and_placeholders() {
-    let place = Place::new();
+    let home = DemoHome::new();
     let mut demo =
-        place.start(&["--model=demo-x", "--permission-mode=plan", "--system-prompt", "Be kind."]);
+        home.start(&["--model=demo-x", "--permission-mode=plan", "--system-prompt", "Be kind."]);
     let lines = demo.turn(
         "words that are no directive\n/think hm {model}\n/say a\\nb\\\\n {model} {mode} {system} {turns} \
          {other} {\n/say {cwd}",
     );
     assert_eq!(blocks(&lines, "thinking")[0]["thinking"], "hm demo-x");
-    let said = format!("a\nb\\n demo-x plan Be kind. 1 {{other}} {{{}", place.work().display());
+    let said = format!("a\nb\\n demo-x plan Be kind. 1 {{other}} {{{}", home.work().display());
     assert_eq!(text(&lines), said);
-    assert_eq!(result(&lines)["result"], place.work().display().to_string());
+    assert_eq!(result(&lines)["result"], home.work().display().to_string());
 
     let lines = demo.turn("/say {turns}: {prompt}");
     assert_eq!(text(&lines), "2: /say {turns}: {prompt}");
@@ -25,8 +25,8 @@ fn says_and_thinks_with_escapes_and_placeholders() {
 
 #[test]
 fn streams_words_then_the_whole_block() {
-    let place = Place::new();
-    let mut demo = place.start(&["--include-partial-messages"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--include-partial-messages"]);
     let lines = demo.turn("/say one two  three\\nfour");
     let events: Vec<_> = lines.iter().filter(|line| line["type"] == "stream_event").collect();
     let kinds: Vec<_> = events.iter().map(|line| line["event"]["type"].as_str().unwrap()).collect();
@@ -44,8 +44,8 @@ fn streams_words_then_the_whole_block() {
 
 #[test]
 fn pads_repeats_and_blobs() {
-    let place = Place::new();
-    let mut demo = place.start(&["--include-partial-messages"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--include-partial-messages"]);
     let lines = demo.turn("/pad 100000");
     assert_eq!(text(&lines), "B".repeat(100_000));
 
@@ -59,8 +59,8 @@ fn pads_repeats_and_blobs() {
 
 #[test]
 fn a_flood_is_many_blocks_and_none_is_lost() {
-    let place = Place::new();
-    let mut demo = place.start(&["--include-partial-messages"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--include-partial-messages"]);
     let piece = "x".repeat(1000);
     let lines = demo.turn(&format!("/repeat 2500 {piece}"));
     assert_eq!(text(&lines), piece.repeat(2500));
@@ -69,15 +69,15 @@ fn a_flood_is_many_blocks_and_none_is_lost() {
 
 #[test]
 fn works_on_real_files() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let lines = demo.turn("/write a/b.txt one\\ntwo\\nthree\\n\n/read a/b.txt\n/say [{result}]");
-    assert_eq!(place.file("a/b.txt"), "one\ntwo\nthree\n");
+    assert_eq!(home.file("a/b.txt"), "one\ntwo\nthree\n");
     assert_eq!(text(&lines), "[1\tone\n2\ttwo\n3\tthree\n4\t]");
     assert_eq!(requests(&lines, "can_use_tool").len(), 1, "a read asks nobody");
 
     let lines = demo.turn("/edit a/b.txt | two | 2");
-    assert_eq!(place.file("a/b.txt"), "one\n2\nthree\n");
+    assert_eq!(home.file("a/b.txt"), "one\n2\nthree\n");
     let changed = lines.iter().find(|line| line["tool_use_result"].is_object()).unwrap();
     assert_eq!(
         changed["tool_use_result"]["structuredPatch"][0]["lines"],
@@ -87,15 +87,15 @@ fn works_on_real_files() {
     let lines = demo.turn("/edit a/b.txt | nowhere | x\n/read gone.txt");
     let failed = blocks(&lines, "tool_result");
     assert!(failed.iter().all(|block| block["is_error"] == true), "{failed:?}");
-    assert_eq!(place.file("a/b.txt"), "one\n2\nthree\n");
+    assert_eq!(home.file("a/b.txt"), "one\n2\nthree\n");
 }
 
 #[test]
 fn runs_real_commands() {
-    let place = Place::new();
-    let mut demo = place.start(&["--allowedTools=Bash"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--allowedTools=Bash"]);
     let lines = demo.turn("/bash pwd; echo err >&2\n/say {result}");
-    assert_eq!(text(&lines), format!("{}\nerr", place.work().display()));
+    assert_eq!(text(&lines), format!("{}\nerr", home.work().display()));
 
     let lines = demo.turn("/bash echo no; exit 3");
     let block = &blocks(&lines, "tool_result")[0];
@@ -112,8 +112,8 @@ fn runs_real_commands() {
 
 #[test]
 fn what_a_command_leaves_behind_holds_up_nobody() {
-    let place = Place::new();
-    let mut demo = place.start(&["--allowedTools=Bash"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--allowedTools=Bash"]);
     let lines = demo.turn("/bash sleep 100 & echo $!\n/say {result}");
     let pid = text(&lines);
     let pid: i32 = pid.trim().parse().expect("the pid of the sleep");
@@ -123,8 +123,8 @@ fn what_a_command_leaves_behind_holds_up_nobody() {
 
 #[test]
 fn asks_and_says_the_answer_back() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let answering = |request: &serde_json::Value| {
         let mut input = request["input"].clone();
         assert_eq!(input["questions"][0]["options"][1]["label"], "Coffee");
@@ -139,8 +139,8 @@ fn asks_and_says_the_answer_back() {
 
 #[test]
 fn plans_and_reports_usage_at_the_known_rates() {
-    let place = Place::new();
-    let mut demo = place.start(&["--include-partial-messages"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--include-partial-messages"]);
     let lines = demo.turn("/plan First | Second\n/say x\n/usage 1000000 100000 10000 1000");
     let todos = lines.iter().find(|line| line["tool_use_result"]["newTodos"].is_array()).unwrap();
     assert_eq!(todos["tool_use_result"]["newTodos"][1]["content"], "Second");
@@ -160,8 +160,8 @@ fn plans_and_reports_usage_at_the_known_rates() {
 
 #[test]
 fn subagents_nest() {
-    let place = Place::new();
-    let mut demo = place.start(&["--forward-subagent-text"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--forward-subagent-text"]);
     let script = "/task outer\n/say out\n/task inner\n/bash echo deep\n/say in {result}\n/end\n/say back\n\
                   /end\n/say {result}";
     let lines = demo.turn(script);
@@ -190,8 +190,8 @@ fn subagents_nest() {
 
 #[test]
 fn what_subagents_say_is_left_out_unless_asked_for() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let lines = demo.turn("/task quiet\n/say secret\n/end");
     assert!(lines.iter().all(|line| line["message"]["content"][0]["text"] != "secret"));
     assert_eq!(
@@ -203,8 +203,8 @@ fn what_subagents_say_is_left_out_unless_asked_for() {
 
 #[test]
 fn fails_and_goes_on() {
-    let place = Place::new();
-    let mut demo = place.start(&["--include-partial-messages"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--include-partial-messages"]);
     let lines = demo.turn("/say before\n/fail out of luck\n/say never");
     let end = result(&lines);
     assert_eq!((&end["is_error"], &end["result"]), (&json!(true), &json!("out of luck")));
@@ -217,8 +217,8 @@ fn fails_and_goes_on() {
 
 #[test]
 fn exits_at_once() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.prompt("/say before\n/stderr a word\n/exit 7\n/say never");
     demo.until(|line| line["type"] == "assistant");
     let (code, stderr) = demo.end();
@@ -228,8 +228,8 @@ fn exits_at_once() {
 
 #[test]
 fn raw_lines_are_exact() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.turn("/raw {\"type\": \"odd\",  \"id\":1,\"id\":2}\n/raw not json \\n {model}");
     assert!(demo.written.iter().any(|line| line == "{\"type\": \"odd\",  \"id\":1,\"id\":2}"));
     assert!(demo.written.iter().any(|line| line == "not json \\n {model}"));
@@ -237,8 +237,8 @@ fn raw_lines_are_exact() {
 
 #[test]
 fn wrong_directives_are_told() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let lines = demo.turn("/sleep soon\n/nothing\n/tool Bash {\n/say on");
     let said = text(&lines);
     for words in ["/sleep: it takes MS", "no directive /nothing", "/tool: it takes NAME JSON", "on"]
@@ -249,8 +249,8 @@ fn wrong_directives_are_told() {
 
 #[test]
 fn unknown_tools_and_wrong_inputs_are_refused() {
-    let place = Place::new();
-    let mut demo = place.start(&["--disallowedTools=TodoWrite"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--disallowedTools=TodoWrite"]);
     let lines = demo.turn("/tool NoSuch {}\n/tool Bash {\"cmd\":\"ls\"}\n/plan a");
     let results = blocks(&lines, "tool_result");
     let content = |at: usize| results[at]["content"].as_str().unwrap().to_owned();
@@ -262,8 +262,8 @@ fn unknown_tools_and_wrong_inputs_are_refused() {
 
 #[test]
 fn line_separators_are_escaped() {
-    let place = Place::new();
-    let mut demo = place.start(&["--include-partial-messages"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--include-partial-messages"]);
     let lines = demo.turn("/say a\u{2028}b\u{2029}c");
     assert_eq!(text(&lines), "a\u{2028}b\u{2029}c");
     assert!(!demo.written.iter().any(|line| line.contains(['\u{2028}', '\u{2029}'])));

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::demo_agent::harness::{Demo, Place, blocks, requests, result, text};
+use crate::demo_agent::harness::{DemoHome, blocks, requests, result, text};
+use crate::shared::ClaudeClient;
 
 /// Registers a callback for each event, named as the event.
-fn hook(demo: &mut Demo, events: &[&str]) {
+fn hook(demo: &mut ClaudeClient, events: &[&str]) {
     let entry = |event: &&str| json!([{ "matcher": null, "hookCallbackIds": [event] }]);
     let hooks: serde_json::Map<String, Value> =
         events.iter().map(|event| ((*event).to_owned(), entry(event))).collect();
@@ -30,8 +31,8 @@ fn names(lines: &[Value]) -> Vec<String> {
 
 #[test]
 fn every_event_is_raised_in_its_place() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     hook(
         &mut demo,
         &[
@@ -88,8 +89,8 @@ fn every_event_is_raised_in_its_place() {
 
 #[test]
 fn what_there_is_nothing_to_choose_by_fits_every_matcher() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let entry = |id: &str| json!([{ "matcher": "Bash", "hookCallbackIds": [id] }]);
     let hooks =
         json!({ "UserPromptSubmit": entry("u"), "PreToolUse": entry("p"), "Stop": entry("s") });
@@ -100,8 +101,8 @@ fn what_there_is_nothing_to_choose_by_fits_every_matcher() {
 
 #[test]
 fn a_hook_denies_changes_or_allows_a_tool() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     hook(&mut demo, &["PreToolUse"]);
     let specific = |fields: Value| {
         let mut fields = fields;
@@ -116,7 +117,7 @@ fn a_hook_denies_changes_or_allows_a_tool() {
     let old = json!({ "decision": "block", "reason": "old words" });
     let lines = demo.turn_with("/bash touch made\n/say {result}", when("PreToolUse", old));
     assert_eq!(text(&lines), "PreToolUse:Bash hook error: old words");
-    assert!(requests(&lines, "can_use_tool").is_empty() && !place.work().join("made").exists());
+    assert!(requests(&lines, "can_use_tool").is_empty() && !home.work().join("made").exists());
 
     let allowed = specific(json!({
         "permissionDecision": "allow", "updatedInput": { "command": "echo by-hook" },
@@ -132,8 +133,8 @@ fn a_hook_denies_changes_or_allows_a_tool() {
 
 #[test]
 fn a_hook_stops_the_turn() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     hook(&mut demo, &["PostToolUse"]);
     let stop = json!({ "continue": false, "stopReason": "enough" });
     let lines = demo.turn_with("/bash echo hi\n/say never", when("PostToolUse", stop));
@@ -144,8 +145,8 @@ fn a_hook_stops_the_turn() {
 
 #[test]
 fn a_hook_keeps_a_prompt_out() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     hook(&mut demo, &["UserPromptSubmit"]);
     let block = json!({ "decision": "block", "reason": "not that" });
     let lines = demo.turn_with("/say secret", when("UserPromptSubmit", block));
@@ -159,8 +160,8 @@ fn a_hook_keeps_a_prompt_out() {
 
 #[test]
 fn a_stop_hook_makes_it_go_on_once() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     hook(&mut demo, &["Stop"]);
     let block = json!({ "decision": "block", "reason": "say more" });
     let lines = demo.turn_with("/say first", when("Stop", block));
@@ -173,8 +174,8 @@ fn a_stop_hook_makes_it_go_on_once() {
 
 #[test]
 fn a_permission_hook_decides_or_leaves_it() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     hook(&mut demo, &["PermissionRequest"]);
     let decision = json!({ "hookSpecificOutput": {
         "hookEventName": "PermissionRequest", "decision": { "behavior": "deny", "message": "by hook" },
@@ -191,8 +192,8 @@ fn a_permission_hook_decides_or_leaves_it() {
 
 #[test]
 fn matchers_choose() {
-    let place = Place::new();
-    let mut demo = place.start(&["--permission-mode=bypassPermissions"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--permission-mode=bypassPermissions"]);
     let entry = |id: &str, matcher: &str| json!({ "matcher": matcher, "hookCallbackIds": [id] });
     demo.initialize(json!({ "hooks": { "PreToolUse": [
         entry("all", "*"), entry("none", "Ba"), entry("names", "Write|Bash"), entry("pattern", "^B.*h$"),
@@ -204,8 +205,8 @@ fn matchers_choose() {
 
 #[test]
 fn a_failing_hook_is_told_and_counts_as_nothing_unless_strict() {
-    let place = Place::new();
-    let mut demo = place.start(&["--permission-mode=bypassPermissions"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--permission-mode=bypassPermissions"]);
     for (strict, said) in
         [(false, "ran"), (true, "PreToolUse:Bash hook error: hook callback h failed")]
     {
@@ -226,8 +227,8 @@ fn a_failing_hook_is_told_and_counts_as_nothing_unless_strict() {
 
 #[test]
 fn a_hook_may_have_a_time_limit() {
-    let place = Place::new();
-    let mut demo = place.start(&["--permission-mode=bypassPermissions"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--permission-mode=bypassPermissions"]);
     demo.initialize(json!({ "hooks": { "PreToolUse": [
         { "hookCallbackIds": ["slow"], "timeout": 0.02 },
     ] } }));

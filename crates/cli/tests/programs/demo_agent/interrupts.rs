@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::demo_agent::harness::{Demo, Place, await_file, await_gone, result, text};
+use crate::demo_agent::harness::{DemoHome, await_file, await_gone, result, text};
+use crate::shared::ClaudeClient;
 
 /// Interrupts and returns everything from there to the result.
-fn interrupt(demo: &mut Demo) -> Vec<Value> {
+fn interrupt(demo: &mut ClaudeClient) -> Vec<Value> {
     demo.request("int", json!({ "subtype": "interrupt" }));
     demo.finish_turn(|_| None)
 }
@@ -21,7 +22,7 @@ fn order(lines: &[Value]) -> Vec<String> {
     lines.iter().filter(|line| line["event"]["type"] != "content_block_delta").map(name).collect()
 }
 
-fn is_well_cut(demo: &mut Demo, lines: &[Value], words: &str, reason: &str) {
+fn is_well_cut(demo: &mut ClaudeClient, lines: &[Value], words: &str, reason: &str) {
     let end = result(lines);
     assert_eq!(end["subtype"], "error_during_execution");
     assert_eq!((&end["is_error"], &end["terminal_reason"]), (&json!(true), &json!(reason)));
@@ -36,8 +37,8 @@ const IN_TOOL: &str = "[Request interrupted by user for tool use]";
 #[test]
 fn while_it_hangs_or_sleeps() {
     for directive in ["/hang", "/sleep 600000"] {
-        let place = Place::new();
-        let mut demo = place.start(&["--include-partial-messages"]);
+        let home = DemoHome::new();
+        let mut demo = home.start(&["--include-partial-messages"]);
         demo.prompt(&format!("/say before\n{directive}\n/say never"));
         demo.until(|line| line["event"]["type"] == "content_block_stop");
         let lines = interrupt(&mut demo);
@@ -51,8 +52,8 @@ fn while_it_hangs_or_sleeps() {
 
 #[test]
 fn while_it_speaks() {
-    let place = Place::new();
-    let mut demo = place.start(&["--include-partial-messages"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--include-partial-messages"]);
     demo.prompt("/repeat 1000000000 word\n/say never");
     demo.until(|line| line["event"]["delta"]["text"] == "word");
     demo.request("int", json!({ "subtype": "interrupt" }));
@@ -68,8 +69,8 @@ fn while_it_speaks() {
 
 #[test]
 fn while_it_waits_for_a_permission() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.prompt("/bash touch made");
     let request = demo.until_request("can_use_tool");
     let lines = interrupt(&mut demo);
@@ -82,13 +83,13 @@ fn while_it_waits_for_a_permission() {
     // Too late.
     demo.answer(&request, json!({ "behavior": "allow" }));
     is_well_cut(&mut demo, &lines, IN_TOOL, "aborted_tools");
-    assert!(!place.work().join("made").exists());
+    assert!(!home.work().join("made").exists());
 }
 
 #[test]
 fn while_it_waits_for_a_hook() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.initialize(json!({ "hooks": { "UserPromptSubmit": [{ "hookCallbackIds": ["h"] }] } }));
     demo.prompt("/say never");
     demo.until_request("hook_callback");
@@ -102,11 +103,11 @@ fn while_it_waits_for_a_hook() {
 
 #[test]
 fn while_a_command_runs_which_ends_with_all_it_started() {
-    let place = Place::new();
-    let mut demo = place.start(&["--allowedTools=Bash"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--allowedTools=Bash"]);
     demo.prompt("/bash sleep 1000 & echo $! > inner; echo $$ > outer; wait");
-    let inner = await_file(&place.work().join("inner"));
-    let outer = await_file(&place.work().join("outer"));
+    let inner = await_file(&home.work().join("inner"));
+    let outer = await_file(&home.work().join("outer"));
     let lines = interrupt(&mut demo);
     let end = ["control_response", "tool_result", "user", "result"].map(str::to_owned);
     assert!(order(&lines).ends_with(&end), "{:?}", order(&lines));
@@ -117,8 +118,8 @@ fn while_a_command_runs_which_ends_with_all_it_started() {
 
 #[test]
 fn while_a_subagent_waits() {
-    let place = Place::new();
-    let mut demo = place.start(&["--forward-subagent-text"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--forward-subagent-text"]);
     demo.prompt("/task a\n/task b\n/bash touch made\n/end\n/end");
     demo.until_request("can_use_tool");
     let lines = interrupt(&mut demo);
@@ -129,8 +130,8 @@ fn while_a_subagent_waits() {
 
 #[test]
 fn when_idle_nothing_happens() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let answer = demo.control(json!({ "subtype": "interrupt" }));
     assert_eq!(answer["response"]["still_queued"], json!([]));
     assert_eq!(text(&demo.turn("/say alive")), "alive");
@@ -141,8 +142,8 @@ fn queued_prompts_are_kept_or_cancelled() {
     const ONE: &str = "00000000-0000-4000-8000-000000000001";
     const TWO: &str = "00000000-0000-4000-8000-000000000002";
     let prompt = |text: &str, uuid: &str| json!({ "type": "user", "uuid": uuid, "message": { "role": "user", "content": text } });
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.send(&prompt("/hang", ONE));
     demo.send(&prompt("/say second {turns}", TWO));
     demo.until(|line| line["command_uuid"] == TWO && line["state"] == "queued");
@@ -168,8 +169,8 @@ fn queued_prompts_are_kept_or_cancelled() {
 
 #[test]
 fn a_prompt_that_will_not_wait_cuts_the_turn() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.prompt("/say before\n/hang");
     demo.until(|line| line["type"] == "assistant");
     demo.send(&json!({
@@ -183,10 +184,10 @@ fn a_prompt_that_will_not_wait_cuts_the_turn() {
 
 #[test]
 fn the_session_can_be_ended_in_a_turn() {
-    let place = Place::new();
-    let mut demo = place.start(&["--allowedTools=Bash"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--allowedTools=Bash"]);
     demo.prompt("/bash echo $$ > pid; sleep 1000");
-    let pid = await_file(&place.work().join("pid"));
+    let pid = await_file(&home.work().join("pid"));
     demo.request("end", json!({ "subtype": "end_session", "reason": "done" }));
     let answer = demo.until(|line| line["type"] == "control_response");
     assert_eq!(answer["response"], json!({ "subtype": "success", "request_id": "end" }));
@@ -198,8 +199,8 @@ fn the_session_can_be_ended_in_a_turn() {
 
 #[test]
 fn control_requests_are_answered_in_a_turn() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.prompt("/bash true\n/say {model} {mode}");
     let request = demo.until_request("can_use_tool");
     assert_eq!(

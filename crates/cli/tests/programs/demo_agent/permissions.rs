@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::demo_agent::harness::{Place, blocks, requests, result, text};
+use crate::demo_agent::harness::{DemoHome, blocks, requests, result, text};
 
 fn deny(_: &Value) -> Option<Value> {
     Some(json!({ "behavior": "deny", "message": "not today" }))
@@ -10,11 +10,11 @@ fn deny(_: &Value) -> Option<Value> {
 
 #[test]
 fn a_denied_tool_does_not_run() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let lines = demo.turn_with("/bash touch made\n/say {result}", deny);
     assert_eq!(text(&lines), "not today");
-    assert!(!place.work().join("made").exists());
+    assert!(!home.work().join("made").exists());
     let end = result(&lines);
     assert_eq!(end["subtype"], "success");
     assert_eq!(end["permission_denials"][0]["tool_input"]["command"], "touch made");
@@ -22,8 +22,8 @@ fn a_denied_tool_does_not_run() {
 
 #[test]
 fn the_input_may_be_changed() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let change = |_: &Value| {
         Some(json!({ "behavior": "allow", "updatedInput": { "command": "echo changed" } }))
     };
@@ -33,8 +33,8 @@ fn the_input_may_be_changed() {
 
 #[test]
 fn a_wrong_answer_is_no_permission() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let answers = [
         json!({ "behavior": "maybe" }),
         json!({}),
@@ -54,13 +54,13 @@ fn a_wrong_answer_is_no_permission() {
     } }));
     let lines = demo.finish_turn(|_| None);
     assert!(blocks(&lines, "tool_result")[0]["content"].as_str().unwrap().contains("nobody home"));
-    assert!(!place.work().join("made").exists());
+    assert!(!home.work().join("made").exists());
 }
 
 #[test]
 fn a_denial_may_end_the_turn() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let stop = |_: &Value| Some(json!({ "behavior": "deny", "message": "no", "interrupt": true }));
     let lines = demo.turn_with("/bash touch made\n/say never", stop);
     let end = result(&lines);
@@ -73,8 +73,8 @@ fn a_denial_may_end_the_turn() {
 
 #[test]
 fn rules_of_an_answer_hold_for_the_session() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let always = |request: &Value| {
         Some(json!({
             "behavior": "allow", "updatedPermissions": request["permission_suggestions"],
@@ -103,23 +103,23 @@ fn modes_decide_who_is_asked() {
         ("auto", true, true),
     ];
     for (mode, bash, write) in rows {
-        let place = Place::new();
-        let mut demo = place.start(&[&format!("--permission-mode={mode}")]);
+        let home = DemoHome::new();
+        let mut demo = home.start(&[&format!("--permission-mode={mode}")]);
         let asked = |lines: Vec<Value>| !requests(&lines, "can_use_tool").is_empty();
         assert_eq!(asked(demo.turn("/bash touch a")), bash, "bash in {mode}");
         assert_eq!(asked(demo.turn("/write b 1")), write, "write in {mode}");
-        assert!(place.work().join("a").exists() && place.work().join("b").exists(), "{mode}");
-        let outside = format!("/write {} 1", place.state().join("outside").display());
+        assert!(home.work().join("a").exists() && home.work().join("b").exists(), "{mode}");
+        let outside = format!("/write {} 1", home.state().join("outside").display());
         assert_eq!(asked(demo.turn(&outside)), mode != "bypassPermissions", "outside in {mode}");
         let climbing = demo.turn("/write ../climbed 1");
         assert_eq!(asked(climbing), mode != "bypassPermissions", "climbing in {mode}");
     }
     for mode in ["plan", "dontAsk"] {
-        let place = Place::new();
-        let mut demo = place.start(&["--permission-mode", mode, "--allowedTools=Bash(echo ok)"]);
+        let home = DemoHome::new();
+        let mut demo = home.start(&["--permission-mode", mode, "--allowedTools=Bash(echo ok)"]);
         let lines = demo.turn("/bash touch a\n/bash echo ok\n/read nothing");
         assert!(requests(&lines, "can_use_tool").is_empty(), "{mode}");
-        assert!(!place.work().join("a").exists(), "{mode}");
+        assert!(!home.work().join("a").exists(), "{mode}");
         assert_eq!(blocks(&lines, "tool_result")[1]["content"], "ok", "{mode}");
         assert!(lines.iter().any(|line| line["subtype"] == "permission_denied"), "{mode}");
     }
@@ -127,8 +127,8 @@ fn modes_decide_who_is_asked() {
 
 #[test]
 fn the_mode_can_change_on_the_way() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let set = |mode: &str| json!({ "subtype": "set_permission_mode", "mode": mode });
     assert_eq!(demo.control(set("acceptEdits"))["response"]["mode"], "acceptEdits");
     assert_eq!(demo.control(set("bogus"))["error_code"], "invalid_mode");
@@ -145,8 +145,8 @@ fn the_mode_can_change_on_the_way() {
 
 #[test]
 fn rules_cover_only_what_they_name() {
-    let place = Place::new();
-    let mut demo = place
+    let home = DemoHome::new();
+    let mut demo = home
         .start(&["--allowedTools=Bash(echo:*),Write(notes/**)", "--disallowedTools=Bash(echo no)"]);
     let asked = |lines: Vec<Value>| requests(&lines, "can_use_tool").len();
     assert_eq!(asked(demo.turn("/bash echo yes")), 0);
@@ -162,18 +162,18 @@ fn rules_cover_only_what_they_name() {
 
 #[test]
 fn without_anyone_to_ask_nothing_runs() {
-    let place = Place::new();
-    let mut demo = place.start(&["--permission-prompt-tool=none"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--permission-prompt-tool=none"]);
     let lines = demo.turn("/bash touch made\n/ask Well? | Yes");
     assert!(requests(&lines, "can_use_tool").is_empty());
-    assert!(!place.work().join("made").exists());
+    assert!(!home.work().join("made").exists());
     assert_eq!(result(&lines)["permission_denials"].as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn reads_outside_the_directories_of_the_session_are_asked_for() {
-    let place = Place::new();
-    let root = place.work().parent().unwrap().to_owned();
+    let home = DemoHome::new();
+    let root = home.work().parent().unwrap().to_owned();
     for (name, text) in [("work/in.txt", "in"), ("added/in.txt", "in"), ("out.txt", "out")] {
         std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
         std::fs::write(root.join(name), text).unwrap();
@@ -195,7 +195,7 @@ fn reads_outside_the_directories_of_the_session_are_asked_for() {
     let outside =
         ["../out.txt", "out", "up/out.txt", "up/../etc/passwd", "/etc/passwd", "/", "../gone"];
     for mode in ["default", "acceptEdits", "plan"] {
-        let mut demo = place.start(&["--anonymous", &added, "--permission-mode", mode]);
+        let mut demo = home.start(&["--anonymous", &added, "--permission-mode", mode]);
         let mut asked = |file: &str| {
             let lines = demo.turn_with(&format!("/read {file}"), deny);
             let result = blocks(&lines, "tool_result")[0].to_string();
@@ -209,15 +209,15 @@ fn reads_outside_the_directories_of_the_session_are_asked_for() {
             assert_eq!(asked(file), 1, "{mode} {file}");
         }
     }
-    let mut demo = place.start(&["--anonymous", "--permission-mode=dontAsk"]);
+    let mut demo = home.start(&["--anonymous", "--permission-mode=dontAsk"]);
     let lines = demo.turn("/read ../out.txt");
     assert!(requests(&lines, "can_use_tool").is_empty());
     assert_eq!(blocks(&lines, "tool_result")[0]["is_error"], true);
-    let mut demo = place.start(&["--anonymous"]);
+    let mut demo = home.start(&["--anonymous"]);
     let lines = demo.turn("/read ../out.txt");
     assert_eq!(blocks(&lines, "tool_result")[0]["content"], "1\tout");
     // A hook that changes what is read does not decide that it may be.
-    let mut demo = place.start(&["--anonymous"]);
+    let mut demo = home.start(&["--anonymous"]);
     demo.control(json!({ "subtype": "initialize", "hooks": {
         "PreToolUse": [{ "matcher": "Read", "hookCallbackIds": ["hook_0"] }],
     } }));

@@ -5,8 +5,9 @@ use std::io::{BufRead as _, Write as _};
 use serde_json::{Value, json};
 
 use crate::demo_agent::harness::{
-    Demo, Place, await_file, await_gone, blocks, requests, result, text,
+    DemoHome, await_file, await_gone, blocks, requests, result, text,
 };
+use crate::shared::ClaudeClient;
 
 const MARK: &str = "AGENTWIRE_TEST_MCP_SERVER";
 
@@ -53,13 +54,13 @@ fn serve() {
     }
 }
 
-fn config(place: &Place) -> String {
+fn config(home: &DemoHome) -> String {
     let program = std::env::current_exe().unwrap();
     json!({ "mcpServers": {
         "calc": {
             "command": program,
             "args": ["--exact", "demo_agent::servers::serve", "--nocapture"],
-            "env": { MARK: place.work() },
+            "env": { MARK: home.work() },
         },
         "gone": { "command": "/no/such/program", "args": [] },
         "web": { "type": "http", "url": "http://127.0.0.1:9/mcp" },
@@ -69,10 +70,10 @@ fn config(place: &Place) -> String {
 
 #[test]
 fn a_server_of_the_session_is_started_called_and_ended() {
-    let place = Place::new();
-    let file = place.work().join("mcp.json");
-    std::fs::write(&file, config(&place)).unwrap();
-    let mut demo = place.start(&["--mcp-config", file.to_str().unwrap()]);
+    let home = DemoHome::new();
+    let file = home.work().join("mcp.json");
+    std::fs::write(&file, config(&home)).unwrap();
+    let mut demo = home.start(&["--mcp-config", file.to_str().unwrap()]);
     let lines = demo
         .turn("/tool mcp__calc__add {\"a\":2,\"b\":3}\n/say {result}\n/tool mcp__calc__boom {}");
     assert_eq!(text(&lines), "5");
@@ -91,17 +92,17 @@ fn a_server_of_the_session_is_started_called_and_ended() {
         (of("calc"), of("gone"), of("web")),
         (json!("connected"), json!("failed"), json!("failed"))
     );
-    let pid = await_file(&place.work().join("server.pid"));
+    let pid = await_file(&home.work().join("server.pid"));
     assert_eq!(demo.end().0, Some(0));
     await_gone(&pid);
 }
 
 #[test]
 fn a_call_that_hangs_can_be_interrupted() {
-    let place = Place::new();
-    let mut demo = place.start(&["--mcp-config", &config(&place), "--allowedTools=mcp__calc"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--mcp-config", &config(&home), "--allowedTools=mcp__calc"]);
     demo.prompt("/tool mcp__calc__hang {}");
-    await_file(&place.work().join("called"));
+    await_file(&home.work().join("called"));
     demo.request("int", json!({ "subtype": "interrupt" }));
     assert_eq!(demo.until_result()["terminal_reason"], "aborted_tools");
     let lines = demo.turn("/tool mcp__calc__add {\"a\":1,\"b\":1}\n/say {result}");
@@ -110,7 +111,7 @@ fn a_call_that_hangs_can_be_interrupted() {
 }
 
 /// Serves the client's own server through a turn.
-fn host(demo: &mut Demo, prompt: &str) -> Vec<Value> {
+fn host(demo: &mut ClaudeClient, prompt: &str) -> Vec<Value> {
     demo.turn_with(prompt, |request| match request["subtype"].as_str() {
         Some("mcp_message") => {
             let ack = json!({ "jsonrpc": "2.0", "id": 0, "result": {} });
@@ -122,8 +123,8 @@ fn host(demo: &mut Demo, prompt: &str) -> Vec<Value> {
 
 #[test]
 fn a_server_of_the_client_is_reached_through_it() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     let greeting = demo.initialize(json!({ "sdkMcpServers": ["my calc"] }));
     assert!(greeting["response"]["models"].is_array());
     // The handshake began before the greeting was answered.
@@ -150,14 +151,14 @@ fn a_server_of_the_client_is_reached_through_it() {
 
 #[test]
 fn structured_output_follows_the_schema() {
-    let place = Place::new();
+    let home = DemoHome::new();
     let schema = json!({
         "type": "object",
         "properties": { "name": { "type": "string" }, "age": { "type": "integer", "minimum": 3 } },
         "required": ["name", "age"],
         "additionalProperties": false,
     });
-    let mut demo = place.start(&[&format!("--json-schema={schema}")]);
+    let mut demo = home.start(&[&format!("--json-schema={schema}")]);
     let lines = demo.turn("/tool StructuredOutput {\"name\":\"Ada\",\"age\":36}");
     assert_eq!(result(&lines)["structured_output"], json!({ "name": "Ada", "age": 36 }));
     assert_eq!(result(&lines)["result"], "{\"age\":36,\"name\":\"Ada\"}");

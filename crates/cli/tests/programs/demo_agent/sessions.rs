@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use crate::demo_agent::harness::{Place, SESSION, blocks, requests, result, text};
+use crate::demo_agent::harness::{DemoHome, SESSION, blocks, requests, result, text};
 
 const OTHER: &str = "99999999-2222-4333-8444-555555555555";
 
 #[test]
 fn the_same_prompts_give_the_same_lines() {
     let run = || {
-        let place = Place::new();
-        let mut demo = place.start(&["--include-partial-messages"]);
+        let home = DemoHome::new();
+        let mut demo = home.start(&["--include-partial-messages"]);
         demo.initialize(json!({}));
         demo.turn("/think a\n/say b\n/bash echo c\n/task d\n/say e\n/end");
         demo.turn("/fail f");
         demo.end();
-        let directory = place.work().display().to_string();
+        let directory = home.work().display().to_string();
         let stable = demo.written.iter().map(|line| {
             let mut line: Value = serde_json::from_str(&line.replace(&directory, "DIR")).unwrap();
             redact(&mut line);
@@ -46,19 +46,19 @@ fn redact(value: &mut Value) {
 
 #[test]
 fn a_killed_conversation_is_resumed() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.turn("/say one\n/usage 1000 0");
     demo.prompt("/say two\n/hang");
     demo.until(|line| line["type"] == "assistant");
     demo.kill();
     // As if the kill had hit it in the middle of a write.
-    let file = place.state().join(format!("{SESSION}.jsonl"));
+    let file = home.state().join(format!("{SESSION}.jsonl"));
     let mut kept = std::fs::read(&file).unwrap();
     kept.extend_from_slice(b"{\"type\":\"prompt\",\"te");
     std::fs::write(&file, kept).unwrap();
 
-    let mut demo = place.start(&["--resume", SESSION]);
+    let mut demo = home.start(&["--resume", SESSION]);
     let lines = demo.turn("/say {turns}\\n{prompts}");
     let init = lines.iter().find(|line| line["subtype"] == "init").unwrap();
     assert_eq!(init["session_id"], SESSION);
@@ -69,23 +69,23 @@ fn a_killed_conversation_is_resumed() {
     let cost = result(&lines)["total_cost_usd"].as_f64().unwrap();
     assert!(cost > 0.003, "the past is counted: {cost}");
     demo.end();
-    let mut demo = place.start(&[&format!("--resume={SESSION}")]);
+    let mut demo = home.start(&[&format!("--resume={SESSION}")]);
     assert_eq!(text(&demo.turn("/say {turns}")), "4");
 }
 
 #[test]
 fn ids_never_come_again_after_a_resume() {
-    let place = Place::new();
+    let home = DemoHome::new();
     let ids = |lines: &[Value]| -> Vec<String> {
         let ids =
             lines.iter().filter_map(|line| line["uuid"].as_str().or(line["request_id"].as_str()));
         ids.map(str::to_owned).collect()
     };
-    let mut demo = place.start(&[]);
+    let mut demo = home.start(&[]);
     let mut all = ids(&demo.turn("/bash true"));
     demo.kill();
     for _ in 0..2 {
-        let mut demo = place.start(&["--resume", SESSION]);
+        let mut demo = home.start(&["--resume", SESSION]);
         all.extend(ids(&demo.turn("/bash true")));
         demo.kill();
     }
@@ -97,44 +97,44 @@ fn ids_never_come_again_after_a_resume() {
 
 #[test]
 fn a_fork_is_a_conversation_of_its_own() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.turn("/say one");
     demo.end();
-    let mut fork = place.start(&["--resume", SESSION, "--fork-session", "--session-id", OTHER]);
+    let mut fork = home.start(&["--resume", SESSION, "--fork-session", "--session-id", OTHER]);
     let lines = fork.turn("/say {turns}");
     assert_eq!((text(&lines).as_str(), &lines[0]["session_id"]), ("2", &json!(OTHER)));
     fork.end();
-    assert_eq!(text(&place.start(&["--resume", OTHER]).turn("/say {turns}")), "3");
-    assert_eq!(text(&place.start(&["--resume", SESSION]).turn("/say {turns}")), "2");
+    assert_eq!(text(&home.start(&["--resume", OTHER]).turn("/say {turns}")), "3");
+    assert_eq!(text(&home.start(&["--resume", SESSION]).turn("/say {turns}")), "2");
 }
 
 #[test]
 fn what_is_not_kept_cannot_be_resumed() {
-    let place = Place::new();
+    let home = DemoHome::new();
     let message = format!("No conversation found with session ID: {OTHER}");
-    let mut demo = place.start(&["--resume", OTHER]);
+    let mut demo = home.start(&["--resume", OTHER]);
     let end = demo.until_result();
     assert_eq!(end["errors"], json!([message]));
     assert_eq!(demo.end(), (Some(1), format!("{message}\n")));
 
-    let mut demo = place.start(&["--resume", "../escape"]);
+    let mut demo = home.start(&["--resume", "../escape"]);
     assert_eq!(demo.until_result()["subtype"], "error_during_execution");
     assert_eq!(demo.end().0, Some(1));
 
-    let mut demo = place.start(&["--no-session-persistence"]);
+    let mut demo = home.start(&["--no-session-persistence"]);
     demo.turn("/say secret");
     demo.end();
-    assert!(!place.state().exists());
+    assert!(!home.state().exists());
 }
 
 #[test]
 fn an_id_is_given_once() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.turn("/say one");
     demo.end();
-    let (code, stderr) = place.start(&[]).end();
+    let (code, stderr) = home.start(&[]).end();
     assert_eq!(
         (code, stderr),
         (Some(1), format!("Error: Session ID {SESSION} is already in use.\n"))
@@ -143,7 +143,7 @@ fn an_id_is_given_once() {
 
 #[test]
 fn flags_are_read_as_claude_reads_them() {
-    let place = Place::new();
+    let home = DemoHome::new();
     for (flags, words) in [
         (vec!["--no-such-flag"], "error: unknown option '--no-such-flag'"),
         (vec!["--no-such-flag=3"], "error: unknown option '--no-such-flag=3'"),
@@ -153,11 +153,11 @@ fn flags_are_read_as_claude_reads_them() {
         (vec!["--anonymous", "--model"], "argument missing"),
         (vec!["--mcp-config", "{]"], "Invalid MCP configuration"),
     ] {
-        let (code, stderr) = place.start(&flags).end();
+        let (code, stderr) = home.start(&flags).end();
         assert_eq!(code, Some(1), "{flags:?}");
         assert!(stderr.contains(words), "{flags:?}: {stderr}");
     }
-    let mut demo = place.start(&[
+    let mut demo = home.start(&[
         "--betas=a,b",
         "--setting-sources=",
         "--settings",
@@ -179,8 +179,8 @@ fn flags_are_read_as_claude_reads_them() {
 
 #[test]
 fn limits_end_the_turn() {
-    let place = Place::new();
-    let mut demo = place.start(&["--max-turns=2", "--permission-mode=bypassPermissions"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--max-turns=2", "--permission-mode=bypassPermissions"]);
     let lines = demo.turn("/bash true\n/bash true\n/bash true");
     assert_eq!(blocks(&lines, "tool_use").len(), 2);
     let end = result(&lines);
@@ -188,8 +188,8 @@ fn limits_end_the_turn() {
     assert_eq!(end["errors"], json!(["Reached maximum number of turns (2)"]));
     assert_eq!(result(&demo.turn("/bash true\n/say done"))["subtype"], "success");
 
-    let place = Place::new();
-    let mut demo = place.start(&["--max-budget-usd=0.5"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--max-budget-usd=0.5"]);
     assert_eq!(result(&demo.turn("/say a\n/usage 100000 0"))["subtype"], "success");
     let lines = demo.turn("/bash touch made\n/usage 100000 0");
     let end = result(&lines);
@@ -201,30 +201,30 @@ fn limits_end_the_turn() {
 
 #[test]
 fn the_end_of_stdin_ends_it_when_it_is_done() {
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     assert_eq!(demo.end(), (Some(0), String::new()));
     assert!(demo.written.is_empty());
 
-    let mut demo = place.start(&["--permission-mode=bypassPermissions"]);
+    let mut demo = home.start(&["--permission-mode=bypassPermissions"]);
     demo.prompt("/sleep 30\n/bash echo fin\n/say {result}");
     demo.prompt("/say queued");
     assert_eq!(demo.end().0, Some(0));
     let written = demo.written.join("\n");
     assert!(written.contains("\"fin\"") && written.contains("queued"), "{written}");
 
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.prompt("/bash touch made\n/say {result}");
     demo.until_request("can_use_tool");
     demo.close_stdin();
     let lines = demo.finish_turn(|_| None);
     assert!(text(&lines).contains("stream closed before response received"));
     assert_eq!(demo.end().0, Some(0));
-    assert!(!place.work().join("made").exists());
+    assert!(!home.work().join("made").exists());
 
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     demo.prompt("/hang\n/say after");
     assert_eq!(demo.end().0, Some(0), "nobody is left to interrupt it");
 }
@@ -238,8 +238,8 @@ fn bad_lines_end_it_and_strange_ones_do_not() {
         ("{\"type\":\"user\"}", "got 'undefined'"),
         ("{\"type\":\"control_request\",\"request_id\":\"x\"}", "Missing request"),
     ] {
-        let place = Place::new();
-        let mut demo = place.start(&[]);
+        let home = DemoHome::new();
+        let mut demo = home.start(&[]);
         demo.prompt("/hang");
         demo.until(|line| line["subtype"] == "init");
         demo.send_raw(line);
@@ -248,8 +248,8 @@ fn bad_lines_end_it_and_strange_ones_do_not() {
         assert_eq!(code, Some(1), "{line}");
         assert!(stderr.contains(words), "{line}: {stderr}");
     }
-    let place = Place::new();
-    let mut demo = place.start(&[]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&[]);
     for line in [
         "",
         "  \r",
@@ -272,8 +272,8 @@ fn bad_lines_end_it_and_strange_ones_do_not() {
 
 #[test]
 fn the_prompt_may_be_an_argument() {
-    let place = Place::new();
-    let mut demo = place.start(&["/say from argv"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["/say from argv"]);
     assert_eq!(text(&demo.finish_turn(|_| None)), "from argv");
     assert_eq!(demo.next_line(), None);
 }
@@ -281,7 +281,7 @@ fn the_prompt_may_be_an_argument() {
 #[test]
 fn a_reader_that_goes_away_ends_it() {
     use std::process::{Command, Stdio};
-    let place = Place::new();
+    let home = DemoHome::new();
     let mut child = Command::new(env!("CARGO_BIN_EXE_agentwire"))
         .args([
             "demo-agent",
@@ -290,7 +290,7 @@ fn a_reader_that_goes_away_ends_it() {
             "--include-partial-messages",
         ])
         .args(["--no-session-persistence", "/repeat 1000000000 word"])
-        .current_dir(place.work())
+        .current_dir(home.work())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

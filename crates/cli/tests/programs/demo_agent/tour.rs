@@ -7,7 +7,8 @@ use agentwire_dialects::tape::{Draft, Stamp, Tape};
 use agentwire_protocol::Event;
 use serde_json::{Value, json};
 
-use crate::demo_agent::harness::{Demo, Place};
+use crate::demo_agent::harness::DemoHome;
+use crate::shared::ClaudeClient;
 
 /// The unified events of everything that it wrote.
 fn events(written: &[String]) -> Vec<Value> {
@@ -72,9 +73,9 @@ fn friendly(request: &Value) -> Option<Value> {
     Some(json!({ "behavior": "allow", "updatedInput": input }))
 }
 
-fn tour(place: &Place, reply: impl Fn(&Value) -> Option<Value>) -> (Demo, Vec<Value>) {
-    std::fs::write(place.work().join("README.md"), "# A project\n\nWords.\n").unwrap();
-    let mut demo = place.start(&["--include-partial-messages"]);
+fn tour(home: &DemoHome, reply: impl Fn(&Value) -> Option<Value>) -> (ClaudeClient, Vec<Value>) {
+    std::fs::write(home.work().join("README.md"), "# A project\n\nWords.\n").unwrap();
+    let mut demo = home.start(&["--include-partial-messages"]);
     demo.initialize(json!({ "forwardSubagentText": true }));
     demo.turn_with("Hello!", reply);
     assert_eq!(demo.end(), (Some(0), String::new()));
@@ -84,29 +85,29 @@ fn tour(place: &Place, reply: impl Fn(&Value) -> Option<Value>) -> (Demo, Vec<Va
 
 #[test]
 fn the_tour_shows_an_event_of_each_kind() {
-    let place = Place::new();
-    let (_, events) = tour(&place, friendly);
+    let home = DemoHome::new();
+    let (_, events) = tour(&home, friendly);
     are_lawful(&events);
     assert_eq!(
-        place.file("agentwire-tour.txt"),
+        home.file("agentwire-tour.txt"),
         "Hello, the team.\nThis line was written on the tour of agentwire.\n"
     );
-    insta::assert_snapshot!(golden(&events, &place.work().display().to_string()));
+    insta::assert_snapshot!(golden(&events, &home.work().display().to_string()));
 }
 
 #[test]
 fn a_tour_on_which_all_is_denied_comes_to_its_end() {
-    let place = Place::new();
-    let (_, events) = tour(&place, |_| Some(json!({ "behavior": "deny", "message": "no" })));
+    let home = DemoHome::new();
+    let (_, events) = tour(&home, |_| Some(json!({ "behavior": "deny", "message": "no" })));
     are_lawful(&events);
-    assert!(!place.work().join("agentwire-tour.txt").exists());
+    assert!(!home.work().join("agentwire-tour.txt").exists());
     assert!(events.iter().any(|event| event["type"] == "turnCompleted"));
 }
 
 #[test]
 fn whatever_is_scripted_is_understood() {
-    let place = Place::new();
-    let mut demo = place.start(&["--include-partial-messages"]);
+    let home = DemoHome::new();
+    let mut demo = home.start(&["--include-partial-messages"]);
     demo.initialize(json!({
         "forwardSubagentText": true,
         "hooks": { "PreToolUse": [{ "hookCallbackIds": ["h"] }], "Stop": [{ "hookCallbackIds": ["s"] }] },

@@ -2,22 +2,23 @@
 
 use std::fs;
 
-use crate::run::home::{Home, code, events, text};
+use crate::run::harness::{code, demo, events, run_with};
+use crate::shared::{Home, naming, text};
 
 #[test]
 fn a_pipe_gets_the_answer_and_nothing_else() {
     let home = Home::new();
-    let output = home.demo("/think hmm\n/read a.txt\n/say one\n/say two\n\\nlines");
+    let output = demo(&home, "/think hmm\n/read a.txt\n/say one\n/say two\n\\nlines");
     assert_eq!(code(output.status), Some(0));
     assert_eq!(text(&output.stdout).lines().next(), Some("one"));
-    let output = home.demo("/say hello");
+    let output = demo(&home, "/say hello");
     assert_eq!((text(&output.stdout), text(&output.stderr)), ("hello\n".into(), String::new()));
 }
 
 #[test]
 fn agents_cannot_send_escapes_even_through_a_pipe() {
     let home = Home::new();
-    let output = home.demo("/say a\u{1b}[31mb\u{202e}c");
+    let output = demo(&home, "/say a\u{1b}[31mb\u{202e}c");
     assert_eq!(text(&output.stdout), "a\\x1b[31mb\\u{202e}c\n");
 }
 
@@ -26,7 +27,7 @@ fn agents_cannot_send_escapes_even_through_a_pipe() {
 fn an_agent_does_not_see_what_is_agentwires_own() {
     let home = Home::new();
     let args = ["run", "-a", "demo", "--approval", "autoAll", "--format", "jsonl", "/bash env"];
-    let mut command = home.agentwire(&args);
+    let mut command = home.command(&args);
     let own = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_RESOURCE_ATTRIBUTES", "AGENTWIRE_TOKEN"];
     for name in own.iter().chain(&["NOTIFY_SOCKET"]) {
         command.env(name, "aw-own-secret");
@@ -51,7 +52,7 @@ fn jsonl_is_every_event_once() {
     assert!(names.contains(&"turnCompleted"));
 
     let output = home.run(&["run", "-a", "demo", "--format=jsonl", "--profile=core", "/say hi"]);
-    let core = crate::run::home::events(&output.stdout);
+    let core = crate::run::harness::events(&output.stdout);
     assert!(core.iter().all(|event| event.native.is_empty()));
     assert!(!core.iter().any(|event| event.kind.name() == "statusChanged"));
 }
@@ -59,7 +60,7 @@ fn jsonl_is_every_event_once() {
 #[test]
 fn what_nobody_can_be_asked_is_denied_and_said() {
     let home = Home::new();
-    let output = home.demo("/write made.txt x\n/say on");
+    let output = demo(&home, "/write made.txt x\n/say on");
     assert_eq!(code(output.status), Some(4));
     assert_eq!(text(&output.stdout), "on\n");
     let told = text(&output.stderr);
@@ -70,7 +71,7 @@ fn what_nobody_can_be_asked_is_denied_and_said() {
     assert!(told.contains("--allow"), "{told}");
     assert!(!home.work().join("made.txt").exists());
 
-    let output = home.demo("/ask Tea? | Yes | No");
+    let output = demo(&home, "/ask Tea? | Yes | No");
     assert_eq!(code(output.status), Some(4));
     assert!(text(&output.stderr).contains("denied: Tea?"));
 
@@ -167,16 +168,16 @@ fn an_agent_that_does_not_start_is_told_once() {
     let output = run("gemini", "stream-json", "echo no key >&2; exit 41");
     let errors = text(&output.stderr);
     assert!(errors.contains("gemini is not signed in: no key; run `gemini` once"), "{errors}");
-    assert!(home.processes().is_empty());
+    assert!(naming(home.root()).is_empty());
 }
 
 #[test]
 fn failures_are_told_and_counted() {
     let home = Home::new();
-    let output = home.demo("/say half\n/fail boom");
+    let output = demo(&home, "/say half\n/fail boom");
     assert_eq!((code(output.status), text(&output.stdout)), (Some(1), "half\n".into()));
     assert!(text(&output.stderr).contains("boom"));
-    let output = home.demo("/stderr last words\n/exit 3");
+    let output = demo(&home, "/stderr last words\n/exit 3");
     assert_eq!(code(output.status), Some(1));
     assert!(text(&output.stderr).contains("exited with code 3"), "{}", text(&output.stderr));
 }
@@ -184,14 +185,14 @@ fn failures_are_told_and_counted() {
 #[test]
 fn a_prompt_comes_from_anywhere() {
     let home = Home::new();
-    let output = home.run_with(&["run", "-a", "demo"], "/say piped\n");
+    let output = run_with(&home, &["run", "-a", "demo"], "/say piped\n");
     assert_eq!(text(&output.stdout), "piped\n");
-    let output = home.run_with(&["run", "-a", "demo", "-"], "/say dash");
+    let output = run_with(&home, &["run", "-a", "demo", "-"], "/say dash");
     assert_eq!(text(&output.stdout), "dash\n");
     let output = home.run(&["run", "-a", "demo", "--", "--help\n/say {prompt}"]);
     assert!(text(&output.stdout).starts_with("--help"), "{}", text(&output.stdout));
     let long = format!("/say {}", "x".repeat(300_000));
-    assert_eq!(home.run_with(&["run", "-a", "demo"], &long).stdout.len(), 300_001);
+    assert_eq!(run_with(&home, &["run", "-a", "demo"], &long).stdout.len(), 300_001);
 }
 
 #[test]
@@ -206,7 +207,7 @@ fn without_a_prompt_the_demo_agent_plays_its_tour() {
 fn the_agent_is_the_one_that_is_there() {
     let home = Home::new();
     let output =
-        home.agentwire(&["run", "/say hi"]).env("PATH", "/nowhere").output().expect("it runs");
+        home.command(&["run", "/say hi"]).env("PATH", "/nowhere").output().expect("it runs");
     assert_eq!(text(&output.stdout), "hi\n");
     assert!(text(&output.stderr).contains("demo agent"), "{}", text(&output.stderr));
 }
@@ -251,6 +252,6 @@ fn wrong_input_is_told_with_its_remedy() {
         assert!(told.contains(says), "{args:?}: {told}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
-    let output = home.run_with(&["run", "-a", "demo", "-"], "");
+    let output = run_with(&home, &["run", "-a", "demo", "-"], "");
     assert_eq!(code(output.status), Some(2));
 }

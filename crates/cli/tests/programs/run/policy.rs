@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::run::home::{Home, code, text};
+use crate::run::harness::code;
+use crate::shared::{Home, text};
 
 /// Whether the agent was denied what it asked for.
 fn is_denied(home: &Home, flags: &[&str], prompt: &str) -> bool {

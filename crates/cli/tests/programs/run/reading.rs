@@ -3,7 +3,8 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 
 use crate::pty::Pty;
-use crate::run::home::{Home, code, events, text};
+use crate::run::harness::{code, events};
+use crate::shared::{Home, text};
 
 fn session(home: &Home, prompt: &str) -> (String, Vec<u8>) {
     let output = home.run(&["run", "-a", "demo", "--format", "jsonl", prompt]);
@@ -76,25 +77,21 @@ fn as_text_a_log_is_the_whole_story() {
 #[test]
 fn a_session_that_runs_elsewhere_is_followed_to_its_end() {
     let home = Home::new();
-    let mut owner = Pty::start(&mut home.agentwire(&[
-        "run",
-        "-a",
-        "demo",
-        "/say one\n/bash echo hi\n/say two",
-    ]));
+    let mut owner =
+        Pty::start(&mut home.command(&["run", "-a", "demo", "/say one\n/bash echo hi\n/say two"]));
     owner.expect("allow? ");
     let id = session_of(&owner);
     let now = home.run(&["logs", &id]);
     assert!(text(&now.stdout).contains("\none\n") && !text(&now.stdout).contains("\ntwo\n"));
 
-    let mut follower = home.agentwire(&["logs", "-f", &id]).spawn().expect("it starts");
+    let mut follower = home.command(&["logs", "-f", &id]).spawn().expect("it starts");
     let mut lines = BufReader::new(follower.stdout.take().expect("stdout"));
     let mut line = String::new();
     while !line.contains("echo hi") {
         line.clear();
         assert!(lines.read_line(&mut line).expect("it speaks") > 0);
     }
-    let mut watcher = Pty::start(&mut home.agentwire(&["attach", &id]));
+    let mut watcher = Pty::start(&mut home.command(&["attach", &id]));
     watcher.expect("(agentwire run)");
     watcher.expect("waits for an answer");
     owner.press("y");
@@ -132,7 +129,7 @@ fn nothing_that_was_said_drives_the_terminal() {
         &["ls"],
         &["ls", "--json"],
     ] {
-        let mut pty = Pty::start(&mut home.agentwire(args));
+        let mut pty = Pty::start(&mut home.command(args));
         assert_eq!(pty.end(), Some(0), "{args:?}: {}", pty.shown);
         let shown = &pty.shown;
         for drives in [

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::run::home::{Home, code, signal};
+use crate::run::harness::{code, signal};
+use crate::shared::{Home, naming};
 
 /// Starts a turn, and comes back when it runs.
 fn start(home: &Home, prompt: &str) -> (Child, BufReader<std::process::ChildStdout>) {
     let args = ["run", "-a", "demo", "--approval", "autoAll", "--format", "jsonl", prompt];
-    let mut child = home.agentwire(&args).spawn().expect("it starts");
+    let mut child = home.command(&args).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("stdout"));
     let mut line = String::new();
     while !line.contains(r#""type":"toolStarted""#) {
@@ -37,7 +38,7 @@ fn an_interrupt_ends_the_turn() {
     let (status, rest) = end(child, lines);
     assert_eq!(code(status), Some(130));
     assert!(rest.contains("turnFailed") && rest.contains("sessionEnded"), "{rest}");
-    assert_eq!(home.processes(), Vec::<String>::new());
+    assert_eq!(naming(home.root()), Vec::<String>::new());
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn a_termination_ends_the_session() {
     let (status, rest) = end(child, lines);
     assert_eq!(code(status), Some(130));
     assert!(rest.contains("sessionEnded"), "{rest}");
-    assert_eq!(home.processes(), Vec::<String>::new());
+    assert_eq!(naming(home.root()), Vec::<String>::new());
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn a_reader_who_goes_ends_it_quietly() {
     let mut told = String::new();
     child.stderr.take().expect("stderr").read_to_string(&mut told).expect("UTF-8");
     assert_eq!(told, "");
-    assert_eq!(home.processes(), Vec::<String>::new());
+    assert_eq!(naming(home.root()), Vec::<String>::new());
 }
 
 /// The first signal ends the session, after which it waits for its reader; the second ends that.

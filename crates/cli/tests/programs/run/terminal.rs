@@ -7,10 +7,11 @@ use rustix::process::Signal;
 use rustix::termios::LocalModes;
 
 use crate::pty::Pty;
-use crate::run::home::{Home, signal};
+use crate::run::harness::signal;
+use crate::shared::{Home, naming};
 
 fn demo(home: &Home, prompt: &str) -> std::process::Command {
-    home.agentwire(&["run", "-a", "demo", prompt])
+    home.command(&["run", "-a", "demo", prompt])
 }
 
 /// What stands on the screen once the lines that come and go have gone.
@@ -56,7 +57,7 @@ fn the_terminal_is_as_it_was_once_it_is_answered() {
     assert!(pty.modes().contains(LocalModes::ICANON | LocalModes::ECHO));
     signal(pty.child(), Signal::INT);
     assert_eq!(pty.end(), Some(130));
-    assert_eq!(home.processes(), Vec::<String>::new());
+    assert_eq!(naming(home.root()), Vec::<String>::new());
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn a_pipe_and_a_terminal_share_the_work() {
 #[test]
 fn without_a_controlling_terminal_a_piped_prompt_asks_nobody() {
     let home = Home::new();
-    let mut command = home.agentwire(&["run", "-a", "demo", "-"]);
+    let mut command = home.command(&["run", "-a", "demo", "-"]);
     let mut pty = Pty::start_with(&mut command, |command, _| {
         command.stdin(Stdio::piped());
     });
@@ -221,11 +222,11 @@ fn control_characters_do_not_reach_the_terminal() {
 #[test]
 fn a_prompt_is_asked_for_if_there_is_none() {
     let home = Home::new();
-    let mut first = home.agentwire(&["run", "-a", "demo", "--format", "jsonl", "/say one"]);
+    let mut first = home.command(&["run", "-a", "demo", "--format", "jsonl", "/say one"]);
     let output = first.output().expect("it runs");
-    let id = crate::run::home::events(&output.stdout)[0].session_id.to_string();
+    let id = crate::run::harness::events(&output.stdout)[0].session_id.to_string();
     // The demo agent is not asked for: it has its tour.
-    let mut pty = Pty::start(&mut home.agentwire(&["run", "--resume", &id]));
+    let mut pty = Pty::start(&mut home.command(&["run", "--resume", &id]));
     pty.expect("allow? ");
     pty.press("i");
     assert_eq!(pty.end(), Some(130));

@@ -4,7 +4,8 @@ use std::fs;
 use std::process::Command;
 
 use crate::pty::Pty;
-use crate::run::home::{Home, code, text};
+use crate::run::harness::code;
+use crate::shared::{Home, text};
 
 /// A home whose `claude` writes down how it was started, in a project with a hook.
 fn home() -> Home {
@@ -24,7 +25,7 @@ fn home() -> Home {
 }
 
 fn claude(home: &Home, more: &[&str]) -> Command {
-    home.agentwire(&[&["run", "-a", "claude"], more, &["/say hello"]].concat())
+    home.command(&[&["run", "-a", "claude"], more, &["/say hello"]].concat())
 }
 
 fn is_trusted(home: &Home) -> bool {

@@ -6,10 +6,11 @@ use agentwire_protocol::SessionId;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-use crate::verbs::harness::{Place, code, error};
+use crate::shared::error;
+use crate::verbs::harness::{EngineHome, code};
 
-fn database(place: &Place) -> Connection {
-    Connection::open(place.data_dir().join("agentwire.db")).expect("a database")
+fn database(home: &EngineHome) -> Connection {
+    Connection::open(home.data().join("agentwire.db")).expect("a database")
 }
 
 /// Flips a bit in the second batch of a session, and gives the numbers of its events.
@@ -35,12 +36,12 @@ fn events(text: &str) -> Vec<Value> {
 
 #[test]
 fn damage_is_told_where_it_is_and_all_else_is_as_it_was() {
-    let place = Place::new();
+    let home = EngineHome::new();
     let [whole, damaged, lost, cut] =
-        ["whole", "damaged", "lost", "cut"].map(|word| place.ended(&format!("/say {word}")));
+        ["whole", "damaged", "lost", "cut"].map(|word| home.ended(&format!("/say {word}")));
     let ids = [&cut, &lost, &damaged, &whole];
-    let before = ids.map(|id| events(&place.told(&["export", id.as_str()])));
-    let file = database(&place);
+    let before = ids.map(|id| events(&home.told(&["export", id.as_str()])));
+    let file = database(&home);
     let range = damage(&file, &damaged);
     let set = "UPDATE sessions SET record = 'x' || record WHERE id = ?1";
     file.execute(set, [lost.as_str()]).expect("it is written");
@@ -53,7 +54,7 @@ fn damage_is_told_where_it_is_and_all_else_is_as_it_was() {
         )
         .expect("a batch");
 
-    let list = place.json(&["ls", "--json"]);
+    let list = home.json(&["ls", "--json"]);
     let listed = list["sessions"].as_array().expect("a list");
     assert_eq!(listed.len(), 4);
     for (session, id) in listed.iter().zip(ids) {
@@ -63,7 +64,7 @@ fn damage_is_told_where_it_is_and_all_else_is_as_it_was() {
     }
     for (id, before) in ids.into_iter().zip(before) {
         for verb in [&["export", id.as_str()][..], &["logs", id.as_str(), "--format", "jsonl"]] {
-            let now = events(&place.told(verb));
+            let now = events(&home.told(verb));
             assert_eq!(now.len(), before.len(), "{verb:?}");
             for (seq, (now, before)) in (1..).zip(now.iter().zip(&before)) {
                 let why = match seq {
@@ -79,11 +80,11 @@ fn damage_is_told_where_it_is_and_all_else_is_as_it_was() {
                 assert!(now["message"].as_str().expect("words").contains(id.as_str()), "{now}");
             }
         }
-        place.told(&["logs", id.as_str()]);
-        place.told(&["export", id.as_str(), "--format", "markdown"]);
+        home.told(&["logs", id.as_str()]);
+        home.told(&["export", id.as_str(), "--format", "markdown"]);
     }
 
-    let output = place.run(&["doctor", "--json"]);
+    let output = home.run(&["doctor", "--json"]);
     assert_eq!(code(&output), Some(1), "{}", error(&output));
     let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let checks = told["checks"].as_array().expect("checks");
@@ -96,10 +97,10 @@ fn damage_is_told_where_it_is_and_all_else_is_as_it_was() {
     }
 
     // What is known of it is not enough to go on from.
-    let output = place.run(&["run", "-a", "demo", "--resume", lost.as_str(), "/say on"]);
+    let output = home.run(&["run", "-a", "demo", "--resume", lost.as_str(), "/say on"]);
     assert!(error(&output).contains("damaged record"), "{}", error(&output));
     assert!(
-        place.told(&["run", "-a", "demo", "--resume", whole.as_str(), "/say on"]).contains("on")
+        home.told(&["run", "-a", "demo", "--resume", whole.as_str(), "/say on"]).contains("on")
     );
-    assert_eq!(place.json(&["prune", "--older-than", "0s", "--yes", "--json"])["pruned"], 4);
+    assert_eq!(home.json(&["prune", "--older-than", "0s", "--yes", "--json"])["pruned"], 4);
 }

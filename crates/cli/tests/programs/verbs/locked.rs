@@ -7,7 +7,8 @@ use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::verbs::harness::{Place, error};
+use crate::shared::error;
+use crate::verbs::harness::EngineHome;
 
 fn session<'a>(list: &'a Value, id: &str) -> &'a Value {
     let all = list["sessions"].as_array().expect("a list");
@@ -15,18 +16,18 @@ fn session<'a>(list: &'a Value, id: &str) -> &'a Value {
 }
 
 /// A session of a process of its own, once it is there to be seen.
-fn hanging(place: &Place) -> (Child, String) {
-    let list = place.json(&["ls", "--json", "--all"]);
+fn hanging(home: &EngineHome) -> (Child, String) {
+    let list = home.json(&["ls", "--json", "--all"]);
     let known = list["sessions"].as_array().expect("a list").len();
-    let mut run = place.command(&["run", "-a", "demo", "/hang"]);
+    let mut run = home.command(&["run", "-a", "demo", "/hang"]);
     let run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-    (run, working(place, known))
+    (run, working(home, known))
 }
 
 /// The session that works, once there are more than so many.
-fn working(place: &Place, known: usize) -> String {
+fn working(home: &EngineHome, known: usize) -> String {
     loop {
-        let list = place.json(&["ls", "--json", "--all"]);
+        let list = home.json(&["ls", "--json", "--all"]);
         let all = list["sessions"].as_array().expect("a list");
         let new = all.iter().find(|session| session["state"] == "working");
         if let Some(new) = new.filter(|_| all.len() > known) {
@@ -37,61 +38,61 @@ fn working(place: &Place, known: usize) -> String {
 }
 
 /// Every verb that reads, of a session that has events.
-fn read_all(place: &Place, id: &str) {
-    assert!(place.told(&["ls", "--all"]).contains(&id[..8]));
-    assert_eq!(place.json(&["show", id, "--json"])["id"], id);
-    let told = place.told(&["logs", id, "--format", "jsonl"]);
+fn read_all(home: &EngineHome, id: &str) {
+    assert!(home.told(&["ls", "--all"]).contains(&id[..8]));
+    assert_eq!(home.json(&["show", id, "--json"])["id"], id);
+    let told = home.told(&["logs", id, "--format", "jsonl"]);
     let first: Value = serde_json::from_str(told.lines().next().expect("a line")).expect("JSON");
     assert_eq!(first["type"], "sessionStarted", "{told}");
-    assert_eq!(place.told(&["export", id]), told);
+    assert_eq!(home.told(&["export", id]), told);
 }
 
 #[test]
 fn a_writer_that_does_not_let_go_keeps_nobody_from_reading() {
-    let place = Place::new();
-    let over = place.ended("/say all is said");
-    let (mut dead, left) = hanging(&place);
+    let home = EngineHome::new();
+    let over = home.ended("/say all is said");
+    let (mut dead, left) = hanging(&home);
     dead.kill().expect("it is killed");
     dead.wait().expect("it ends");
-    let hub = place.hub();
-    let live = place.start(&hub, "/bash true");
-    place.runtime.block_on(live.until(|now| now.state == SessionState::WaitingPermission));
+    let hub = home.hub();
+    let live = home.start(&hub, "/bash true");
+    home.runtime.block_on(live.until(|now| now.state == SessionState::WaitingPermission));
     // The hub has closed what was left; another is left while nobody can.
-    assert_eq!(session(&place.json(&["ls", "--json"]), &left)["reason"], "failed");
-    let (mut dead, left) = hanging(&place);
+    assert_eq!(session(&home.json(&["ls", "--json"]), &left)["reason"], "failed");
+    let (mut dead, left) = hanging(&home);
 
-    let holder = Connection::open(place.data_dir().join("agentwire.db")).expect("a database");
+    let holder = Connection::open(home.data().join("agentwire.db")).expect("a database");
     holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
     dead.kill().expect("it is killed");
     dead.wait().expect("it ends");
     for id in [over.as_str(), live.id().as_str(), &left] {
-        read_all(&place, id);
+        read_all(&home, id);
     }
     // It is shown as it is, though that cannot be written now.
-    let list = place.json(&["ls", "--json"]);
+    let list = home.json(&["ls", "--json"]);
     assert_eq!(session(&list, &left)["state"], "ended", "{list:#}");
     assert_eq!(session(&list, &left)["reason"], "failed");
     assert_eq!(session(&list, live.id().as_str())["state"], "waitingPermission");
-    assert!(!place.told(&["export", &left]).contains("sessionEnded"));
+    assert!(!home.told(&["export", &left]).contains("sessionEnded"));
     // It is not gone on with before its end is written.
-    let output = place.run(&["run", "-a", "demo", "--resume", &left, "/say on"]);
+    let output = home.run(&["run", "-a", "demo", "--resume", &left, "/say on"]);
     assert!(!output.status.success());
     assert!(error(&output).contains("not written yet"), "{}", error(&output));
 
     holder.execute_batch("ROLLBACK").expect("it lets go");
-    assert_eq!(session(&place.json(&["ls", "--json"]), &left)["state"], "ended");
-    assert!(place.told(&["export", &left]).contains("sessionEnded"));
-    place.runtime.block_on(hub.shutdown());
+    assert_eq!(session(&home.json(&["ls", "--json"]), &left)["state"], "ended");
+    assert!(home.told(&["export", &left]).contains("sessionEnded"));
+    home.runtime.block_on(hub.shutdown());
 }
 
 #[test]
 fn a_stopped_owner_keeps_nobody_from_reading() {
-    let place = Place::new();
-    let (mut run, id) = hanging(&place);
+    let home = EngineHome::new();
+    let (mut run, id) = hanging(&home);
     let pid = Pid::from_child(&run);
     kill_process(pid, Signal::STOP).expect("it is stopped");
-    read_all(&place, &id);
-    assert_eq!(session(&place.json(&["ls", "--json"]), &id)["state"], "working");
+    read_all(&home, &id);
+    assert_eq!(session(&home.json(&["ls", "--json"]), &id)["state"], "working");
     kill_process(pid, Signal::CONT).expect("it goes on");
     run.kill().expect("it is killed");
     run.wait().expect("it ends");

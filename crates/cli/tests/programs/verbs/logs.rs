@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use agentwire_protocol::{Command, Event, SessionId, SessionState, Settlement};
 
-use crate::verbs::harness::{Place, code, error};
+use crate::shared::error;
+use crate::verbs::harness::{EngineHome, code};
 
 const EVERYTHING: &str = "\
 /think a thought
@@ -19,9 +20,9 @@ const EVERYTHING: &str = "\
 /usage 10 20 30 40";
 
 /// The log as the store has it.
-fn kept(place: &Place, id: &SessionId) -> Vec<u8> {
-    let hub = place.hub();
-    place.runtime.block_on(async {
+fn kept(home: &EngineHome, id: &SessionId) -> Vec<u8> {
+    let hub = home.hub();
+    home.runtime.block_on(async {
         let mut cursor = hub.events(id, 0).await.expect("a cursor");
         let mut bytes = Vec::new();
         while let Some(batch) = cursor.next().await.expect("events") {
@@ -34,12 +35,12 @@ fn kept(place: &Place, id: &SessionId) -> Vec<u8> {
 
 #[test]
 fn jsonl_is_the_log_byte_for_byte() {
-    let place = Place::new();
+    let home = EngineHome::new();
     let id =
-        place.ended("/say one\n/raw {\"odd\": \"\\ud83d\", \"odd\": 1e400}\n/raw \u{feff}no json");
-    let output = place.run(&["export", &id.as_str()[..8]]);
+        home.ended("/say one\n/raw {\"odd\": \"\\ud83d\", \"odd\": 1e400}\n/raw \u{feff}no json");
+    let output = home.run(&["export", &id.as_str()[..8]]);
     assert!(output.status.success(), "{}", error(&output));
-    assert_eq!(output.stdout, kept(&place, &id));
+    assert_eq!(output.stdout, kept(&home, &id));
     assert_eq!(error(&output), "");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     for (number, line) in (1..).zip(text.lines()) {
@@ -49,21 +50,21 @@ fn jsonl_is_the_log_byte_for_byte() {
 
 #[test]
 fn what_runs_is_written_as_far_as_it_is() {
-    let place = Place::new();
-    let hub = place.hub();
-    let live = place.start(&hub, "/say first\n/bash true");
-    place.runtime.block_on(live.until(|now| now.state == SessionState::WaitingPermission));
-    let text = place.told(&["export", live.id().as_str()]);
+    let home = EngineHome::new();
+    let hub = home.hub();
+    let live = home.start(&hub, "/say first\n/bash true");
+    home.runtime.block_on(live.until(|now| now.state == SessionState::WaitingPermission));
+    let text = home.told(&["export", live.id().as_str()]);
     assert!(text.contains("requestRaised") && !text.contains("sessionEnded"), "{text}");
-    place.runtime.block_on(hub.shutdown());
+    home.runtime.block_on(hub.shutdown());
 }
 
 #[test]
 fn a_transcript_reads_well() {
-    let place = Place::new();
-    let hub = place.hub();
-    let session = place.start(&hub, EVERYTHING);
-    place.runtime.block_on(async {
+    let home = EngineHome::new();
+    let hub = home.hub();
+    let session = home.start(&hub, EVERYTHING);
+    home.runtime.block_on(async {
         while session
             .until(|now| now.open_requests > 0 || now.state == SessionState::Idle)
             .await
@@ -81,7 +82,7 @@ fn a_transcript_reads_well() {
     });
     let id = session.id().as_str();
 
-    let text = place.told(&["export", id, "--format", "text"]);
+    let text = home.told(&["export", id, "--format", "text"]);
     for part in [
         "--- turn 1 ---",
         "> /think a thought",
@@ -96,7 +97,7 @@ fn a_transcript_reads_well() {
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
-    let markdown = place.told(&["export", id, "--format", "markdown"]);
+    let markdown = home.told(&["export", id, "--format", "markdown"]);
     for part in ["# /think a thought", "## Turn 1", "**Bash** `true`", "> from below\n", "*Done:*"]
     {
         assert!(markdown.contains(part), "{part:?} is missing in\n{markdown}");
@@ -105,21 +106,21 @@ fn a_transcript_reads_well() {
 
 #[test]
 fn a_file_is_its_owners_alone_and_comes_only_with_a_session() {
-    let place = Place::new();
-    let id = place.ended("/say hi");
-    let file = place.path("out.jsonl");
+    let home = EngineHome::new();
+    let id = home.ended("/say hi");
+    let file = home.path("out.jsonl");
     let name = file.to_str().expect("UTF-8");
 
-    let output = place.run(&["export", "beef0000", "-o", name]);
+    let output = home.run(&["export", "beef0000", "-o", name]);
     assert_eq!(code(&output), Some(2));
     assert!(!file.exists());
 
-    assert_eq!(place.told(&["export", id.as_str(), "-o", name]), "");
-    assert_eq!(std::fs::read(&file).expect("the file"), kept(&place, &id));
+    assert_eq!(home.told(&["export", id.as_str(), "-o", name]), "");
+    assert_eq!(std::fs::read(&file).expect("the file"), kept(&home, &id));
     let mode = file.metadata().expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    let output = place.run(&["export", id.as_str(), "-o", "/nowhere/at/all"]);
+    let output = home.run(&["export", id.as_str(), "-o", "/nowhere/at/all"]);
     assert_eq!(code(&output), Some(1));
     assert!(error(&output).contains("failed to write /nowhere/at/all"), "{}", error(&output));
 }

@@ -7,7 +7,8 @@ use std::process::{Child, ChildStderr, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::verbs::harness::{Place, code, error};
+use crate::shared::error;
+use crate::verbs::harness::{EngineHome, code};
 
 struct Server {
     child: Child,
@@ -15,8 +16,8 @@ struct Server {
 }
 
 impl Server {
-    fn start(place: &Place, args: &[&str]) -> (Self, String) {
-        let mut command = place.command(&[&["model-server"], args].concat());
+    fn start(home: &EngineHome, args: &[&str]) -> (Self, String) {
+        let mut command = home.command(&[&["model-server"], args].concat());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("it runs");
         let told = BufReader::new(child.stderr.take().expect("stderr"));
         let mut server = Self { child, told };
@@ -62,8 +63,8 @@ fn ask(address: &str, prompt: &str) -> String {
 
 #[test]
 fn it_plays_prompts_until_it_is_told_to_end() {
-    let place = Place::new();
-    let (mut server, address) = Server::start(&place, &["--log"]);
+    let home = EngineHome::new();
+    let (mut server, address) = Server::start(&home, &["--log"]);
     assert!(ask(&address, "[[say it works]]").contains("it works"));
     let told = server.line();
     assert_eq!(told["request"], "POST /v1/messages");
@@ -76,10 +77,10 @@ fn it_plays_prompts_until_it_is_told_to_end() {
 
 #[test]
 fn a_taken_port_is_told_with_what_to_do() {
-    let place = Place::new();
-    let (_server, address) = Server::start(&place, &[]);
+    let home = EngineHome::new();
+    let (_server, address) = Server::start(&home, &[]);
     let port = address.rsplit(':').next().expect("a port");
-    let output = place.run(&["model-server", "--port", port]);
+    let output = home.run(&["model-server", "--port", port]);
     assert_eq!(code(&output), Some(1));
     let told = error(&output);
     assert!(told.contains("failed to listen") && told.contains("--port"), "{told}");
@@ -87,7 +88,7 @@ fn a_taken_port_is_told_with_what_to_do() {
 
 #[test]
 fn help_teaches_the_steps() {
-    let help = Place::new().told(&["model-server", "--help"]);
+    let help = EngineHome::new().told(&["model-server", "--help"]);
     for word in ["tool NAME JSON", "ratelimit", "{result}", "ANTHROPIC_BASE_URL", "[[say found]]"] {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }

@@ -6,21 +6,13 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::verbs::harness::{Place, code, error};
+use crate::shared::error;
+use crate::verbs::harness::{EngineHome, code};
 use crate::verbs::programs::assert_gone;
 
-/// A program that is no agent, on a search path of its own.
-pub(crate) fn program(place: &Place, name: &str, script: &str) -> PathBuf {
-    let folder = place.path("bin");
-    fs::create_dir_all(&folder).expect("a directory");
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a script");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a script that runs");
-    path
-}
-
-pub(crate) fn search_path(place: &Place) -> String {
-    format!("{}:/usr/bin:/bin", place.path("bin").display())
+/// A program that is no agent.
+pub(crate) fn program(home: &EngineHome, name: &str, script: &str) -> PathBuf {
+    home.program(name, &format!("#!/bin/sh\n{script}\n"))
 }
 
 pub(crate) fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
@@ -34,18 +26,18 @@ pub(crate) fn answer(output: &std::process::Output) -> Value {
 
 #[test]
 fn agents_tells_where_they_are_and_which_were_tested() {
-    let place = Place::new();
-    let claude = program(&place, "claude", "echo '2.1.197 (Claude Code)'");
-    let seen = place.path("environment");
+    let home = EngineHome::new();
+    let claude = program(&home, "claude", "echo '2.1.197 (Claude Code)'");
+    let seen = home.path("environment");
     let codex = format!("env > {}; echo 'codex-cli 99.0.0'", seen.display());
-    let codex = program(&place, "other-codex", &codex);
-    program(&place, "gemini", "echo 0.1.0");
-    fs::create_dir_all(place.path(".config/agentwire")).expect("a directory");
+    let codex = program(&home, "other-codex", &codex);
+    program(&home, "gemini", "echo 0.1.0");
+    fs::create_dir_all(home.path("home/.config/agentwire")).expect("a directory");
     let config = format!("[agents.codex]\ncommand = {codex:?}\nenv = {{ EXTRA = 'yes' }}\n");
-    fs::write(place.path(".config/agentwire/config.toml"), config).expect("settings");
+    fs::write(home.path("home/.config/agentwire/config.toml"), config).expect("settings");
 
-    let mut command = place.command(&["agents", "--json"]);
-    let output = command.env("PATH", search_path(&place)).output().expect("it runs");
+    let mut command = home.command(&["agents", "--json"]);
+    let output = command.output().expect("it runs");
     assert!(output.status.success(), "{}", error(&output));
     let agents = &answer(&output)["agents"];
     let told = |name: &str| {
@@ -61,9 +53,9 @@ fn agents_tells_where_they_are_and_which_were_tested() {
     assert!(environment.contains("EXTRA=yes") && environment.contains("HOME="), "{environment}");
     assert!(!environment.contains("AGENTWIRE_"), "{environment}");
     // Nothing was kept for it.
-    assert!(!place.data_dir().exists());
+    assert!(!home.data().exists());
 
-    let mut command = place.command(&["agents"]);
+    let mut command = home.command(&["agents"]);
     let output = command.env("AGENTWIRE_CODEX_BIN", "/nowhere/codex").output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -75,13 +67,13 @@ fn agents_tells_where_they_are_and_which_were_tested() {
 /// A program that never tells its version is waited for no longer than that, and does not live on.
 #[test]
 fn agents_does_not_hang_on_a_program_that_does() {
-    let place = Place::new();
-    let began = place.path("began");
+    let home = EngineHome::new();
+    let began = home.path("began");
     let name = format!("silent-{}", std::process::id());
     let script = format!("echo > {}; exec sh -c 'sleep 600; true' {name}", began.display());
-    program(&place, "claude", &script);
-    let mut command = place.command(&["agents", "--json"]);
-    let output = command.env("PATH", search_path(&place)).output().expect("it runs");
+    program(&home, "claude", &script);
+    let mut command = home.command(&["agents", "--json"]);
+    let output = command.output().expect("it runs");
     assert_eq!(named(&answer(&output)["agents"], "claude")["standing"], "unknown");
     assert!(began.exists(), "it was started");
     assert_gone(&name);
@@ -89,8 +81,8 @@ fn agents_does_not_hang_on_a_program_that_does() {
 
 #[test]
 fn doctor_finds_a_sound_place_sound() {
-    let place = Place::new();
-    let output = place.run(&["doctor", "--json"]);
+    let home = EngineHome::new();
+    let output = home.run(&["doctor", "--json"]);
     let told = answer(&output);
     assert_eq!((code(&output), &told["ok"]), (Some(0), &json!(true)), "{told:#}");
     for name in [
@@ -107,27 +99,26 @@ fn doctor_finds_a_sound_place_sound() {
         assert_eq!(named(&told["checks"], name)["status"], "ok", "{told:#}");
     }
     assert!(named(&told["checks"], "claude")["mend"].as_str().expect("words").contains("npm"));
-    let text = place.told(&["doctor"]);
+    let text = home.told(&["doctor"]);
     assert!(text.contains("✓ demo turn") && text.contains("! claude"), "{text}");
     // Its turn was nobody's.
-    assert_eq!(place.json(&["ls", "--json"]), json!({"sessions": []}));
-    assert!(!place.data_dir().join("demo").exists());
+    assert_eq!(home.json(&["ls", "--json"]), json!({"sessions": []}));
+    assert!(!home.data().join("demo").exists());
 }
 
 #[test]
 fn doctor_tells_what_is_wrong_and_goes_on() {
-    let place = Place::new();
-    fs::create_dir(place.data_dir()).expect("a directory");
-    fs::set_permissions(place.data_dir(), fs::Permissions::from_mode(0o755)).expect("permissions");
-    fs::create_dir_all(place.data_dir().join("owners")).expect("a directory");
-    let lock = place.data_dir().join("owners/4b2c6f6e-0c07-4ba2-8b1a-6a54d3a3a2d7.lock");
+    let home = EngineHome::new();
+    fs::set_permissions(home.data(), fs::Permissions::from_mode(0o755)).expect("permissions");
+    fs::create_dir_all(home.data().join("owners")).expect("a directory");
+    let lock = home.data().join("owners/4b2c6f6e-0c07-4ba2-8b1a-6a54d3a3a2d7.lock");
     fs::write(&lock, "1\n").expect("a lock that nobody holds");
-    fs::create_dir_all(place.data_dir().join("run/launch-x")).expect("a directory");
-    let config = place.path("broken.toml");
+    fs::create_dir_all(home.data().join("run/launch-x")).expect("a directory");
+    let config = home.path("broken.toml");
     fs::write(&config, "[limits]\nstop_graze = 1\n").expect("settings");
 
     let config = config.to_str().expect("UTF-8");
-    let output = place.run(&["--config", config, "doctor", "--json"]);
+    let output = home.run(&["--config", config, "doctor", "--json"]);
     let told = answer(&output);
     assert_eq!((code(&output), &told["ok"]), (Some(1), &json!(false)), "{told:#}");
     let check = |name: &str| named(&told["checks"], name);
@@ -141,18 +132,18 @@ fn doctor_tells_what_is_wrong_and_goes_on() {
     assert_eq!(check("demo turn")["status"], "ok");
     assert!(!lock.exists());
 
-    let mut command = place.command(&["doctor", "--json"]);
+    let mut command = home.command(&["doctor", "--json"]);
     let output = command.env("AGENTWIRE_AGENT", "codex").output().expect("it runs");
     assert_eq!(named(&answer(&output)["checks"], "codex")["status"], "fail");
     assert_eq!(code(&output), Some(1));
 
-    let rules = place.path("rules.toml");
+    let rules = home.path("rules.toml");
     fs::write(&rules, "policy.allow = ['Bash(']\n").expect("settings");
-    let mut command = place.command(&["doctor", "--json"]);
+    let mut command = home.command(&["doctor", "--json"]);
     let output = command.env("AGENTWIRE_CONFIG", rules).output().expect("it runs");
     assert_eq!(named(&answer(&output)["checks"], "policy")["status"], "fail");
 
-    let mut command = place.command(&["doctor"]);
+    let mut command = home.command(&["doctor"]);
     let output = command.env("AGENTWIRE_DATA_DIR", "/dev/null/x").output().expect("it runs");
     assert_eq!(code(&output), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("✗ store"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, Socket};
+use crate::shared::{Server, Socket};
 
 /// How a client answers: gives whether it was taken, and what was said of it.
 enum Wire<'s> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Server;
+use crate::shared::Server;
 
 /// The request that waits, and how its answer is kept.
 fn asked(server: &Server, session: &str) -> Value {

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::harness::Server;
+use crate::shared::Server;
 
 /// Whether an answer to nonsense is a refusal.
 fn is_refusal(answer: &[u8]) -> bool {

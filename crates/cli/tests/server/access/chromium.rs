@@ -9,7 +9,7 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
-use crate::harness::{PATIENCE, Server};
+use crate::shared::{PATIENCE, Server};
 
 /// The browser, with that place as its home; none if there is none and none is required.
 pub(super) fn chromium(home: &Path) -> Option<Command> {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::harness::{PATIENCE, Server, read_answer};
+use crate::shared::{PATIENCE, Server, read_answer};
 
 const LOWERED: [&str; 4] = ["sh", "-c", "ulimit -n 256; exec \"$@\"", "sh"];
 

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::json;
 
-use crate::harness::Server;
+use crate::shared::Server;
 
 /// Says that, byte for byte, and gives the status of the answer; none if there is no answer.
 fn say(server: &Server, head: &str) -> Option<u16> {

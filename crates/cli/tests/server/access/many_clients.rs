@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::harness::{PATIENCE, Server, read_answer};
 use crate::operations::Figures;
+use crate::shared::{PATIENCE, Server, read_answer};
 
 #[test]
 fn beyond_the_limit_clients_are_told_to_come_back() {

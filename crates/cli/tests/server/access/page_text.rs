@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::process::Stdio;
 
 use super::chromium::{Browser, chromium};
-use crate::harness::Server;
+use crate::shared::Server;
 
 /// What is written, and what is shown of it.
 const TITLES: &[(&str, &str)] = &[

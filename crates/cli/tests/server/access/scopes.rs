@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, Socket};
+use crate::shared::{Server, Socket};
 
 const SCOPES: [&str; 4] = ["watch", "drive", "approve", "admin"];
 

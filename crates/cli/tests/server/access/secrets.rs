@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::Server;
+use crate::shared::Server;
 
 /// Every file below a directory that has one of these words.
 fn files_with(dir: &Path, words: &[String]) -> Vec<String> {

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{PATIENCE, Server, agents_in};
+use crate::shared::{PATIENCE, Server, naming};
 
 #[test]
 fn everybody_is_told_and_every_agent_ends() {
     let server = Server::start();
     let (data, place) = (server.data(), server.work());
     // The agents, and the tree.
-    let running = || agents_in(&data) + agents_in(&place);
+    let running = || naming(&data).len() + naming(&place).len();
     // A tree, of which nothing heeds SIGTERM and a part is in a session of its own. All have the place
     // among their words.
     let deaf = format!("trap '' TERM; while :; do sleep 1; done # {}", place.display());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{PATIENCE, Server, read_answer};
+use crate::shared::{PATIENCE, Server, read_answer};
 
 /// What comes up to the end, which must come: one that is kept waiting is not cut off.
 fn rest(stream: &mut TcpStream) -> Vec<u8> {

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tungstenite::client::IntoClientRequest as _;
 
-use crate::harness::{PATIENCE, Server};
+use crate::shared::{PATIENCE, Server};
 
 /// A certificate and its key.
 struct Pair {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::page::{Page, kinds, text};
-use crate::harness::Server;
+use crate::shared::Server;
 
 fn result_of(page: &mut Page, asked: &Value) -> Value {
     loop {

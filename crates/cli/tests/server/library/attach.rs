@@ -15,7 +15,7 @@ use agentwire_sessions::store::sqlite::Sqlite;
 use agentwire_sessions::store::{Append, Batch, Open, Record, Store as _};
 use futures_util::StreamExt as _;
 
-use crate::library::harness::{Place, WAYS, Way, assert_whole, client_at, next, rest, until};
+use crate::library::harness::{Gateway, WAYS, Way, assert_whole, client_at, next, rest, until};
 
 const EVENTS: u64 = 100_000;
 const BUFFER: usize = 64 << 10;
@@ -55,14 +55,14 @@ impl Transport for Counted {
 }
 
 /// Writes a session of so many events into the log.
-fn write(place: &Place, id: &str, events: u64) {
-    write_long(place, id, events, 0);
+fn write(gateway: &Gateway, id: &str, events: u64) {
+    write_long(gateway, id, events, 0);
 }
 
 /// The same, each with so much more text.
-fn write_long(place: &Place, id: &str, events: u64, padding: usize) {
+fn write_long(gateway: &Gateway, id: &str, events: u64, padding: usize) {
     let padding = "x".repeat(padding);
-    let store = Sqlite::open(&place.path("data")).expect("a store");
+    let store = Sqlite::open(&gateway.path("data")).expect("a store");
     let record = |last_seq: u64| Record {
         summary: SessionSummary {
             id: SessionId::from(id),
@@ -115,11 +115,11 @@ const OTHER: &str = "33333333-3333-4333-8333-333333333333";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_thousand_events_are_read_in_bounded_memory() {
-    let mut place = Place::new();
-    write(&place, LONG, EVENTS);
-    place.serve(&[]);
+    let mut gateway = Gateway::new();
+    write(&gateway, LONG, EVENTS);
+    gateway.serve(&[]);
     for way in WAYS {
-        let direct = place.client(way).await;
+        let direct = gateway.client(way).await;
         let bytes = Arc::new(AtomicUsize::new(0));
         let counted = Counted { way: Arc::clone(direct.transport()), bytes: Arc::clone(&bytes) };
         let client = AgentClient::builder().buffer_bytes(BUFFER).over(counted);
@@ -147,9 +147,9 @@ async fn a_hundred_thousand_events_are_read_in_bounded_memory() {
 fn a_hundred_thousand_events_cost_their_reader_little_memory() {
     const PADDING: usize = 1000;
     const BOUND: u64 = 20 << 20;
-    let mut place = Place::new();
-    write_long(&place, LONG, EVENTS, PADDING);
-    place.serve(&[]);
+    let mut gateway = Gateway::new();
+    write_long(&gateway, LONG, EVENTS, PADDING);
+    gateway.serve(&[]);
     for (number, way) in WAYS.into_iter().enumerate() {
         let output = Command::new(std::env::current_exe().expect("a program"))
             .args([
@@ -159,7 +159,7 @@ fn a_hundred_thousand_events_cost_their_reader_little_memory() {
                 "--nocapture",
             ])
             .env("AGENTWIRE_TEST_WAY", number.to_string())
-            .env("AGENTWIRE_TEST_PLACE", place.path(""))
+            .env("AGENTWIRE_TEST_HOME", gateway.path(""))
             .output()
             .expect("it runs");
         let said = String::from_utf8_lossy(&output.stdout);
@@ -174,9 +174,9 @@ fn a_hundred_thousand_events_cost_their_reader_little_memory() {
 #[ignore = "run by a_hundred_thousand_events_cost_their_reader_little_memory"]
 #[expect(clippy::print_stdout, reason = "its figure is for the test that runs it")]
 async fn a_reader_that_is_measured() {
-    let place = std::env::var_os("AGENTWIRE_TEST_PLACE").expect("a place");
+    let home = std::env::var_os("AGENTWIRE_TEST_HOME").expect("a home");
     let way = std::env::var("AGENTWIRE_TEST_WAY").expect("a way").parse::<usize>();
-    let client = client_at(place.as_ref(), WAYS[way.expect("a number")], AgentClient::builder());
+    let client = client_at(home.as_ref(), WAYS[way.expect("a number")], AgentClient::builder());
     let session = client.await.attach(LONG).await.expect("a session");
     let mut events = session.events();
     let mut last = 0;
@@ -205,13 +205,14 @@ fn most_memory() -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_may_stop_while_the_agent_speaks() {
     for way in WAYS {
-        let mut place = Place::new();
+        let mut gateway = Gateway::new();
         if let Way::Http(_) = way {
-            place.serve(&[]);
+            gateway.serve(&[]);
         }
         let builder = AgentClient::builder().buffer_bytes(BUFFER);
-        let client = place.client_with(way, builder).await;
-        let session = client.create(place.request("/repeat 20000 word ")).await.expect("a session");
+        let client = gateway.client_with(way, builder).await;
+        let session =
+            client.create(gateway.request("/repeat 20000 word ")).await.expect("a session");
         let mut slow = session.events();
         until(&mut slow, "textChunk").await;
         let mut quick = session.events();
@@ -230,13 +231,13 @@ async fn a_reader_may_stop_while_the_agent_speaks() {
 /// A reader that stops holds up nobody, is held no more for than it said, and reads on in the end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_slows_nobody_and_loses_nothing() {
-    let mut place = Place::new();
-    write(&place, LONG, 20_000);
-    write(&place, OTHER, 20_000);
-    place.serve(&[]);
+    let mut gateway = Gateway::new();
+    write(&gateway, LONG, 20_000);
+    write(&gateway, OTHER, 20_000);
+    gateway.serve(&[]);
     for way in WAYS {
         let builder = AgentClient::builder().buffer_bytes(BUFFER);
-        let client = place.client_with(way, builder).await;
+        let client = gateway.client_with(way, builder).await;
         let session = client.attach(LONG).await.expect("a session");
         let mut slow = session.events();
         for seq in 1..=10 {
@@ -266,9 +267,9 @@ async fn a_slow_reader_slows_nobody_and_loses_nothing() {
 /// Several at a time, none of them late.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_come_in_batches() {
-    let place = Place::new();
-    write(&place, LONG, 3000);
-    let client = place.client(Way::Stdio).await;
+    let gateway = Gateway::new();
+    write(&gateway, LONG, 3000);
+    let client = gateway.client(Way::Stdio).await;
     let session = client.attach(LONG).await.expect("a session");
     let mut batches = session.events().batches(Duration::from_millis(10));
     let (mut last, mut count) = (0, 0);

@@ -7,18 +7,21 @@ use agentwire_client::{
     AgentClient, AgentErrorType, HttpTransport, SessionState, Streaming, Update,
 };
 
-use crate::library::harness::{PATIENCE, Place, SERVER_WAYS, Way, assert_whole, next, rest, until};
+use crate::library::harness::{Gateway, SERVER_WAYS, Way, assert_whole, next, rest, until};
 use crate::library::proxy::{Obstacles, Proxy, Upgrades};
+use crate::shared::PATIENCE;
 
 /// The server dies in the middle of a turn and comes back: who reads goes on where it was.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_dies_is_found_again() {
     for way in SERVER_WAYS {
-        let mut place = Place::new();
-        place.serve(&[]);
-        let client = place.client(way).await;
-        let session =
-            client.create(place.request("/repeat 200 word \n/bash true")).await.expect("a session");
+        let mut gateway = Gateway::new();
+        gateway.serve(&[]);
+        let client = gateway.client(way).await;
+        let session = client
+            .create(gateway.request("/repeat 200 word \n/bash true"))
+            .await
+            .expect("a session");
         let mut events = session.events();
         let mut updates = session.updates_after(0);
         let asked = until(&mut events, "requestRaised").await;
@@ -29,8 +32,8 @@ async fn a_server_that_dies_is_found_again() {
                 other => panic!("{way:?}: {other:?}"),
             }
         }
-        let http = place.kill();
-        place.serve_at(&http, &[]);
+        let http = gateway.kill();
+        gateway.serve_at(&http, &[]);
         let left = rest(&mut events).await;
         assert_whole(&left, asked.seq + 1);
         assert_eq!(session.state(), SessionState::Ended, "{way:?}");
@@ -60,10 +63,10 @@ async fn a_server_that_dies_is_found_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_dies_while_its_agent_speaks_is_found_again() {
     for way in SERVER_WAYS {
-        let mut place = Place::new();
-        place.serve(&[]);
-        let client = place.client(way).await;
-        let request = place.request("/repeat 200000 word ");
+        let mut gateway = Gateway::new();
+        gateway.serve(&[]);
+        let client = gateway.client(way).await;
+        let request = gateway.request("/repeat 200000 word ");
         let session = client.create(request).await.expect("a session");
         let mut events = session.events();
         let mut read = Vec::new();
@@ -73,8 +76,8 @@ async fn a_server_that_dies_while_its_agent_speaks_is_found_again() {
             texts += usize::from(event.kind.name() == "textChunk");
             read.push((event.seq, event.raw().to_owned()));
         }
-        let http = place.kill();
-        place.serve_at(&http, &[]);
+        let http = gateway.kill();
+        gateway.serve_at(&http, &[]);
         read.extend(rest(&mut events).await);
         assert_whole(&read, 1);
         assert!(!read.iter().any(|(_, raw)| raw.contains("\"turnCompleted\"")), "{way:?}");
@@ -88,18 +91,18 @@ async fn a_server_that_dies_while_its_agent_speaks_is_found_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_are_cut_while_the_agent_speaks_lose_nothing() {
     let proxy = Proxy::new().await;
-    let mut place = Place::new();
-    place.serve(&["--host", &proxy.address]);
+    let mut gateway = Gateway::new();
+    gateway.serve(&["--host", &proxy.address]);
     let connections = Arc::clone(&proxy.connections);
-    let server = place.server_at(&proxy.address);
-    proxy.lead(place.http(), Obstacles { cut: Some(150_000), ..Obstacles::default() });
-    let direct = place.client(SERVER_WAYS[0]).await;
+    let server = gateway.server_at(&proxy.address);
+    proxy.lead(gateway.http(), Obstacles { cut: Some(150_000), ..Obstacles::default() });
+    let direct = gateway.client(SERVER_WAYS[0]).await;
     for way in SERVER_WAYS {
         let Way::Http(streaming) = way else { continue };
         let before = connections.load(Ordering::SeqCst);
         let transport = HttpTransport::new(server.clone()).with_streaming(streaming);
         let client = AgentClient::over(transport);
-        let request = place.request("/repeat 10000 word ");
+        let request = gateway.request("/repeat 10000 word ");
         let session = client.create(request).await.expect("a session");
         let mut events = session.events();
         let mut read = Vec::new();
@@ -119,17 +122,17 @@ async fn connections_that_are_cut_while_the_agent_speaks_lose_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cut_connections_lose_and_double_nothing() {
     let proxy = Proxy::new().await;
-    let mut place = Place::new();
-    place.serve(&["--host", &proxy.address]);
-    let direct = place.client(SERVER_WAYS[0]).await;
-    let session = direct.create(place.request("/repeat 4000 word ")).await.expect("a session");
+    let mut gateway = Gateway::new();
+    gateway.serve(&["--host", &proxy.address]);
+    let direct = gateway.client(SERVER_WAYS[0]).await;
+    let session = direct.create(gateway.request("/repeat 4000 word ")).await.expect("a session");
     until(&mut session.events(), "turnCompleted").await;
     session.stop().await.expect("it is told");
     session.ended().await.expect("it ends");
     let kept = rest(&mut session.events()).await;
-    let server = place.server_at(&proxy.address);
+    let server = gateway.server_at(&proxy.address);
     let connections = Arc::clone(&proxy.connections);
-    proxy.lead(place.http(), Obstacles { cut: Some(150_000), ..Obstacles::default() });
+    proxy.lead(gateway.http(), Obstacles { cut: Some(150_000), ..Obstacles::default() });
     for way in SERVER_WAYS {
         let Way::Http(streaming) = way else { continue };
         let before = connections.load(Ordering::SeqCst);
@@ -163,13 +166,13 @@ async fn what_does_not_get_through_is_left_for_what_does() {
         ),
     ] {
         let proxy = Proxy::new().await;
-        let mut place = Place::new();
-        place.serve(&["--host", &proxy.address]);
-        let transport = HttpTransport::new(place.server_at(&proxy.address));
-        proxy.lead(place.http(), obstacles);
+        let mut gateway = Gateway::new();
+        gateway.serve(&["--host", &proxy.address]);
+        let transport = HttpTransport::new(gateway.server_at(&proxy.address));
+        proxy.lead(gateway.http(), obstacles);
         let client = AgentClient::over(transport.clone());
         let session =
-            client.create(place.request("/say one\n/bash true")).await.expect("a session");
+            client.create(gateway.request("/say one\n/bash true")).await.expect("a session");
         let mut events = session.events();
         let asked = until(&mut events, "requestRaised").await;
         assert_eq!(transport.streaming(), expected, "{obstacles:?}");
@@ -184,14 +187,14 @@ async fn what_does_not_get_through_is_left_for_what_does() {
 /// A server that was never there is an error at once; one whose token is wrong, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_succeed_is_not_waited_for() {
-    let mut place = Place::new();
-    place.serve(&[]);
-    let address = format!("http://{}", place.http());
+    let mut gateway = Gateway::new();
+    gateway.serve(&[]);
+    let address = format!("http://{}", gateway.http());
     let builder = || AgentClient::builder().url(address.as_str());
     let error = builder().token("wrong").connect().await.expect_err("it is wrong");
     assert_eq!(error.kind(), AgentErrorType::AuthenticationFailed, "{error}");
-    builder().token_file(place.token_file()).connect().await.expect("a client");
-    place.kill();
+    builder().token_file(gateway.token_file()).connect().await.expect("a client");
+    gateway.kill();
     let error = builder().token("any").connect().await.expect_err("it is gone");
     assert_eq!(error.kind(), AgentErrorType::ConnectionFailed, "{error}");
     assert!(error.is_retryable());

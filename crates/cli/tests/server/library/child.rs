@@ -9,7 +9,8 @@ use agentwire_client::{
 };
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::library::harness::{PATIENCE, Place, Way, agents_in, assert_whole, next, rest, until};
+use crate::library::harness::{Gateway, Way, assert_whole, next, rest, until};
+use crate::shared::{PATIENCE, naming};
 
 const MESSAGE: &str = "11111111-1111-4111-8111-111111111111";
 
@@ -28,11 +29,11 @@ async fn gone(pid: Pid) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_is_killed_is_started_again() {
-    let place = Place::new();
-    let child = place.child();
+    let gateway = Gateway::new();
+    let child = gateway.child();
     let client = AgentClient::over(child.clone());
     let session =
-        client.create(place.request("/repeat 100 word \n/hang")).await.expect("a session");
+        client.create(gateway.request("/repeat 100 word \n/hang")).await.expect("a session");
     let mut events = session.events();
     let started = until(&mut events, "turnStarted").await;
     let first = pid(&child);
@@ -61,15 +62,15 @@ async fn a_child_that_is_killed_is_started_again() {
     until(&mut resumed.events(), "turnCompleted").await;
     client.close().await;
     gone(third).await;
-    assert_eq!(agents_in(&place.path("data")), 0);
+    assert_eq!(naming(&gateway.path("data")), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_ends_with_its_client() {
-    let place = Place::new();
-    let child = place.child();
+    let gateway = Gateway::new();
+    let child = gateway.child();
     let client = AgentClient::over(child.clone());
-    let session = client.create(place.request("/hang")).await.expect("a session");
+    let session = client.create(gateway.request("/hang")).await.expect("a session");
     let mut events = session.events();
     until(&mut events, "turnStarted").await;
     let pid = pid(&child);
@@ -79,7 +80,7 @@ async fn a_child_ends_with_its_client() {
     drop((session, events));
     gone(pid).await;
     let begun = Instant::now();
-    while agents_in(&place.path("data")) > 0 {
+    while !naming(&gateway.path("data")).is_empty() {
         assert!(begun.elapsed() < PATIENCE, "an agent lives");
         tokio::task::yield_now().await;
     }
@@ -88,10 +89,10 @@ async fn a_child_ends_with_its_client() {
 /// Who still reads starts no other child.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_is_closed_stays_so() {
-    let place = Place::new();
-    let child = place.child();
+    let gateway = Gateway::new();
+    let child = gateway.child();
     let client = AgentClient::over(child.clone());
-    let session = client.create(place.request("/hang")).await.expect("a session");
+    let session = client.create(gateway.request("/hang")).await.expect("a session");
     let mut events = session.events();
     until(&mut events, "turnStarted").await;
     let first = pid(&child);
@@ -105,18 +106,18 @@ async fn a_client_that_is_closed_stays_so() {
     let error = next(&mut session.events()).await.expect_err("it is closed");
     assert!(!error.is_retryable() && error.message().contains("was closed"), "{error}");
     client.requests().await.expect_err("it is closed");
-    assert_eq!(agents_in(&place.path("data")), 0);
+    assert_eq!(naming(&gateway.path("data")), [""; 0]);
 }
 
 /// What it said last is in the error.
 #[tokio::test(flavor = "multi_thread")]
 async fn why_a_child_does_not_run_is_told() {
-    let place = Place::new();
+    let gateway = Gateway::new();
     let client = AgentClient::over(StdioTransport::new("/nowhere/agentwire"));
     let error = client.requests().await.expect_err("there is none");
     assert_eq!(error.kind(), AgentErrorType::ConnectionFailed);
     assert!(!error.is_retryable() && error.message().contains("/nowhere/agentwire"), "{error}");
-    let child = place.child().env("AGENTWIRE_CONFIG", "/nowhere/config.toml");
+    let child = gateway.child().env("AGENTWIRE_CONFIG", "/nowhere/config.toml");
     let error = AgentClient::over(child).requests().await.expect_err("it cannot start");
     assert!(error.native_error().is_some_and(|words| words.contains("config.toml")), "{error:?}");
 }
@@ -124,9 +125,9 @@ async fn why_a_child_does_not_run_is_told() {
 /// A hold that is dropped interrupts, one that is released does not; a token ends what is read.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_are_cancelled_by_hold_and_by_token() {
-    let place = Place::new();
-    let client = place.client(Way::InProcess).await;
-    let session = client.create(place.request("/hang")).await.expect("a session");
+    let gateway = Gateway::new();
+    let client = gateway.client(Way::InProcess).await;
+    let session = client.create(gateway.request("/hang")).await.expect("a session");
     let mut events = session.events();
     until(&mut events, "turnStarted").await;
     let released = session.cancellable(OnDrop::Stop).release();

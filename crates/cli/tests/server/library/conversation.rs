@@ -8,14 +8,14 @@ use agentwire_client::{
 };
 use agentwire_protocol::RequestId;
 
-use crate::library::harness::{Place, WAYS, Way, assert_whole, next, rest, until};
+use crate::library::harness::{Gateway, WAYS, Way, assert_whole, next, rest, until};
 
 const PROMPT: &str = "/think hm\n/say hello\n/write note.txt hi\n/ask Which? | this | that\n\
                       /usage 10 5 0 0";
 
 /// What was told, without what differs from run to run, and the id of the session.
-async fn converse(client: &AgentClient, place: &Place, way: Way) -> (Vec<String>, String) {
-    let session = client.create(place.request(PROMPT)).await.expect("a session");
+async fn converse(client: &AgentClient, gateway: &Gateway, way: Way) -> (Vec<String>, String) {
+    let session = client.create(gateway.request(PROMPT)).await.expect("a session");
     let mut events = session.events();
     let mut told: Vec<String> = Vec::new();
     while let Some(event) = next(&mut events).await.expect("an event") {
@@ -95,13 +95,13 @@ fn tell(told: &mut Vec<String>, kind: &EventKind<'_>) {
 async fn every_way_tells_the_same_conversation() {
     let mut all = Vec::new();
     for way in WAYS {
-        let mut place = Place::new();
+        let mut gateway = Gateway::new();
         if let Way::Http(_) = way {
-            place.serve(&[]);
+            gateway.serve(&[]);
         }
-        let client = place.client(way).await;
-        let (told, id) = converse(&client, &place, way).await;
-        let written = std::fs::read_to_string(place.path("work").join("note.txt"));
+        let client = gateway.client(way).await;
+        let (told, id) = converse(&client, &gateway, way).await;
+        let written = std::fs::read_to_string(gateway.path("work").join("note.txt"));
         assert_eq!(written.expect("it was allowed").trim_end(), "hi", "{way:?}");
         let sessions = client.sessions(SessionFilter::default()).await.expect("sessions");
         assert_eq!(sessions.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), [id.as_str()]);
@@ -109,7 +109,7 @@ async fn every_way_tells_the_same_conversation() {
         let live = SessionFilter { only_live: true, limit: None };
         assert!(client.sessions(live).await.expect("sessions").is_empty(), "{way:?}");
         let details = client.details(&id.as_str().into()).await.expect("details");
-        let work = place.path("work").canonicalize().expect("a directory");
+        let work = gateway.path("work").canonicalize().expect("a directory");
         assert_eq!(details.config.working_directory.as_deref(), work.to_str(), "{way:?}");
         all.push(told);
         client.close().await;
@@ -125,13 +125,13 @@ async fn every_way_tells_the_same_conversation() {
 /// The bytes of a log are the same however it is read.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_way_reads_the_same_log() {
-    let mut place = Place::new();
-    place.serve(&[]);
-    let client = place.client(WAYS[0]).await;
-    let (_, id) = converse(&client, &place, WAYS[0]).await;
+    let mut gateway = Gateway::new();
+    gateway.serve(&[]);
+    let client = gateway.client(WAYS[0]).await;
+    let (_, id) = converse(&client, &gateway, WAYS[0]).await;
     let mut logs = Vec::new();
     for way in WAYS {
-        let client = place.client(way).await;
+        let client = gateway.client(way).await;
         let session = client.attach(id.as_str()).await.expect("a session");
         let all = rest(&mut session.events()).await;
         assert_whole(&all, 1);
@@ -160,12 +160,12 @@ async fn every_way_reads_the_same_log() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_after_a_rule_is_too_late_and_no_error() {
     for way in WAYS {
-        let mut place = Place::new();
+        let mut gateway = Gateway::new();
         if let Way::Http(_) = way {
-            place.serve(&[]);
+            gateway.serve(&[]);
         }
-        let client = place.client(way).await;
-        let mut request = place.request("/bash ls");
+        let client = gateway.client(way).await;
+        let mut request = gateway.request("/bash ls");
         request.config.get_or_insert_default().approval_mode = Some(ApprovalMode::AskDangerous);
         let session = client.create(request).await.expect("a session");
         let mut events = session.events();
@@ -189,20 +189,20 @@ async fn an_answer_after_a_rule_is_too_late_and_no_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_way_refuses_alike() {
     for way in WAYS {
-        let mut place = Place::new();
+        let mut gateway = Gateway::new();
         if let Way::Http(_) = way {
-            place.serve(&[]);
+            gateway.serve(&[]);
         }
-        let client = place.client(way).await;
+        let client = gateway.client(way).await;
         let missing = "11111111-1111-4111-8111-111111111111";
         let error = client.attach(missing).await.expect_err("there is none");
         assert_eq!(error.kind(), AgentErrorType::SessionNotFound, "{way:?}");
         assert_eq!(error.code(), Some(ErrorCode::SessionNotFound), "{way:?}");
-        let long = place.request(&"x".repeat(100_001));
+        let long = gateway.request(&"x".repeat(100_001));
         let error = client.create(long).await.expect_err("it is too long");
         assert_eq!(error.code(), Some(ErrorCode::InvalidMessage), "{way:?}");
         assert_eq!(error.agent_type(), Some(agentwire_client::AgentType::Demo), "{way:?}");
-        let session = client.create(place.request("/say hi")).await.expect("a session");
+        let session = client.create(gateway.request("/say hi")).await.expect("a session");
         until(&mut session.events(), "turnCompleted").await;
         let models = session.query("supportedModels", Vec::new()).await.expect("models");
         assert!(models.get().starts_with('['), "{way:?}: {models:?}");
@@ -230,13 +230,13 @@ async fn every_way_refuses_alike() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_counts_once_over_every_way() {
     for way in WAYS {
-        let mut place = Place::new();
+        let mut gateway = Gateway::new();
         if let Way::Http(_) = way {
-            place.serve(&[]);
+            gateway.serve(&[]);
         }
-        let client = place.client(way).await;
+        let client = gateway.client(way).await;
         let start = |key: &str| {
-            let request = Box::new(place.request("/say once"));
+            let request = Box::new(gateway.request("/say once"));
             client.transport().call(Call::Start { request, key: key.to_owned() })
         };
         let id = |reply: Json<'static>| {
@@ -259,12 +259,12 @@ async fn a_start_counts_once_over_every_way() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_resumed_over_every_way() {
     for way in WAYS {
-        let mut place = Place::new();
+        let mut gateway = Gateway::new();
         if let Way::Http(_) = way {
-            place.serve(&[]);
+            gateway.serve(&[]);
         }
-        let client = place.client(way).await;
-        let session = client.create(place.request("/say one")).await.expect("a session");
+        let client = gateway.client(way).await;
+        let session = client.create(gateway.request("/say one")).await.expect("a session");
         until(&mut session.events(), "turnCompleted").await;
         session.stop().await.expect("it is told");
         let before = session.ended().await.expect("it ends").last_seq;

@@ -1,9 +1,7 @@
-//! A machine with a data directory, a server if one is wanted, and every way to a gateway on it.
+//! A home, a server in it if one is wanted, and every way to a gateway there.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use agentwire_client::transport::in_process::Settings;
 use agentwire_client::{
@@ -11,12 +9,8 @@ use agentwire_client::{
     InProcessTransport, Server, SessionConfig, SessionRequest, StdioTransport, Streaming,
 };
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// Longer than anything here takes, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
-
-pub(crate) const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
+use crate::shared::{self, AGENTWIRE, Home, PATIENCE, naming};
 
 /// A way to a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,65 +26,33 @@ pub(crate) const SERVER_WAYS: [Way; 3] =
 pub(crate) const WAYS: [Way; 5] =
     [SERVER_WAYS[0], SERVER_WAYS[1], SERVER_WAYS[2], Way::Stdio, Way::InProcess];
 
-pub(crate) struct Place {
-    root: TempDir,
-    server: Option<Running>,
+/// A home, and a server in it if one is wanted.
+pub(crate) struct Gateway {
+    home: Home,
+    server: Option<shared::Server>,
 }
 
-struct Running {
-    child: Child,
-    /// `127.0.0.1:PORT`
-    http: String,
-}
-
-impl Place {
+impl Gateway {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir().expect("a directory");
-        for name in ["data", "work", "home"] {
-            std::fs::create_dir(root.path().join(name)).expect("a directory");
-        }
-        Self { root, server: None }
+        Self { home: Home::new(), server: None }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
+        self.home.path(name)
     }
 
     /// Starts a server, and waits until it listens.
     pub(crate) fn serve(&mut self, args: &[&str]) {
-        self.serve_at("127.0.0.1:0", args);
+        self.server = Some(shared::Server::at(&self.home, args));
     }
 
     pub(crate) fn serve_at(&mut self, http: &str, args: &[&str]) {
-        let mut child = Command::new(AGENTWIRE)
-            .args(["serve", "--http", http, "--insights", "127.0.0.1:0"])
-            .args(args)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", self.path("home"))
-            .env("AGENTWIRE_DATA_DIR", self.path("data"))
-            .current_dir(self.path("work"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("stderr"));
-        let mut line = String::new();
-        lines.read_line(&mut line).expect("a line");
-        let ready: Value = serde_json::from_str(&line).expect("it is ready");
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        let http = ready.get("http").and_then(Value::as_str).expect("an address");
-        let http = http.split_once("://").expect("an address").1.to_owned();
-        self.server = Some(Running { child, http });
+        self.serve(&[&["--http", http], args].concat());
     }
 
     /// Kills the server, and gives its address.
     pub(crate) fn kill(&mut self) -> String {
-        let mut server = self.server.take().expect("a server");
-        server.child.kill().expect("it is killed");
-        server.child.wait().expect("it ends");
-        server.http
+        self.server.take().expect("a server").kill()
     }
 
     pub(crate) fn http(&self) -> &str {
@@ -112,7 +74,7 @@ impl Place {
     }
 
     pub(crate) fn child(&self) -> StdioTransport {
-        child_at(self.root.path())
+        child_at(self.home.root())
     }
 
     pub(crate) async fn client(&self, way: Way) -> AgentClient {
@@ -120,7 +82,7 @@ impl Place {
     }
 
     pub(crate) async fn client_with(&self, way: Way, builder: ClientBuilder) -> AgentClient {
-        client_at(self.root.path(), way, builder).await
+        client_at(self.home.root(), way, builder).await
     }
 
     /// A session of the demo agent.
@@ -138,7 +100,7 @@ fn child_at(root: &Path) -> StdioTransport {
         .directory(root.join("work"))
 }
 
-/// A client that comes that way to the gateway of the place that is there.
+/// A client that comes that way to the gateway of that home.
 pub(crate) async fn client_at(root: &Path, way: Way, builder: ClientBuilder) -> AgentClient {
     let data_dir = root.join("data");
     match way {
@@ -156,26 +118,15 @@ pub(crate) async fn client_at(root: &Path, way: Way, builder: ClientBuilder) -> 
     }
 }
 
-impl Drop for Place {
+impl Drop for Gateway {
     fn drop(&mut self) {
-        if let Some(server) = &mut self.server {
-            let _ = server.child.kill();
-            let _ = server.child.wait();
-        }
+        self.server = None;
         // An agent that is just being killed could still write where nothing is to be left.
         let begun = Instant::now();
-        while agents_in(self.root.path()) > 0 && begun.elapsed() < PATIENCE {
+        while !naming(self.home.root()).is_empty() && begun.elapsed() < PATIENCE {
             std::thread::yield_now();
         }
     }
-}
-
-/// How many processes have their state there.
-pub(crate) fn agents_in(place: &Path) -> usize {
-    let place = place.display().to_string();
-    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
-    let words = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    words.filter(|words| String::from_utf8_lossy(words).contains(&place)).count()
 }
 
 /// The next event, in time.

@@ -1,28 +1,19 @@
-//! A server of its own, in a directory of its own, and clients that know HTTP and no more.
+//! A started server in a home of its own, and what a client asks of it over HTTP.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tungstenite::client::IntoClientRequest as _;
-use tungstenite::protocol::WebSocketConfig;
-use tungstenite::stream::MaybeTlsStream;
-use tungstenite::{Message, WebSocket};
 
-/// Longer than anything here takes, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-pub(crate) const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
+use super::{AGENTWIRE, Answer, Home, PATIENCE, Socket, naming, read_answer, write_program};
 
 pub(crate) struct Server {
-    place: Arc<TempDir>,
+    home: Home,
     child: Child,
     /// What it said when it listened.
     pub(crate) ready: Value,
@@ -32,29 +23,8 @@ pub(crate) struct Server {
     pub(crate) token: String,
     said: Arc<Mutex<String>>,
     listener: Option<JoinHandle<()>>,
-}
-
-/// An answer.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) text: String,
-}
-
-impl Answer {
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
-    }
-
-    /// The body, which must be a problem with that code.
-    pub(crate) fn code(&self) -> String {
-        assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
-        let body = self.json();
-        assert_eq!(body["status"], self.status, "{body}");
-        assert!(body["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{body}");
-        body["code"].as_str().expect("a code").to_owned()
-    }
+    /// Nobody waits for its agents.
+    is_killed: bool,
 }
 
 impl Server {
@@ -68,71 +38,68 @@ impl Server {
 
     /// One that another program starts by becoming it.
     pub(crate) fn launched(launcher: &[&str], args: &[&str]) -> Self {
-        Self::at(Self::place(""), launcher, args, |_, _| {})
+        Self::launch(Self::home_with(""), launcher, args, |_, _| {})
     }
 
-    /// With these settings, and a command that was changed; the path is that of its place.
+    /// With these settings, and a command that was changed; the path is that of its home.
     pub(crate) fn set_up(
         args: &[&str],
         settings: &str,
         change: impl FnOnce(&mut Command, &Path),
     ) -> Self {
-        Self::at(Self::place(settings), &[], args, change)
+        Self::launch(Self::home_with(settings), &[], args, change)
     }
 
     /// With these settings; `WORK` in them is the directory that it works in.
     pub(crate) fn with_settings(settings: &str) -> Self {
-        Self::at(Self::place(settings), &[], &[], |_, _| {})
+        Self::launch(Self::home_with(settings), &[], &[], |_, _| {})
     }
 
-    /// Another in the same place.
+    /// Another in the same home.
     pub(crate) fn beside(&self) -> Self {
-        Self::at(Arc::clone(&self.place), &[], &[], |_, _| {})
+        Self::at(&self.home, &[])
     }
 
-    /// Ends it, and starts another in the same place.
+    /// Ends it, and starts another in the same home.
     pub(crate) fn again(self) -> Self {
-        let place = Arc::clone(&self.place);
+        let home = self.home.clone();
         assert_eq!(self.stop(), Some(0));
-        Self::at(place, &[], &[], |_, _| {})
+        Self::at(&home, &[])
     }
 
     /// One whose agent `claude` is that script.
     pub(crate) fn with_script(script: &str) -> Self {
-        use std::os::unix::fs::PermissionsExt as _;
         let server = Self::with_settings("[agents.claude]\ncommand = \"WORK/../home/claude\"\n");
-        let program = server.work().join("../home/claude");
-        std::fs::write(&program, script).expect("a file");
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&program, mode).expect("a program");
+        write_program(&server.home.path("home/claude"), script);
         server
     }
 
-    /// A place with these settings.
-    pub(crate) fn place(settings: &str) -> Arc<TempDir> {
-        let place = tempfile::tempdir().expect("a directory");
-        for name in ["data", "work", "home"] {
-            std::fs::create_dir(place.path().join(name)).expect("a directory");
-        }
-        let work = place.path().join("work").display().to_string();
-        let settings = settings.replace("WORK", &work);
-        std::fs::write(place.path().join("config.toml"), settings).expect("a file");
-        Arc::new(place)
+    /// A home with these settings.
+    pub(crate) fn home_with(settings: &str) -> Home {
+        let home = Home::new();
+        let settings = settings.replace("WORK", &home.path("work").display().to_string());
+        std::fs::write(home.path("config.toml"), settings).expect("a file");
+        home
     }
 
-    fn at(
-        place: Arc<TempDir>,
+    /// One in that home.
+    pub(crate) fn at(home: &Home, args: &[&str]) -> Self {
+        Self::launch(home.clone(), &[], args, |_, _| {})
+    }
+
+    /// One that the launcher starts by becoming it, with a command that was changed.
+    pub(crate) fn launch(
+        home: Home,
         launcher: &[&str],
         args: &[&str],
         change: impl FnOnce(&mut Command, &Path),
     ) -> Self {
-        let settings =
-            std::fs::read_to_string(place.path().join("config.toml")).unwrap_or_default();
+        let settings = std::fs::read_to_string(home.path("config.toml")).unwrap_or_default();
         let is_set = |name: &str| {
             args.contains(&&*format!("--{name}")) || settings.contains(&format!("{name} = "))
         };
-        let mut command = program_by(launcher, place.path());
-        change(&mut command, place.path());
+        let mut command = Self::command(&home, launcher);
+        change(&mut command, home.root());
         let mut child = command
             .arg("serve")
             .args(if is_set("http") { &[][..] } else { &["--http", "127.0.0.1:0"] })
@@ -174,7 +141,38 @@ impl Server {
         };
         let listener = Some(listener);
         let (http, insights) = (address("http"), address("insights"));
-        Self { http, insights, token, ready, child, place, said, listener }
+        Self { home, child, ready, http, insights, token, said, listener, is_killed: false }
+    }
+
+    /// The program in that home, with its settings and the demo agent; another program may start it.
+    pub(crate) fn command(home: &Home, launcher: &[&str]) -> Command {
+        let words: Vec<&str> = launcher.iter().copied().chain([AGENTWIRE]).collect();
+        let mut command = Command::new(words[0]);
+        Self::settle(home, &mut command);
+        command.args(&words[1..]);
+        command
+    }
+
+    /// Makes a command one of that home, with its settings and the demo agent.
+    pub(crate) fn settle(home: &Home, command: &mut Command) {
+        let settings = home.path("config.toml");
+        if !settings.exists() {
+            std::fs::write(&settings, "").expect("a file");
+        }
+        home.settle(command);
+        command.env("AGENTWIRE_CONFIG", settings).env("AGENTWIRE_AGENT", "demo");
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Kills it, waits for nobody else, and gives its address.
+    pub(crate) fn kill(mut self) -> String {
+        self.is_killed = true;
+        self.child.kill().expect("it is killed");
+        self.child.wait().expect("it ends");
+        self.http.clone()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -182,16 +180,16 @@ impl Server {
     }
 
     pub(crate) fn work(&self) -> PathBuf {
-        self.place.path().join("work")
+        self.home.path("work")
     }
 
     pub(crate) fn data(&self) -> PathBuf {
-        self.place.path().join("data")
+        self.home.data()
     }
 
-    /// Another verb, in the same place.
+    /// Another verb, in the same home.
     pub(crate) fn verb(&self, args: &[&str]) -> String {
-        let output = program(self.place.path()).args(args).output().expect("it runs");
+        let output = Self::command(&self.home, &[]).args(args).output().expect("it runs");
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
     }
@@ -317,22 +315,7 @@ impl Server {
         path: &str,
         headers: &[(&'static str, &str)],
     ) -> Result<Socket, u16> {
-        let mut request = format!("ws://{address}{path}").into_client_request().expect("a request");
-        for (name, value) in headers {
-            request.headers_mut().insert(*name, value.parse().expect("a value"));
-        }
-        let stream = TcpStream::connect(address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
-        // What the server says may be as long as it likes.
-        let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
-        let stream = MaybeTlsStream::Plain(stream);
-        match tungstenite::client::client_with_config(request, stream, Some(config)) {
-            Ok((socket, _)) => Ok(Socket { socket }),
-            Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(answer))) => {
-                Err(answer.status().as_u16())
-            }
-            Err(error) => panic!("{error}"),
-        }
+        Socket::open(address, path, headers)
     }
 
     /// A WebSocket at that path, as the wire that it is.
@@ -405,148 +388,9 @@ impl Drop for Server {
         let _ = self.child.wait();
         // An agent that is just being killed could still write where nothing is to be left.
         let begun = Instant::now();
-        while agents_in(self.place.path()) > 0 && begun.elapsed() < PATIENCE {}
-    }
-}
-
-/// How many agents have their state there.
-pub(crate) fn agents_in(place: &Path) -> usize {
-    let place = place.display().to_string();
-    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
-    let words = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    words.filter(|words| String::from_utf8_lossy(words).contains(&place)).count()
-}
-
-pub(crate) fn program(place: &Path) -> Command {
-    program_by(&[], place)
-}
-
-fn program_by(launcher: &[&str], place: &Path) -> Command {
-    let words: Vec<&str> = launcher.iter().copied().chain([AGENTWIRE]).collect();
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]);
-    settle_in(&mut command, place);
-    if !place.join("config.toml").exists() {
-        std::fs::write(place.join("config.toml"), "").expect("a file");
-    }
-    command
-}
-
-/// Makes a command one of that place alone.
-pub(crate) fn settle_in(command: &mut Command, place: &Path) {
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("AGENTWIRE_") || text.starts_with("OTEL_") {
-            command.env_remove(name);
-        }
-    }
-    command
-        .env("AGENTWIRE_DATA_DIR", place.join("data"))
-        .env("AGENTWIRE_CONFIG", place.join("config.toml"))
-        .env("AGENTWIRE_AGENT", "demo")
-        .env("HOME", place.join("home"))
-        .current_dir(place.join("work"));
-}
-
-pub(crate) fn read_answer(stream: TcpStream) -> Answer {
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line).expect("an answer");
-    let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let status = status.unwrap_or_else(|| panic!("no answer: {line:?}"));
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).expect("a header");
-        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-        headers.insert(name.to_ascii_lowercase(), value.to_owned());
-    }
-    let mut bytes = Vec::new();
-    match headers.get("content-length").and_then(|length| length.parse::<usize>().ok()) {
-        Some(length) => {
-            bytes.resize(length, 0);
-            reader.read_exact(&mut bytes).expect("a body");
-        }
-        None => drop(reader.read_to_end(&mut bytes)),
-    }
-    Answer { status, headers, text: String::from_utf8(bytes).expect("UTF-8") }
-}
-
-pub(crate) struct Socket {
-    socket: WebSocket<MaybeTlsStream<TcpStream>>,
-}
-
-impl Socket {
-    pub(crate) fn say(&mut self, frame: &Value) {
-        self.text(&frame.to_string());
-    }
-
-    pub(crate) fn text(&mut self, text: &str) {
-        self.socket.send(Message::text(text)).expect("it listens");
-    }
-
-    /// What the server says when it closes, after all else.
-    pub(crate) fn closed(&mut self) -> (u16, String) {
-        loop {
-            match self.socket.read() {
-                Ok(Message::Close(Some(close))) => {
-                    return (close.code.into(), close.reason.to_string());
-                }
-                Ok(Message::Close(None)) => return (1005, String::new()),
-                Ok(_) => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
-
-    /// Writes these bytes as they are.
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        let MaybeTlsStream::Plain(stream) = self.socket.get_mut() else { panic!("plain") };
-        let _ = stream.write_all(bytes);
-    }
-
-    /// The next frame's text; none once the server has closed.
-    pub(crate) fn next(&mut self) -> Option<String> {
-        loop {
-            match self.socket.read() {
-                Ok(Message::Text(text)) => return Some(text.to_string()),
-                Ok(Message::Close(_)) | Err(tungstenite::Error::ConnectionClosed) => return None,
-                Ok(_) => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
-
-    /// Reads on to the end: the code and the reason with which the server closes.
-    pub(crate) fn farewell(&mut self) -> (u16, String) {
-        loop {
-            match self.socket.read() {
-                Ok(Message::Close(Some(close))) => {
-                    return (close.code.into(), close.reason.to_string());
-                }
-                Ok(Message::Close(None)) => panic!("it closes without a word"),
-                Ok(_) => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
-
-    /// Waits until the server asks whether anybody is there.
-    pub(crate) fn pinged(&mut self) {
-        while !matches!(self.socket.read().expect("it is open"), Message::Ping(_)) {}
-    }
-
-    pub(crate) fn frame(&mut self) -> Value {
-        let text = self.next().expect("one more frame");
-        serde_json::from_str(&text).expect("JSON")
-    }
-
-    pub(crate) fn until(&mut self, mut fits: impl FnMut(&Value) -> bool) -> Value {
-        loop {
-            let frame = self.frame();
-            if fits(&frame) {
-                return frame;
-            }
+        let is_used = || !self.is_killed && !naming(self.home.root()).is_empty();
+        while is_used() && begun.elapsed() < PATIENCE {
+            std::thread::yield_now();
         }
     }
 }
