@@ -5,3 +5,4 @@ mod client;
 mod documents;
 mod requests;
 mod sessions;
+mod trust;
