@@ -73,6 +73,8 @@ pub(crate) struct Page {
     /// word fits on the line.
     gap: String,
     word: Vec<(Ink, String)>,
+    /// The colour that is switched on.
+    ink: Ink,
     is_mid_line: bool,
     section: Option<Section>,
 }
@@ -91,6 +93,7 @@ impl Page {
             hang: String::new(),
             gap: String::new(),
             word: Vec::new(),
+            ink: Ink::Plain,
             is_mid_line: false,
             section: None,
         }
@@ -106,6 +109,7 @@ impl Page {
 
     /// What has gathered.
     pub(crate) fn take(&mut self) -> String {
+        self.switch(Ink::Plain);
         std::mem::take(&mut self.text)
     }
 
@@ -183,7 +187,10 @@ impl Page {
     fn break_line(&mut self) {
         self.place_word();
         let gap = std::mem::take(&mut self.gap);
-        self.write(Ink::Plain, &gap);
+        if self.width.is_none_or(|width| after(self.column, &gap) <= width) {
+            self.write(Ink::Plain, &gap);
+        }
+        self.switch(Ink::Plain);
         self.is_mid_line = false;
         self.text.push('\n');
     }
@@ -194,13 +201,13 @@ impl Page {
         }
         let mut rest = text;
         while !rest.is_empty() {
-            let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+            let blanks = rest.len() - rest.trim_start_matches(BLANKS).len();
             let (gap, after) = rest.split_at(blanks);
             if !gap.is_empty() {
                 self.place_word();
                 self.gap.push_str(gap);
             }
-            let end = after.find([' ', '\t']).unwrap_or(after.len());
+            let end = after.find(BLANKS).unwrap_or(after.len());
             let (word, after) = after.split_at(end);
             match self.word.last_mut() {
                 Some((last, text)) if *last == ink => text.push_str(word),
@@ -220,8 +227,9 @@ impl Page {
         let gap = std::mem::take(&mut self.gap);
         let size: usize = word.iter().map(|(_, text)| text.width()).sum();
         let start = self.indent + self.hang.width();
-        let end = self.column + gap.width() + size;
+        let end = after(self.column, &gap) + size;
         if self.column > start && self.width.is_some_and(|width| end > width) {
+            self.switch(Ink::Plain);
             self.text.push('\n');
             let hang = self.hang.clone();
             self.begin_line(&hang);
@@ -234,12 +242,37 @@ impl Page {
     }
 
     fn write(&mut self, ink: Ink, text: &str) {
-        if text.is_empty() {
+        self.column = after(self.column, text);
+        // Blanks have no colour: between words of one colour it stays on.
+        if !text.trim_matches(BLANKS).is_empty() {
+            self.switch(ink);
+        }
+        self.text.push_str(text);
+    }
+
+    fn switch(&mut self, ink: Ink) {
+        if !self.style.color || self.ink == ink {
             return;
         }
-        self.column += text.width();
-        self.text.push_str(&ink.on(text, self.style.color));
+        if self.ink != Ink::Plain {
+            self.text.push_str("\x1b[0m");
+        }
+        if let Some(code) = ink.code() {
+            let _ = write!(self.text, "\x1b[{code}m");
+        }
+        self.ink = ink;
     }
+}
+
+/// What separates words.
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// The column after the text. A tab ends at the next multiple of eight.
+fn after(column: usize, text: &str) -> usize {
+    text.split_inclusive('\t').fold(column, |column, piece| match piece.strip_suffix('\t') {
+        Some(piece) => (column + piece.width()) / 8 * 8 + 8,
+        None => column + piece.width(),
+    })
 }
 
 /// The text with everything shown escaped that drives a terminal, or that the eye does not see.
@@ -353,7 +386,7 @@ mod tests {
     fn text_wraps_at_words_however_it_is_cut() {
         let text = "The quick brown fox jumps over the lazy dog.\n\n    let x = 1;\nend";
         let expected =
-            "  The quick brown\n  fox jumps over\n  the lazy dog.\n\n      let x = 1;\n  end\n";
+            "  The quick brown\n  fox jumps over the\n  lazy dog.\n\n      let x = 1;\n  end\n";
         assert_eq!(wrapped(20, 2, &[text], None), expected);
         for size in 1..9 {
             let chars: Vec<char> = text.chars().collect();
@@ -368,6 +401,7 @@ mod tests {
         let thought = wrapped(20, 0, &["one two three four five six"], Some("┊ "));
         assert_eq!(thought, "┊ one two three four\n┊ five six\n");
         assert_eq!(wrapped(20, 0, &["漢字漢字 漢字漢字 漢字"], None), "漢字漢字 漢字漢字\n漢字\n");
+        assert_eq!(wrapped(20, 0, &["1\t2\t3\t4"], None), "1\t2\t3\n4\n");
         let long = "x".repeat(50);
         assert_eq!(wrapped(20, 0, &[&format!("a {long} b")], None), format!("a\n{long}\nb\n"));
     }
@@ -380,9 +414,10 @@ mod tests {
         page.line(&pieces);
         page.set_width(Some(60));
         page.line(&pieces);
-        let text = page.take().replace("\x1b[33m", "").replace("\x1b[0m", "");
-        let whole = "  [y] allow  [n] deny  [i] stop\n";
-        assert_eq!(text, format!("  [y] allow  [n] deny\n    [i] stop\n{whole}"));
+        let (on, off) = ("\x1b[33m", "\x1b[0m");
+        let narrow = format!("  {on}[y] allow  [n] deny{off}\n    {on}[i] stop{off}\n");
+        let whole = format!("  {on}[y] allow  [n] deny  [i] stop{off}\n");
+        assert_eq!(page.take(), narrow + &whole);
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn a_tool_runs_with_other_input_and_its_like_unasked() {
     machines.until(&session, "turnCompleted", 0);
     assert!(machines.path("work/b.txt").exists() && !machines.path("work/a.txt").exists());
     let told = machines.refused(From::Here, &["permit", "allow", "x", "--input", "[]"], 2);
-    assert!(told.contains("must be an object"), "{told}");
+    assert!(told.contains("expected an object"), "{told}");
 
     let session = machines.session("/bash echo one\n/bash echo one\n/say done");
     let request = machines.request(&session);
