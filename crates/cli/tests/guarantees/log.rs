@@ -243,6 +243,7 @@ async fn l5_inside_of_the_namespace() {
     }
     let home = Home::new();
     let data = home.data();
+    std::fs::create_dir(&data).expect("a directory");
     let mounted = std::process::Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"])
         .arg(&data)

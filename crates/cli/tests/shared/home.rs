@@ -13,8 +13,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
 
-/// A machine of a test's own: `data`, a directory to `work` in, `home`, and `bin` first on the path.
-/// It is removed with the last clone.
+/// A machine of a test's own: a directory to `work` in, `home`, `bin` first on the path, and `data`, which
+/// the program makes. All is removed with the last clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Home(Arc<TempDir>);
 
@@ -22,7 +22,7 @@ impl Home {
     pub(crate) fn new() -> Self {
         let root = tempfile::Builder::new().prefix("home-").tempdir();
         let root = root.expect("a directory");
-        for name in ["data", "work", "home", "bin"] {
+        for name in ["work", "home", "bin"] {
             std::fs::create_dir(root.path().join(name)).expect("a directory");
         }
         Self(Arc::new(root))

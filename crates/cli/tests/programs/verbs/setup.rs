@@ -109,6 +109,7 @@ fn doctor_finds_a_sound_place_sound() {
 #[test]
 fn doctor_tells_what_is_wrong_and_goes_on() {
     let home = EngineHome::new();
+    fs::create_dir(home.data()).expect("a directory");
     fs::set_permissions(home.data(), fs::Permissions::from_mode(0o755)).expect("permissions");
     fs::create_dir_all(home.data().join("owners")).expect("a directory");
     let lock = home.data().join("owners/4b2c6f6e-0c07-4ba2-8b1a-6a54d3a3a2d7.lock");

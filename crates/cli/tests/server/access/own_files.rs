@@ -179,6 +179,7 @@ fn the_token_stays_over_a_restart_and_is_made_again_when_it_is_lost() {
 fn a_place_that_is_not_safe_is_refused_with_the_command_that_helps() {
     let home = Home::new();
     let data = home.data();
+    std::fs::create_dir(&data).expect("a directory");
     let run = |args: &[&str]| Server::command(&home, &[]).args(args).output().expect("it runs");
     let refused = |args: &[&str], command: &str| {
         let output = run(args);
@@ -245,6 +246,7 @@ fn what_another_user_owns_is_refused() {
     }
     let home = Home::new();
     let data = home.data();
+    std::fs::create_dir(&data).expect("a directory");
     let link = home.path("link");
     symlink(&data, &link).expect("a link");
     let run = |at: &Path, args: &[&str]| {
