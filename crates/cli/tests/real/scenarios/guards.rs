@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use crate::harness::Place;
 use crate::talk::Talk;
 
-/// Works through a turn and denies whatever is asked. Gives how often that was.
-fn denied(talk: &mut Talk<'_>) -> usize {
-    let mut asked = 0;
+/// Works through a turn and denies whatever is asked. A call must have been tried: denied here, by the
+/// policy or by the program.
+fn denied(talk: &mut Talk<'_>) {
+    let mut is_tried = false;
     loop {
         let next = talk.until("a question or an end", |event| {
             ["requestRaised", "turnCompleted", "turnFailed", "sessionEnded"]
@@ -19,13 +20,14 @@ fn denied(talk: &mut Talk<'_>) -> usize {
                 .any(|kind| event["type"] == *kind)
         });
         if next["type"] != "requestRaised" {
-            return asked;
+            is_tried |= talk.has_stopped_call();
+            return assert!(is_tried, "nothing was tried: {}", talk.digest());
         }
         let id = next["requestId"].as_str().expect("an id");
         let is_settled =
             |event: &Value| event["type"] == "requestSettled" && event["requestId"] == *id;
         if !talk.events.iter().any(is_settled) {
-            asked += 1;
+            is_tried = true;
             talk.settle(id, &json!({ "behavior": "deny", "message": "no" }));
         }
     }
@@ -50,7 +52,12 @@ pub(crate) fn own_files(place: &mut Place) {
         let script = format!("{} [[say it gave {{result}}]]", steps.join(" "));
         let body = place.request(&work, &script, json!({ "approvalMode": mode }));
         match place.ask_as(&drive, "POST", "/v1/sessions", &body) {
-            Err(problem) => assert_eq!(problem["code"], "forbidden", "{mode}: {problem}"),
+            Err(problem) => {
+                assert_ne!(mode, "ask", "{problem}");
+                assert_eq!(problem["code"], "forbidden", "{mode}: {problem}");
+                let told = problem["detail"].as_str().expect("words");
+                assert!(told.contains("approvalMode"), "{mode}: {problem}");
+            }
             Ok(started) => {
                 let mut talk = Talk::new(place, started["id"].as_str().expect("an id"));
                 denied(&mut talk);
@@ -84,6 +91,86 @@ pub(crate) fn dangerous(place: &mut Place) {
         assert!(work.join("kept.txt").exists(), "{command}: {}", talk.digest());
         assert!(!work.join("planted.txt").exists(), "{command}: {}", talk.digest());
         talk.stop();
+    }
+}
+
+/// A command that only looks runs what the repository's settings name: somebody is asked first.
+pub(crate) fn planted_git_settings(place: &mut Place) {
+    let settings = [
+        "[core]\n\tfsmonitor = \"touch planted.txt;:\"\n",
+        "[diff]\n\texternal = \"touch planted.txt;:\"\n",
+    ];
+    for (settings, command) in settings.into_iter().zip(["git status", "git diff"]) {
+        let work = place.workspace();
+        fs::write(work.join("kept.txt"), "x").expect("a file");
+        let git = |args: &[&str]| {
+            let status = std::process::Command::new("git").args(args).current_dir(&work).status();
+            assert!(status.expect("git").success());
+        };
+        git(&["add", "kept.txt"]);
+        fs::write(work.join("kept.txt"), "y").expect("a file");
+        let file = work.join(".git/config");
+        let own = fs::read_to_string(&file).expect("a repository");
+        fs::write(&file, own + settings).expect("a file");
+        // It does what it is planted for.
+        git(&command.split(' ').skip(1).collect::<Vec<_>>());
+        fs::remove_file(work.join("planted.txt")).expect("git ran what its settings name");
+        let script = format!("{} [[say over]]", (place.agent.words.shell)(command).step());
+        let mut talk = place.session(&work, &script, json!({ "approvalMode": "askDangerous" }));
+        denied(&mut talk);
+        assert!(!work.join("planted.txt").exists(), "{command}: {}", talk.digest());
+        talk.stop();
+    }
+}
+
+/// A directory outside of the workspace, with a file of that text in it.
+fn outside(place: &Place, text: &str) -> std::path::PathBuf {
+    let directory = place.scripts();
+    fs::write(directory.join("secret.txt"), text).expect("a file");
+    directory
+}
+
+/// In `askDangerous` this command asks, and does not show that text.
+fn shows_nothing(place: &Place, work: &Path, command: &str, text: &str) {
+    let call = (place.agent.words.shell)(command);
+    let script = format!("{} [[say it gave {{result}}]]", call.step());
+    let mut talk = place.session(work, &script, json!({ "approvalMode": "askDangerous" }));
+    denied(&mut talk);
+    assert!(!json!(talk.events).to_string().contains(text), "{command}: {}", talk.digest());
+    talk.stop();
+}
+
+/// A directory of the workspace has links that lead out of it: what follows them is asked for.
+pub(crate) fn links_outside(place: &mut Place) {
+    let text = "made-up-secret-behind-a-link";
+    let directory = outside(place, text);
+    for command in ["diff -r links empty", "diff -rN empty links", "grep -R made links"] {
+        let work = place.workspace();
+        for name in ["links", "empty"] {
+            fs::create_dir(work.join(name)).expect("a directory");
+        }
+        let link = work.join("links/secret.txt");
+        std::os::unix::fs::symlink(directory.join("secret.txt"), link).expect("a link");
+        fs::write(work.join("empty/secret.txt"), "").expect("a file");
+        shows_nothing(place, &work, command, text);
+    }
+}
+
+/// A path is relative to where the command has gone, not to the workspace.
+pub(crate) fn relative_after_cd(place: &mut Place) {
+    let text = "made-up-secret-after-cd";
+    let directory = outside(place, text);
+    let there = directory.display();
+    let name = directory.file_name().expect("a name").display();
+    for command in [
+        format!("cd {there} && cat secret.txt"),
+        format!("cd ../../{name}; cat secret.txt"),
+        format!("cd sub && cat ../../../{name}/secret.txt"),
+    ] {
+        let work = place.workspace();
+        fs::create_dir(work.join("sub")).expect("a directory");
+        fs::write(work.join("secret.txt"), "harmless").expect("a file");
+        shows_nothing(place, &work, &command, text);
     }
 }
 
@@ -195,16 +282,32 @@ fn guards(place: &Place, more: &Value) {
         config[name] = value.clone();
     }
     let body = place.request(&work, &script, config);
-    if let Ok(started) = place.ask("POST", "/v1/sessions", &body) {
-        let mut talk = Talk::new(place, started["id"].as_str().expect("an id"));
-        denied(&mut talk);
-        // Each call that was made was shown to the gateway's own hook.
-        let count = |name: &str, value: &str| {
-            talk.events.iter().filter(|event| event[name] == value).count()
-        };
-        let (shown, made) = (count("name", "policy"), count("type", "toolCompleted"));
-        assert!(shown >= made, "{more}: {shown} of {made}; {}", talk.digest());
-        let _ = place.ask("POST", &format!("/v1/sessions/{}/stop", talk.id), &Value::Null);
+    match place.ask("POST", "/v1/sessions", &body) {
+        Err(problem) => {
+            let told = problem["detail"].as_str().expect("words");
+            assert_eq!(problem["code"], "unsupported", "{more}: {problem}");
+            assert!(told.contains(&option(more)), "{more}: {problem}");
+        }
+        Ok(started) => {
+            let mut talk = Talk::new(place, started["id"].as_str().expect("an id"));
+            denied(&mut talk);
+            // Each call that was made was shown to the gateway's own hook.
+            let count = |name: &str, value: &str| {
+                talk.events.iter().filter(|event| event[name] == value).count()
+            };
+            let (shown, made) = (count("name", "policy"), count("type", "toolCompleted"));
+            assert!(shown > 0 && shown >= made, "{more}: {shown} of {made}; {}", talk.digest());
+            let _ = place.ask("POST", &format!("/v1/sessions/{}/stop", talk.id), &Value::Null);
+        }
     }
     let _ = fs::remove_file(&user);
+}
+
+/// The name of the argument or variable that is given.
+fn option(more: &Value) -> String {
+    if let Some(env) = more["env"].as_object() {
+        return env.keys().next().expect("a variable").clone();
+    }
+    let first = more["nativeArgs"][0].as_str().expect("an argument");
+    first.split('=').next().expect("a name").to_owned()
 }

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::harness::Place;
+use crate::mcp;
 
 const MODES: [&str; 4] = ["ask", "askDangerous", "autoEdit", "autoAll"];
 
@@ -40,10 +41,21 @@ pub(crate) fn blocked(place: &mut Place) {
             let config = json!({ "approvalMode": mode, "blockedTools": [rule] });
             let script = format!("{} [[say it gave {{result}}]]", call.step());
             let body = place.request(&work, &script, config);
-            let Ok(started) = place.ask("POST", "/v1/sessions", &body) else { continue };
+            let started = match place.ask("POST", "/v1/sessions", &body) {
+                Ok(started) => started,
+                Err(problem) => {
+                    super::rules::names(&problem, rule);
+                    continue;
+                }
+            };
             let id = started["id"].as_str().expect("an id");
             let mut talk = crate::talk::Talk::new(place, id);
             talk.ended();
+            assert!(
+                talk.has_stopped_call(),
+                "{mode}, {rule}: nothing was tried; {}",
+                talk.digest()
+            );
             assert!(!file.exists(), "{mode}, {rule}: it ran; {}", talk.digest());
             let told = talk.text();
             assert!(!told.contains("made-up-secret"), "{mode}, {rule}: {told}");
@@ -117,6 +129,35 @@ pub(crate) fn always(place: &mut Place) {
     assert!(!other.exists() && work.join("kept.txt").exists(), "{}", talk.digest());
     if place.agent.kind == "codex" {
         super::rules::same_command(place);
+    }
+}
+
+/// "Always" for a command, an MCP tool or a directory is for that one: the next asks again.
+pub(crate) fn always_one_call(place: &mut Place) {
+    let words = place.agent.words;
+    let own = std::env::current_exe().expect("this program");
+    let (first, second) = (place.scripts(), place.scripts());
+    let say = |word: &str| (words.server_tool)("tiny", "say_back", json!({ "word": word }));
+    for (one, other) in [
+        ((words.shell)("touch one.txt"), (words.shell)("touch two.txt")),
+        (say("plum"), say("pear")),
+        ((words.list)(&first), (words.list)(&second)),
+    ] {
+        let work = place.workspace();
+        let servers = json!({ "tiny": { "command": own, "args": [mcp::VERB] } });
+        let config = json!({ "approvalMode": "ask", "mcpServers": servers });
+        let script = format!("{} [[say made]]", one.step());
+        let mut talk = place.session(&work, &script, config);
+        let id = open_request(&mut talk);
+        talk.settle(&id, &json!({ "behavior": "allow", "remember": "session" }));
+        talk.completed();
+        assert!(!talk.has_stopped_call(), "{} did not run; {}", one.0, talk.digest());
+        talk.prompt(&format!("{} [[say understood]]", other.step()));
+        let id = open_request(&mut talk);
+        talk.settle(&id, &json!({ "behavior": "deny", "message": "no" }));
+        talk.completed();
+        assert!(!work.join("two.txt").exists(), "{}", talk.digest());
+        talk.stop();
     }
 }
 

@@ -18,20 +18,11 @@ fn denies(place: &Place, mut config: Value, rule: &str, call: &Call) {
     let script = format!("{} [[say after it]]", call.step());
     let body = place.request(&work, &script, config);
     match place.ask("POST", "/v1/sessions", &body) {
-        Err(problem) => {
-            let text = problem.to_string();
-            assert!(text.contains("unsupported") && text.contains(rule), "{text}");
-        }
+        Err(problem) => names(&problem, rule),
         Ok(session) => {
             let mut talk = Talk::new(place, session["id"].as_str().expect("an id"));
             talk.ended();
-            let settled = talk.of("requestSettled");
-            let denied = |event: &&Value| event["outcome"] == "denied" && event["by"] == "policy";
-            let failed = |kind: &str| {
-                talk.of(kind).iter().any(|tool| kind == "toolFailed" || tool["success"] == false)
-            };
-            let is_stopped = failed("toolFailed") || failed("toolCompleted");
-            assert!(settled.iter().any(denied) || is_stopped, "{}", talk.digest());
+            assert!(talk.has_stopped_call(), "nothing was tried: {}", talk.digest());
         }
     }
     let left: Vec<String> = fs::read_dir(&work)
@@ -40,6 +31,12 @@ fn denies(place: &Place, mut config: Value, rule: &str, call: &Call) {
         .filter(|name| name != ".git")
         .collect();
     assert_eq!(left, ["kept.txt"], "the call ran");
+}
+
+/// A refusal says which rule the program cannot be held to.
+pub(super) fn names(problem: &Value, rule: &str) {
+    assert_eq!(problem["code"], "unsupported", "{problem}");
+    assert!(problem["detail"].as_str().is_some_and(|told| told.contains(rule)), "{problem}");
 }
 
 pub(crate) fn blocked_shell(place: &mut Place) {
