@@ -9,6 +9,7 @@ mod deciding;
 mod gateway;
 mod log;
 mod origin;
+mod printing;
 mod requests;
 mod restart;
 mod sessions;
