@@ -117,7 +117,7 @@ impl Actor {
     /// Looks whether a limit is reached while a turn runs.
     pub(super) fn keep_limits(&mut self) {
         let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
-        let runs = runs && self.supervisor.has_process();
+        let runs = runs && self.supervisor.has_process() && !self.core.checks_answer();
         if !runs || self.limits.is_waiting() || self.core.cut.is_some() || self.phase.is_ending() {
             return;
         }
