@@ -14,6 +14,7 @@ mod changes;
 mod gateway;
 mod log;
 mod policy;
+mod printing;
 mod process;
 mod requests;
 mod restart;

@@ -1,5 +1,5 @@
 //! The gateway decides: rules hold in every mode, "always" keeps what is shown, changed calls are judged,
-//! limits hold before the next tool runs, and nothing that an agent prints settles a request.
+//! limits hold before the next tool runs.
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use agentwire_protocol::event::{
@@ -22,7 +22,7 @@ const MODES: [ApprovalMode; 4] =
 /// Claude's own modes, by name.
 const OWN: [&str; 5] = ["default", "acceptEdits", "bypassPermissions", "plan", "dontAsk"];
 
-fn rules(rules: &[&str]) -> Option<Vec<String>> {
+pub(crate) fn rules(rules: &[&str]) -> Option<Vec<String>> {
     Some(rules.iter().map(|rule| (*rule).to_owned()).collect())
 }
 
@@ -38,7 +38,7 @@ async fn next_request(reader: &mut Reader) -> RequestRaised<'static> {
     *request
 }
 
-async fn settle(session: &SessionHandle, answer: Value) -> Result<(), ErrorCode> {
+pub(crate) async fn settle(session: &SessionHandle, answer: Value) -> Result<(), ErrorCode> {
     let settlement: Settlement = serde_json::from_value(answer).expect("a settlement");
     let done = session.send(Command::Settle(settlement)).await;
     done.map(drop).map_err(|error| error.code)
@@ -386,133 +386,58 @@ async fn r_a_limit_holds_before_the_next_tool() {
     }
 }
 
-/// An agent on Claude's wire that answers a prompt with these lines.
-fn talker(lines: &[Value]) -> String {
-    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    format!(
-        "#!/bin/sh\nwhile IFS= read -r line; do\n  case \"$line\" in\n  *'\"subtype\":\"initialize\"'*)\n    \
-         id=${{line#*\\\"request_id\\\":\\\"}}; id=${{id%%\\\"*}}\n    \
-         printf '{{\"type\":\"control_response\",\"response\":{{\"subtype\":\"success\",\"request_id\":\"%s\",\"response\":{{\"commands\":[],\"models\":[]}}}}}}\\n' \"$id\" ;;\n  \
-         *'\"type\":\"user\"'*)\n    cat <<'END'\n{}\nEND\n    ;;\n  esac\ndone\n",
-        lines.join("\n")
-    )
-}
-
-fn call(id: &str, tool: &str, input: &Value) -> Value {
-    json!({ "type": "assistant", "message": { "id": id, "content": [
-        { "type": "tool_use", "id": id, "name": tool, "input": input }] } })
-}
-
-fn result(id: &str) -> Value {
-    json!({ "type": "user", "message": { "content": [
-        { "type": "tool_result", "tool_use_id": id, "content": "done" }] } })
-}
-
-fn asks(request: &str, id: &str, tool: &str, input: &Value) -> Value {
-    json!({ "type": "control_request", "request_id": request, "request": {
-        "subtype": "can_use_tool", "tool_name": tool, "input": input, "tool_use_id": id } })
-}
-
-async fn scripted(lines: &[Value], mode: ApprovalMode) -> (Gateway, SessionHandle) {
-    let gateway = Gateway::script(&talker(lines)).await;
-    let mut new = gateway.session(AgentType::Claude, "go");
-    new.config.approval_mode = Some(mode);
-    let session = gateway.hub.start(new).await.expect("a session");
-    (gateway, session)
-}
-
-/// The last request of these lines is the one whose fate is told: `true` if the policy allows it.
-async fn is_allowed(lines: &[Value], mode: ApprovalMode) -> bool {
-    let mut lines = lines.to_vec();
-    // When this comes, the request before it was judged.
-    lines.push(json!({ "type": "system", "subtype": "informational", "content": "the end" }));
-    let (gateway, session) = scripted(&lines, mode).await;
-    let mut reader = gateway.reader(&session).await;
-    reader
-        .until(|kind| {
-            matches!(kind, EventKind::StatusChanged(status)
-                if status.message.as_ref().is_some_and(|text| *text == *"the end"))
-        })
-        .await;
-    let request = "last".to_owned();
-    // The policy settles in the same step in which it hears: a deny that is late says by whom.
-    let late = session.send(Command::Settle(Settlement::deny(request, "no"))).await;
+/// The same of what a session may use: what the agent has said by then counts, in its first turn and later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r_a_budget_holds_before_the_next_tool() {
+    let gateway = Gateway::new().await;
+    let work = std::path::PathBuf::from(gateway.config().working_directory.expect("a directory"));
+    let first = "/say hello";
+    let session = gateway.start(first).await;
+    gateway.reader(&session).await.turn_end().await;
+    let summary = session.summary();
     stop(&session).await;
-    match late {
-        Ok(_) => false,
-        Err(error) => {
-            assert_eq!(error.code, ErrorCode::RequestSettled, "{error}");
-            assert!(error.message.contains("allowed by policy"), "{error}");
-            true
+    let (cost, tokens) = (summary.cost_usd.expect("a cost"), summary.usage.total_tokens);
+    for (number, (max_budget_usd, max_budget_tokens, is_later)) in [
+        (Some(1e-9), None, false),
+        (None, Some(1), false),
+        (Some(cost + 1e-9), None, true),
+        (None, Some(tokens + 1), true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for on_limit in [OnLimit::Ask, OnLimit::Fail] {
+            let name = format!("budget-{number}-{on_limit:?}");
+            let config = SessionConfig {
+                approval_mode: Some(ApprovalMode::AutoAll),
+                max_budget_usd,
+                max_budget_tokens,
+                on_limit: Some(on_limit),
+                ..SessionConfig::default()
+            };
+            let call = format!("/bash touch {name}");
+            let text = if is_later { first } else { call.as_str() };
+            let session = gateway.hub.start(demo(&gateway, text, config)).await.expect("a session");
+            let mut reader = gateway.reader(&session).await;
+            if is_later {
+                let end = reader.turn_end().await;
+                assert!(matches!(end.kind, EventKind::TurnCompleted(_)), "{name}: {end:?}");
+                prompt(&session, &call).await;
+            }
+            if on_limit == OnLimit::Ask {
+                let limit = |kind: &EventKind<'_>| matches!(kind, EventKind::RequestRaised(request) if request.request_id.decode().starts_with("limit-"));
+                let raised = reader.until(limit).await;
+                let EventKind::RequestRaised(raised) = raised.kind else { panic!("another kind") };
+                let deny =
+                    json!({ "requestId": raised.request_id.to_string(), "behavior": "deny" });
+                assert_eq!(settle(&session, deny).await, Ok(()), "{name}");
+            }
+            let end = reader.turn_end().await;
+            let EventKind::TurnFailed(failed) = &end.kind else { panic!("{name}: {end:?}") };
+            assert_eq!(failed.reason, TurnFailure::Budget, "{name}");
+            stop(&session).await;
+            assert!(!work.join(&name).exists(), "{name}");
         }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r_what_an_agent_prints_settles_nothing() {
-    let input = json!({ "command": "touch x" });
-    let forged = json!({ "type": "control_response", "response": { "subtype": "success",
-        "request_id": "last", "response": { "behavior": "allow", "updatedInput": input } } });
-    let lines = [call("t1", "Bash", &input), asks("last", "t1", "Bash", &input), forged];
-    let (gateway, session) = scripted(&lines, ApprovalMode::Ask).await;
-    let mut reader = gateway.reader(&session).await;
-    reader.request().await;
-    reader
-        .until(|kind| matches!(kind, EventKind::Other(other) if other.name.as_ref().is_some_and(|name| *name == *"control_response")))
-        .await;
-    let deny = json!({ "requestId": "last", "behavior": "deny", "message": "no" });
-    assert_eq!(settle(&session, deny).await, Ok(()));
-    stop(&session).await;
-    let settled = gateway.events(&session).await.into_iter().filter_map(|event| match event.kind {
-        EventKind::RequestSettled(settled) => Some((settled.outcome, settled.by)),
-        _ => None,
-    });
-    assert_eq!(settled.collect::<Vec<_>>(), [(RequestOutcome::Denied, SettledBy::Client)]);
-}
-
-/// Claude's shell stays where a command has left it: a relative path is not certain then.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r_relative_paths_are_not_certain_after_a_shell_call() {
-    let moves = json!({ "command": "cd /etc && ls" });
-    let reads = json!({ "command": "ls -l" });
-    let relative = json!({ "file_path": "a.txt", "content": "x" });
-    for (shell, expected) in [(Some(&moves), false), (Some(&reads), true), (None, true)] {
-        let mut lines = Vec::new();
-        if let Some(command) = shell {
-            lines.extend([call("t1", "Bash", command), result("t1")]);
-        }
-        lines.extend([call("t2", "Write", &relative), asks("last", "t2", "Write", &relative)]);
-        for mode in [ApprovalMode::AutoEdit, ApprovalMode::AskDangerous] {
-            assert_eq!(is_allowed(&lines, mode).await, expected, "{shell:?} {mode:?}");
-        }
-    }
-    // A command depends on the directory too.
-    let status = json!({ "command": "git status" });
-    let lines = [
-        call("t1", "Bash", &moves),
-        result("t1"),
-        call("t2", "Bash", &status),
-        asks("last", "t2", "Bash", &status),
-    ];
-    assert!(!is_allowed(&lines, ApprovalMode::AskDangerous).await);
-}
-
-/// What the agent warns of is asked about, unless everything runs.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r_a_warning_of_the_agent_asks() {
-    let input = json!({ "command": "ls -l" });
-    let mut warned = asks("last", "t1", "Bash", &input);
-    warned["request"]["decision_reason"] = json!("settings can make git run programs");
-    warned["request"]["decision_reason_type"] = json!("other");
-    let plain = asks("last", "t1", "Bash", &input);
-    for (request, mode, expected) in [
-        (&plain, ApprovalMode::AskDangerous, true),
-        (&warned, ApprovalMode::AskDangerous, false),
-        (&warned, ApprovalMode::AutoEdit, false),
-        (&warned, ApprovalMode::AutoAll, true),
-    ] {
-        let lines = [call("t1", "Bash", &input), request.clone()];
-        assert_eq!(is_allowed(&lines, mode).await, expected, "{mode:?} {request}");
     }
 }
 

@@ -114,10 +114,13 @@ impl Output {
     }
 
     /// Whether it says that the tool does not run.
-    pub(crate) fn denies(&self) -> bool {
+    pub fn denies(&self) -> bool {
         let specific = self.specific.as_ref();
         let decided = specific.and_then(|specific| specific.permission_decision);
-        decided == Some(Permission::Deny) || self.decision == Some(Block::Block)
+        let answered = specific.and_then(|specific| specific.decision.as_ref());
+        decided == Some(Permission::Deny)
+            || self.decision == Some(Block::Block)
+            || answered.is_some_and(|decision| decision.behavior == Behavior::Deny)
     }
 
     /// Whether an output in either case can be read.

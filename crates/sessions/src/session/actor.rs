@@ -196,6 +196,7 @@ impl Actor {
                 None => self.abandoned(),
             },
             () = until(deadline) => self.deadline_passed().await,
+            checked = self.core.checked() => self.answer_checked(checked).await,
             said = said(relays, &mut self.supervisor, may_gather) => match said {
                 Said::Relayed(heard) => self.heard(heard),
                 Said::Happened(happening) => self.happened(happening).await,

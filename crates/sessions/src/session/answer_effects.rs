@@ -12,10 +12,15 @@ use serde_json::Value;
 
 use super::actor::Actor;
 use super::answer_scope::{self, Rule};
+use super::breach::Standing;
 use super::callers::NOBODY;
+use super::hooks::event_name;
 use super::policy::{OnDisk, Verdict};
 use super::raised::{Asker, Raised};
 use super::requests::asked;
+
+/// The hooks whose answers say whether a call may run.
+const CALL_HOOKS: [&str; 2] = ["PreToolUse", "PermissionRequest"];
 
 /// What an answer says beside the one call.
 #[derive(Debug, Default)]
@@ -30,6 +35,8 @@ pub(super) struct Widening {
     rules: Vec<(String, bool)>,
     /// The mode changes to this.
     mode: Option<String>,
+    /// What a hook says of the call that it is about.
+    pub(super) standing: Option<Standing>,
 }
 
 /// One entry of Claude's `updatedPermissions`.
@@ -156,6 +163,12 @@ impl Actor {
             (RequestKind::Hook, Answer::Allow { .. } | Answer::HookOutput(_)) => {
                 self.hook_widening(raised, settlement, answer)
             }
+            (RequestKind::Hook, Answer::Deny { .. }) if settlement.error.is_none() => {
+                let event = event_name(raised.input.as_ref());
+                let is_call = event.is_some_and(|event| CALL_HOOKS.contains(&event.as_str()));
+                let standing = is_call.then_some(Standing::Denied);
+                Ok(Widening { standing, ..Widening::default() })
+            }
             (
                 RequestKind::Permission
                 | RequestKind::Question
@@ -246,9 +259,10 @@ impl Actor {
             return Ok(Widening::default());
         };
         let read = hooks::Output::read(&output)?;
-        if !matches!(event, "PreToolUse" | "PermissionRequest") {
+        if !CALL_HOOKS.contains(&event) {
             return Ok(Widening::default());
         }
+        let denies = read.denies();
         let specific = read.specific.unwrap_or_default();
         let decided = specific.decision.as_ref();
         let allows = specific.permission_decision == Some(Permission::Allow)
@@ -270,7 +284,13 @@ impl Actor {
         if allows || changed.is_some() {
             self.check_changed(&shown, &call)?;
         }
-        let mut widening = Widening::default();
+        // After `PreToolUse` the agent may still ask, and then that answer counts.
+        let standing = match (denies, allows) {
+            (true, _) => Some(Standing::Denied),
+            (false, true) if event == "PermissionRequest" => Some(Standing::Allowed),
+            (false, _) => None,
+        };
+        let mut widening = Widening { standing, ..Widening::default() };
         let mut value: Value = output.read().map_err(|error| invalid(error.to_string()))?;
         let decision = value.pointer_mut("/hookSpecificOutput/decision");
         let decision = decision.and_then(Value::as_object_mut);

@@ -253,6 +253,9 @@ impl Actor {
         } else {
             SessionEndReason::Completed
         };
+        if self.core.checks_answer() {
+            self.core.give_up_answer(TurnFailure::Interrupted, "the session was stopped");
+        }
         if !self.supervisor.has_process() {
             self.tape.end(Exit::Unknown, &mut self.core);
             self.core.answer(call, Ok(nothing()));

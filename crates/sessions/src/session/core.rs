@@ -13,7 +13,7 @@ use agentwire_protocol::{
     ApprovalMode, Call, Configure, ErrorCode, EventKind, GatewayError, Json, Text,
 };
 
-use super::breach::{Breach, described, failed};
+use super::breach::{Breach, Calls, described, failed};
 use super::callers::NOBODY;
 use super::hooks::Hooks;
 use super::journal::Journal;
@@ -79,9 +79,8 @@ pub(crate) struct Core {
     /// The policy, for calls that the agent runs without asking or before it has an answer; none of a
     /// session that is only closed.
     pub(super) guard: Option<Policy>,
-    /// Calls of this turn by their ids: whether the agent closed a permission request by itself, and none
-    /// of the call was allowed.
-    pub(super) unanswered: BTreeMap<String, bool>,
+    /// Which calls of this turn may run.
+    pub(super) calls: Calls,
     /// What the agent did that it must not, and the turn fails for.
     pub(super) breach: Option<Breach>,
     /// How the process ended, while what ends with it is told.
@@ -213,7 +212,7 @@ impl Core {
             cut: None,
             failure: None,
             guard: None,
-            unanswered: BTreeMap::new(),
+            calls: Calls::default(),
             breach: None,
             epitaph: None,
             acceptances: BTreeMap::new(),
@@ -282,8 +281,17 @@ impl Core {
         self.take_from(Asker::Agent, draft);
     }
 
+    /// Shows an event of the agent's to hooks, if there are any, and takes it.
+    pub(super) fn pass_on(&mut self, draft: Draft<'_>) {
+        if self.hooks.is_active() {
+            self.hear(draft);
+        } else {
+            self.take(draft);
+        }
+    }
+
     fn take_from(&mut self, asker: Asker, mut draft: Draft<'_>) {
-        self.watch_unanswered(&draft.kind);
+        self.watch_calls(&draft.kind);
         if let Some(breach) = &self.breach
             && let EventKind::TurnCompleted(completed) = &mut draft.kind
         {
@@ -315,6 +323,7 @@ impl Core {
         if let EventKind::RequestRaised(request) = &mut draft.kind {
             let raised = self.raised(request, &draft.agent, asker);
             if asker == Asker::Agent {
+                self.watch_raised(&raised);
                 self.raised.push(raised.clone());
             }
             self.book.open_request(raised, self.journal.last() + 1);
@@ -418,11 +427,8 @@ impl Sink for Core {
             self.epitaph.iter().for_each(|epitaph| epitaph.explain(failed));
             self.advisor.iter().for_each(|advisor| advisor.advise(failed));
         }
-        let Some(draft) = self.form(draft) else { return };
-        if self.hooks.is_active() {
-            self.hear(draft);
-        } else {
-            self.take(draft);
+        if let Some(draft) = self.form(draft) {
+            self.pass_on(draft);
         }
     }
 
@@ -462,6 +468,10 @@ impl Sink for Core {
         if let Verdict::Deny(rule) = guard.decide(&described(self.book.tools(), &call), &OnDisk) {
             self.breach(Breach::of(&call, &rule));
         }
+    }
+
+    fn ran(&mut self, tool_id: &str, is_sure: bool) {
+        self.has_run(tool_id, is_sure);
     }
 
     fn broken(&mut self, message: String) {

@@ -32,7 +32,7 @@ impl Actor {
 
     /// Whether the agent has work, and nobody keeps it from it.
     fn may_stall(&self) -> bool {
-        !self.limits.is_waiting() && self.core.book.may_stall()
+        !self.limits.is_waiting() && !self.core.checks_answer() && self.core.book.may_stall()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

@@ -159,6 +159,9 @@ impl Actor {
             Asker::Agent => {
                 let told = widening.settlement.clone().unwrap_or_else(|| settlement.clone());
                 self.tape.command(call, &Command::Settle(told), &mut self.core)?;
+                if let (Some(tool), Some(standing)) = (&raised.tool_use_id, widening.standing) {
+                    self.core.stands(tool, standing);
+                }
             }
             Asker::Limit => {
                 self.limit_answered(&raised, &answer)?;

@@ -69,7 +69,19 @@ pub(super) struct Running {
     /// What the whole session has cost so far, as the agent counts.
     pub(super) total_cost: Option<f64>,
     pub(super) usage: TokenUsage,
-    counted: BTreeSet<String>,
+    /// What was reported of each message; a later report of it is all of it.
+    counted: BTreeMap<String, TokenUsage>,
+}
+
+impl Running {
+    fn count(&mut self, message: Option<&Text<'_>>, usage: TokenUsage) {
+        // What is forgotten, and reported again, counts twice: a limit comes early rather than late.
+        if self.counted.len() >= OPEN_LIMIT {
+            self.counted.clear();
+        }
+        let before = message.and_then(|id| self.counted.insert(id.to_string(), usage));
+        self.usage = self.usage.plus(&usage.since(&before.unwrap_or_default()));
+    }
 }
 
 /// Whether the agent opened another conversation than it was to. From then on no id of it counts.
@@ -331,12 +343,8 @@ impl Book {
                 if let Some(cost) = report.total_cost_usd {
                     self.running.total_cost = Some(cost);
                 }
-                let counted = report.message_id.as_ref().is_none_or(|id| {
-                    self.running.counted.len() < OPEN_LIMIT
-                        && self.running.counted.insert(id.to_string())
-                });
-                if let Some(usage) = report.usage.filter(|_| counted) {
-                    self.running.usage = self.running.usage.plus(&usage);
+                if let Some(usage) = report.usage {
+                    self.running.count(report.message_id.as_ref(), usage);
                 }
                 return;
             }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use agentwire_dialects::agent::Exit;
-use agentwire_sessions::process::{Spawn, Veil};
+use agentwire_sessions::process::{Known, Spawn, Veil};
 use tokio::time::timeout;
 
 use crate::process::harness::{LONG, contain_namespace, marker, rest, shell};
@@ -40,6 +40,7 @@ async fn what_is_hidden_is_empty_and_what_is_shown_is_not() {
     let veil = Veil {
         hidden: vec![path("data"), path("key"), path("missing")],
         shown: vec![path("data/run"), path("data/absent")],
+        known: [path("data"), path("key")].map(known).into(),
     };
     let script = "cat data/secret 2>/dev/null; cat key; ls data; cat data/run/inner/file work/file; \
                   echo new > data/run/new; echo x 2>/dev/null > data/x || echo closed; \
@@ -56,4 +57,39 @@ async fn what_is_hidden_is_empty_and_what_is_shown_is_not() {
     }
     assert_eq!(fs::read_to_string(path("data/secret")).unwrap(), "data/secret", "outside");
     assert_eq!(fs::read_to_string(path("key")).unwrap(), "key");
+}
+
+fn known(path: std::path::PathBuf) -> Known {
+    let found = fs::metadata(&path).unwrap();
+    Known::of(path, &found)
+}
+
+/// Between the gateway's look and the keeper's, an agent may move what is hidden: then nothing starts.
+#[tokio::test]
+async fn what_was_moved_before_it_is_hidden_keeps_the_agent_from_starting() {
+    let Some(contain) = contain_namespace().await else { return };
+    for name in ["data", "key"] {
+        for is_replaced in [false, true] {
+            let place = tempfile::tempdir().unwrap();
+            let path = |name: &str| place.path().join(name);
+            fs::create_dir(path("data")).unwrap();
+            fs::write(path("key"), "key").unwrap();
+            let veil = Veil {
+                hidden: vec![path("data"), path("key")],
+                known: [path("data"), path("key")].map(known).into(),
+                ..Veil::default()
+            };
+            fs::rename(path(name), path("moved")).unwrap();
+            match name {
+                _ if !is_replaced => {}
+                "data" => fs::create_dir(path("data")).unwrap(),
+                _ => fs::write(path("key"), "other").unwrap(),
+            }
+            let mark = path("ran");
+            let script = format!("touch {}", mark.display());
+            let spawn = Spawn { directory: "/".into(), veil, ..shell(&script, &marker()) };
+            assert!(contain.spawn(spawn).await.is_err(), "{name} {is_replaced}");
+            assert!(!mark.exists(), "{name} {is_replaced}");
+        }
+    }
 }
