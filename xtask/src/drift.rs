@@ -1,5 +1,5 @@
-//! `cargo xtask drift`: what versions of the real programs say that agentwire does not understand, and
-//! which scenarios no longer come out as they must.
+//! `cargo xtask drift`: finds what other versions of the real programs send that agentwire does not
+//! understand, and which scenarios fail with them.
 
 mod known;
 mod report;
@@ -20,41 +20,40 @@ use self::report::{Report, Row};
 use self::residue::Seen;
 use self::scenarios::{Column, Outcome, Results};
 
-/// Runs all scenarios with other versions of the real programs, and tells what is new.
+/// Run all scenarios with other versions of the real programs and report what is new
 ///
-/// The programs come from the npm registry; after that they reach nothing but loopback. What is new is
-/// told against crates/cli/tests/real/known.json, which says what of the pinned versions no unified event
-/// carries.
+/// The programs are installed from the npm registry; after that they can reach only loopback. The report
+/// compares with crates/cli/tests/real/known.json, which lists what the pinned versions send and no unified
+/// event carries.
 ///
-/// Exit code: 0 nothing is new; 1 something is new or a scenario failed; 2 wrong arguments, or the
-/// scenarios could not be run; 3 a program could not be installed.
+/// Exit code: 0 nothing new; 1 something new or a scenario failed; 2 wrong arguments, or the scenarios
+/// could not run; 3 a program could not be installed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The versions to run: `latest`, `pinned`, or a number with --agent.
+    /// Version to run: `latest`, `pinned`, or a version number together with --agent
     #[arg(long, default_value = "latest", value_name = "VERSION")]
     versions: Versions,
-    /// Only the programs of this agent.
+    /// Run only the programs of this agent
     #[arg(long, value_name = "NAME", value_parser = agent)]
     agent: Option<AgentType>,
-    /// Print Markdown, as in a pipe.
+    /// Print Markdown (the default in a pipe)
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Take what the pinned versions say as known.
+    /// Record what the pinned versions send as known
     #[arg(long)]
     update: bool,
-    /// Run nothing: look at the logs of the last run again, after a change of a dialect.
+    /// Read the logs of the last run again without running anything, after a change of a dialect
     #[arg(long)]
     again: bool,
 }
 
-/// Which versions are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Versions {
     Pinned,
-    /// What npm is asked for.
+    /// The version to request from npm.
     Other(String),
 }
 
@@ -83,10 +82,10 @@ fn agent(name: &str) -> Result<AgentType, String> {
     })
 }
 
-/// Why there is nothing to tell.
+/// Why there is no report.
 #[derive(Debug)]
 enum Failure {
-    /// The arguments are wrong, or the scenarios could not be run.
+    /// The arguments are wrong, or the scenarios could not run.
     NotRun(String),
     /// A program could not be installed.
     NotInstalled(String),
@@ -119,21 +118,19 @@ fn look(args: &Args) -> Result<Report, Failure> {
     }
     let is_number = matches!(&args.versions, Versions::Other(version) if version != "latest");
     if is_number && args.agent.is_none() {
-        return Err(Failure::NotRun(
-            "a version is that of one program: name its --agent".to_owned(),
-        ));
+        return Err(Failure::NotRun("a version number needs --agent".to_owned()));
     }
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = own.parent().unwrap_or(own);
     let file = root.join("crates/cli/tests/real/known.json");
     let mut known = Known::read(&file)?;
-    // Pinned ones all run, new columns of which nothing is known yet too.
+    // With `pinned`, all columns run, including new ones that known.json does not list yet.
     let columns = match (is_pinned, args.agent) {
         (true, None) => Vec::new(),
         (_, agent) => known.columns(agent, !is_pinned),
     };
     if columns.is_empty() && !(is_pinned && args.agent.is_none()) {
-        return Err(Failure::NotRun(format!("{} names no such program", file.display())));
+        return Err(Failure::NotRun(format!("{} lists no such program", file.display())));
     }
     let directory = target(root).join("drift");
     if !args.again {
@@ -160,7 +157,7 @@ fn look(args: &Args) -> Result<Report, Failure> {
     }
     if args.update {
         known.write(&file)?;
-        note(&format!("{} has what they say", file.display()));
+        note(&format!("updated {}", file.display()));
     }
     Ok(Report { rows })
 }
@@ -168,14 +165,13 @@ fn look(args: &Args) -> Result<Report, Failure> {
 fn row(column: Column, seen: Seen, known: &Known) -> Result<Row, Failure> {
     let before = known.of(&column.name).ok_or_else(|| {
         Failure::NotRun(format!(
-            "nothing is known of {}; `cargo xtask drift --versions pinned --update` learns it",
+            "known.json has no entry for {}; add it with `cargo xtask drift --versions pinned --update`",
             column.name
         ))
     })?;
     Ok(Row::new(column, seen, before))
 }
 
-/// Where cargo builds.
 fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
@@ -193,7 +189,7 @@ fn print(args: &Args, report: &Report) -> io::Result<()> {
     out.flush()
 }
 
-/// Progress and failures; nobody need read them.
+/// Prints progress and failures.
 fn note(message: &str) {
     let _ = writeln!(io::stderr().lock(), "drift: {message}");
 }

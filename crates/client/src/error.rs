@@ -1,4 +1,4 @@
-//! What can go wrong: in the gateway, in the agent, and on the way to them.
+//! [`AgentError`]: failures of the gateway, the agent, and the connection between them.
 
 mod agent_failure;
 
@@ -6,7 +6,7 @@ use std::fmt;
 
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json};
 
-/// The kinds of errors that the specification knows.
+/// The error types of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AgentErrorType {
@@ -14,22 +14,22 @@ pub enum AgentErrorType {
     ConnectionFailed,
     /// No valid token, or the agent is not signed in.
     AuthenticationFailed,
-    /// No such session.
+    /// There is no such session.
     SessionNotFound,
-    /// Somebody or something does not allow it.
+    /// A person, a rule or the sandbox does not allow it.
     PermissionDenied,
-    /// The agent, or a tool of it, ran and failed.
+    /// The agent or one of its tools ran and failed.
     ToolExecutionFailed,
-    /// No answer in time.
+    /// There was no answer in time.
     Timeout,
-    /// What was said is not understood, or does not fit the present state.
+    /// A message was not understood, or does not fit the current state.
     ProtocolError,
     /// Anything else.
     Unknown,
 }
 
 impl AgentErrorType {
-    /// The name as the specification has it.
+    /// The name that the specification uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ConnectionFailed => "connectionFailed",
@@ -73,22 +73,22 @@ impl fmt::Display for AgentErrorType {
     }
 }
 
-/// Events that a reader cannot have.
+/// Events that a reader cannot get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// They were never shown, though they were asked for twice.
+    /// The gateway never sent these events, although they were requested twice.
     Skipped {
-        /// The first of them.
+        /// The first missing event.
         from: u64,
-        /// The last of them.
+        /// The last missing event.
         to: u64,
     },
-    /// They were read before, and the log does not have them: it is another log, or one that was cut.
-    /// What comes next has their numbers.
+    /// These events were read before, but the log no longer has them: it was truncated or replaced. The
+    /// next events reuse their numbers.
     Forgotten {
-        /// The first of them.
+        /// The first missing event.
         from: u64,
-        /// The last of them.
+        /// The last missing event.
         to: u64,
     },
 }
@@ -96,17 +96,17 @@ pub enum Gap {
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Skipped { from, to } => write!(f, "events {from} to {to} are not to be had"),
+            Self::Skipped { from, to } => write!(f, "events {from} to {to} are missing"),
             Self::Forgotten { from, to } => write!(
                 f,
-                "the log does not have events {from} to {to}, which were read before: it is another \
-                 log"
+                "the log no longer has events {from} to {to}, which were read before: it was \
+                 replaced or truncated"
             ),
         }
     }
 }
 
-/// Why something failed.
+/// Why a call, a stream or an agent failed.
 #[derive(Clone, PartialEq)]
 pub struct AgentError {
     told: Box<ReportedError>,
@@ -122,14 +122,14 @@ struct ReportedError {
     details: Option<Json<'static>>,
     gap: Option<Gap>,
     is_retryable: bool,
-    /// No gateway was there who could have heard anything.
+    /// No gateway received the call.
     is_unreachable: bool,
-    /// A gateway said it, if by a code that is not known here.
+    /// The gateway itself refused, with a code that this version does not know.
     is_refusal: bool,
 }
 
 impl AgentError {
-    /// An error of that kind. The same will fail again.
+    /// An error of this type. It is not retryable.
     pub fn new(kind: AgentErrorType, message: impl Into<String>) -> Self {
         let told = ReportedError {
             kind,
@@ -146,104 +146,104 @@ impl AgentError {
         Self { told: Box::new(told) }
     }
 
-    /// The way to the gateway failed: where it leads, and why in the words of whoever said so. The same
-    /// may succeed later.
+    /// The connection to the gateway failed. `to` names the gateway and `why` gives the reason. The same
+    /// call may succeed later.
     pub fn broken(to: impl fmt::Display, why: impl fmt::Display) -> Self {
-        let message = format!("failed to speak to {to}: {why}");
+        let message = format!("failed to communicate with {to}: {why}");
         Self::new(AgentErrorType::ConnectionFailed, message).with_native(why).retryable()
     }
 
-    /// Nothing takes connections there. The same may succeed later.
+    /// Nothing accepts connections at `to`. The same call may succeed later.
     pub fn unreachable(to: impl fmt::Display, why: impl fmt::Display) -> Self {
         Self::nobody(format!("failed to reach {to}: {why}")).with_native(why)
     }
 
-    /// Nobody is there, in these words. The same may succeed later.
+    /// No server is there, with this message. The same call may succeed later.
     pub(crate) fn nobody(message: String) -> Self {
         Self::new(AgentErrorType::ConnectionFailed, message).unheard()
     }
 
-    /// No gateway has heard anything. The same may succeed later, if one was there before.
+    /// Marks the call as not received by any gateway. It may succeed later, if one was there before.
     pub(crate) fn unheard(mut self) -> Self {
         self.told.is_unreachable = true;
         self.retryable()
     }
 
-    /// No answer came in time.
+    /// There was no answer in time. The same call may succeed later.
     pub fn timed_out(to: impl fmt::Display, seconds: u64) -> Self {
         let message = format!("{to} did not answer within {seconds} s");
         Self::new(AgentErrorType::Timeout, message).retryable()
     }
 
-    /// Something that was given cannot be used: an address, a token, a request.
+    /// A value from the caller cannot be used: an address, a token, a request.
     pub fn invalid(message: impl Into<String>) -> Self {
         GatewayError::new(ErrorCode::InvalidMessage, message).into()
     }
 
-    /// With what the other side said itself.
+    /// Adds the original message of the agent or of the connection.
     pub fn with_native(mut self, native: impl fmt::Display) -> Self {
         self.told.native = Some(native.to_string());
         self
     }
 
-    /// Of that agent.
+    /// Adds the agent that the error is about, unless one is set.
     pub fn with_agent(mut self, agent: AgentType) -> Self {
         self.told.agent.get_or_insert(agent);
         self
     }
 
-    /// The same may succeed later.
+    /// Marks the error as one that may not occur again later.
     pub fn retryable(mut self) -> Self {
         self.told.is_retryable = true;
         self
     }
 
-    /// What kind of error.
+    /// The type of the error.
     pub fn kind(&self) -> AgentErrorType {
         self.told.kind
     }
 
-    /// In words, and what to do next where that can be said.
+    /// The message for people, with advice where there is some.
     pub fn message(&self) -> &str {
         &self.told.message
     }
 
-    /// The error in the words of the agent, or of whatever failed on the way.
+    /// The original message of the agent, or of what failed on the way to it.
     pub fn native_error(&self) -> Option<&str> {
         self.told.native.as_deref()
     }
 
-    /// The agent that it is about.
+    /// The agent that the error is about.
     pub fn agent_type(&self) -> Option<AgentType> {
         self.told.agent
     }
 
-    /// The gateway's code, if it was the gateway that refused.
+    /// The gateway's error code, if the gateway refused.
     pub fn code(&self) -> Option<ErrorCode> {
         self.told.code
     }
 
-    /// Anything more from the gateway, for programs.
+    /// More details from the gateway, for programs.
     pub fn details(&self) -> Option<&Json<'static>> {
         self.told.details.as_ref()
     }
 
-    /// Which events are missing, if that is the error. The stream that told it goes on after it.
+    /// The missing events, if that is the error. The stream that returned it continues after them.
     pub fn gap(&self) -> Option<Gap> {
         self.told.gap
     }
 
-    /// Whether the same may succeed later.
+    /// Whether the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.told.is_retryable
     }
 
-    /// Whether no gateway was there who could have heard anything.
+    /// Whether no gateway received the call.
     pub(crate) fn is_unreachable(&self) -> bool {
         self.told.is_unreachable
     }
 
-    /// Whether a gateway said it.
+    /// Whether the gateway itself refused.
     pub(crate) fn is_refusal(&self) -> bool {
         self.told.code.is_some() || self.told.is_refusal
     }
@@ -281,7 +281,7 @@ impl From<GatewayError> for AgentError {
     }
 }
 
-/// A gateway's refusal, as it stands on a line.
+/// A gateway's refusal, as written on the wire.
 #[cfg(any(feature = "http", feature = "stdio"))]
 #[derive(serde::Deserialize)]
 pub(crate) struct Refusal {
@@ -291,7 +291,7 @@ pub(crate) struct Refusal {
     pub(crate) details: Option<Json<'static>>,
 }
 
-/// A code that is not known here is a newer gateway's.
+/// An unknown code comes from a newer gateway.
 #[cfg(any(feature = "http", feature = "stdio"))]
 impl From<Refusal> for AgentError {
     fn from(refusal: Refusal) -> Self {
@@ -305,7 +305,6 @@ impl From<Refusal> for AgentError {
     }
 }
 
-/// Events that cannot be had.
 impl From<Gap> for AgentError {
     fn from(gap: Gap) -> Self {
         let mut error = Self::new(AgentErrorType::ProtocolError, gap.to_string());
@@ -314,7 +313,7 @@ impl From<Gap> for AgentError {
     }
 }
 
-/// What a front would tell its client.
+/// The error that a front sends to its client.
 impl From<AgentError> for GatewayError {
     fn from(error: AgentError) -> Self {
         let ReportedError { code, message, details, .. } = *error.told;
@@ -354,7 +353,6 @@ impl std::error::Error for AgentError {}
 mod tests {
     use super::*;
 
-    /// The specification's list, and no code without a kind.
     #[test]
     fn every_code_has_a_kind_and_is_told_with_its_words() {
         for code in ErrorCode::ALL {
@@ -385,7 +383,7 @@ mod tests {
         let error = AgentError::broken("the server at x", "reset by peer");
         assert!(error.is_retryable());
         assert_eq!(error.native_error(), Some("reset by peer"));
-        assert_eq!(error.to_string(), "failed to speak to the server at x: reset by peer");
+        assert_eq!(error.to_string(), "failed to communicate with the server at x: reset by peer");
         assert!(!AgentError::invalid("x").is_retryable());
         assert_eq!(std::mem::size_of::<AgentError>(), std::mem::size_of::<usize>());
     }

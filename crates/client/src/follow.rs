@@ -1,5 +1,5 @@
-//! What makes a session's stream reliable, over any transport: it keeps its place in the log, opens
-//! connections that broke again, and reads no faster than its reader.
+//! Makes a session's stream reliable over any transport: keeps the position in the log, reconnects, and
+//! reads no faster than the reader.
 
 mod backoff;
 pub(crate) mod cursor;
@@ -21,18 +21,18 @@ use crate::lines::EventLines;
 use crate::stream::Update;
 use crate::transport::{Call, Connection, Followed, Transport};
 
-/// A connection that lasts so long was one, even if nothing came over it.
+/// A connection that lasts this long counts as successful even without events.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// How long nothing comes before it is asked whether the session is over: usually, and at first where
-/// its end was told.
+/// How long the stream waits in silence before it asks whether the session has ended: normally, and the
+/// first time after a `sessionEnded` event.
 const QUIET: Duration = Duration::from_secs(20);
 const SOON: Duration = Duration::from_millis(20);
 
-/// How the last event of a session looks. Where it does not look so, the gateway is asked all the same.
+/// Marks the last event of a session. It only saves time: without it the gateway is asked later.
 const END: &str = "\"type\":\"sessionEnded\"";
 
-/// What is to be followed, and how.
+/// What to follow, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) transport: Arc<dyn Transport>,
@@ -40,32 +40,32 @@ pub(crate) struct Plan {
     pub(crate) after: u64,
     pub(crate) up_to: Option<u64>,
     pub(crate) profile: Profile,
-    /// How long a gateway may be away.
+    /// How long the gateway may be unreachable.
     pub(crate) patience: Duration,
 }
 
-/// What is handed to the reader, and the room that it takes.
+/// An update for the reader, and the buffer space that it occupies.
 pub(crate) struct Handed {
     pub(crate) update: Result<Update, AgentError>,
     pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
-/// The way to the reader: bounded in bytes.
+/// The channel to the reader, bounded in bytes.
 pub(crate) struct Outlet {
     pub(crate) handed: mpsc::Sender<Handed>,
     pub(crate) room: Arc<Semaphore>,
-    /// All the room there is.
+    /// The whole buffer, in bytes.
     pub(crate) size: usize,
 }
 
-/// Follows a session to its end, over as many connections as it takes.
+/// Follows a session to its end, over as many connections as needed.
 pub(crate) async fn follow(plan: Plan, outlet: Outlet) {
     let cursor = Cursor::new(plan.after);
     let mut follower =
         Follower { plan, outlet, cursor, is_lost: false, opened: None, has_end: false };
     match follower.run().await {
         Ok(()) | Err(Stop::Unread) => {}
-        // A gateway that is gone for good cannot say that its session is over; its last event did.
+        // A gateway that is gone for good cannot confirm the end, but the last event was `sessionEnded`.
         Err(Stop::Failed(error)) if follower.has_end && !error.is_retryable() => {}
         Err(Stop::Failed(error)) => {
             let _ = follower.outlet.send(Err(error), 0).await;
@@ -77,20 +77,20 @@ struct Follower {
     plan: Plan,
     outlet: Outlet,
     cursor: Cursor,
-    /// It was told that the connection is lost.
+    /// The reader has received `Update::Lost`.
     is_lost: bool,
-    /// When the last connection was opened, if there was one.
+    /// When the last connection opened.
     opened: Option<Instant>,
-    /// The last event that came was the session's end.
+    /// The last event was `sessionEnded`.
     has_end: bool,
 }
 
-/// How a session stands, as far as it matters here.
+/// The part of a session's summary that a follower needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Standing {
     last_seq: u64,
-    /// A newer gateway may have states that are not known here.
+    /// A string, because a newer gateway may have states that this version does not know.
     state: String,
 }
 
@@ -100,16 +100,16 @@ impl Standing {
     }
 }
 
-/// Why a connection is read no further, if not because it broke.
+/// How a connection ended, if it did not break.
 enum End {
     Over,
-    /// It is opened again at once.
+    /// Reconnect at once.
     LetGo,
 }
 
-/// Why nothing is read any more.
+/// Why a follower stops early.
 enum Stop {
-    /// Nobody reads.
+    /// The reader is gone.
     Unread,
     Failed(AgentError),
 }
@@ -134,7 +134,7 @@ impl Follower {
                 Err(Stop::Unread) => return Err(Stop::Unread),
                 Err(Stop::Failed(why)) => why,
             };
-            // It was there when the session was found, and may come back.
+            // The session was found before, so the gateway may come back.
             if !why.is_retryable() {
                 return Err(why.into());
             }
@@ -152,7 +152,7 @@ impl Follower {
         }
     }
 
-    /// One connection, to its end.
+    /// Opens one connection and reads it to its end.
     async fn connection(&mut self) -> Result<End, Stop> {
         let standing = self.ask().await?;
         let (last, position) = (standing.last_seq, self.cursor.position());
@@ -163,9 +163,10 @@ impl Follower {
         if self.is_over(&standing) {
             return Ok(End::Over);
         }
-        // Of a session that is over it is known where it ends, unless it goes on.
+        // An ended session stops at its last event, unless it is resumed.
         let end = standing.is_ended().then_some(last);
-        // What is left out could be the last: where the end is known, all is asked for.
+        // The last event may be one that the profile leaves out. Where the end is known, request all
+        // events.
         let is_whole = self.plan.profile == Profile::Full || end.or(self.plan.up_to).is_some();
         let profile = if is_whole { Profile::Full } else { self.plan.profile };
         self.cursor.expect_all(is_whole);
@@ -178,7 +179,7 @@ impl Follower {
         self.read(&mut connection, is_whole, end).await
     }
 
-    /// Reads a connection that shows all events, or some; of a session that ends there, as far as is known.
+    /// Reads a connection. `is_whole` says whether it shows every event, `end` is the last event if known.
     async fn read(
         &mut self,
         connection: &mut Connection,
@@ -186,7 +187,7 @@ impl Follower {
         end: Option<u64>,
     ) -> Result<End, Stop> {
         let (mut ask_at, mut soon) = (Instant::now() + QUIET, SOON);
-        // Where it was when it was behind.
+        // The position at the last check, if it was behind the log.
         let mut behind = None;
         loop {
             let next = tokio::select! {
@@ -198,7 +199,7 @@ impl Follower {
                         Ok(standing) if standing.is_ended() && !is_whole => {
                             return Ok(End::LetGo);
                         }
-                        // What there is more of is on its way.
+                        // The remaining events are on their way.
                         Ok(standing) if standing.is_ended() && soon < QUIET => {
                             ask_at = Instant::now() + soon;
                             soon = (soon * 2).min(QUIET);
@@ -208,12 +209,12 @@ impl Follower {
                             let is_behind = is_whole && standing.last_seq > position;
                             let at = is_behind.then_some(position);
                             if at.is_some() && at == behind {
-                                let why = format!("nothing came after event {position}");
+                                let why = format!("the log has more events, but none arrived after {position}");
                                 return Err(self.broken(why).into());
                             }
                             (behind, ask_at) = (at, Instant::now() + QUIET);
                         }
-                        // The connection itself tells whether it is lost.
+                        // The connection itself reports when it is lost.
                         Err(error) if error.is_retryable() => ask_at = Instant::now() + QUIET,
                         Err(error) => return Err(error.into()),
                     }
@@ -242,11 +243,11 @@ impl Follower {
         }
     }
 
-    /// Hands on what is new.
+    /// Hands the new events to the reader.
     async fn take(&mut self, lines: &EventLines) -> Result<(), Stop> {
         let mut new = Vec::new();
         let taken = self.cursor.take(lines, &mut new);
-        // What came by the profile already is not looked at again.
+        // The gateway has already applied a profile that it was asked for.
         let profile = if self.cursor.expects_all() { self.plan.profile } else { Profile::Full };
         for update in new {
             let update = match update {
@@ -289,7 +290,7 @@ fn has_end(line: &[u8]) -> bool {
 }
 
 impl Outlet {
-    /// Waits until there is room. What is larger than all of it waits until there is nothing else.
+    /// Waits for buffer space. An update larger than the buffer waits until the buffer is empty.
     async fn send(&self, update: Result<Update, AgentError>, bytes: usize) -> Result<(), Stop> {
         let wanted = u32::try_from(bytes.min(self.size)).unwrap_or(u32::MAX);
         let room = match wanted {

@@ -1,4 +1,4 @@
-//! What a session does, as it is read: updates in the gateway's own bytes, typed events, batches.
+//! Streams of a session: updates as exact bytes, typed events, and batches of events.
 
 use std::fmt;
 use std::pin::Pin;
@@ -19,45 +19,45 @@ use crate::follow::{Handed, Outlet, Plan, follow};
 use crate::lines::EventLines;
 use crate::session::Session;
 
-/// How many updates may wait to be read, however small they are.
+/// How many updates may wait for the reader, in addition to the limit in bytes.
 const UPDATES: usize = 256;
 
-/// How many bytes of events a batch has at most, or one event.
+/// A batch is complete at this many bytes.
 const BATCH: usize = 256 << 10;
 
-/// What comes of a session.
+/// An item of [`Updates`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
-    /// Its next events: none is left out, none comes twice.
+    /// The next events: none missing, none repeated.
     Events(EventLines),
-    /// The connection broke. It is tried again, and goes on where it was.
+    /// The connection broke. The stream reconnects and continues at its position.
     Lost(AgentError),
-    /// The connection is there again.
+    /// The connection is restored.
     Back,
-    /// Events that cannot be had.
+    /// Events that cannot be read.
     Gap(Gap),
 }
 
-/// What a session does, in the gateway's own bytes, over connections that may break.
+/// A session's events in the gateway's exact bytes, over connections that may break.
 ///
-/// Nothing is asked for before it is first read. It ends when the session is over and all was read; after
-/// an error there is no more. Dropping it ends its connection.
-#[must_use = "nothing is asked for before it is read"]
+/// The first read opens the connection. The stream ends when the session has ended and everything was read;
+/// an error is its last item. Dropping it closes its connection.
+#[must_use = "a stream does nothing until it is read"]
 pub struct Updates {
-    /// Until it is first read.
+    /// Until the first read.
     plan: Option<Plan>,
     handed: Option<mpsc::Receiver<Handed>>,
     task: Option<Task>,
     room: Arc<Semaphore>,
     size: usize,
-    /// The room that what is being read takes.
+    /// The buffer space of the update that is being read.
     held: Option<OwnedSemaphorePermit>,
     position: u64,
     up_to: Option<u64>,
     cancelled: Vec<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
-/// Ends with its stream.
+/// Aborts the task on drop.
 struct Task(JoinHandle<()>);
 
 impl Drop for Task {
@@ -82,30 +82,30 @@ impl Updates {
         }
     }
 
-    /// Only up to that event.
+    /// Ends the stream after event `seq`.
     pub fn up_to(mut self, seq: u64) -> Self {
         self.up_to = Some(seq);
         self.plan(|plan| plan.up_to = Some(seq))
     }
 
-    /// In that profile; to be said before anything is read. In `core` events are left out, and of a session
-    /// that goes on a gap cannot be told from them.
+    /// Uses this profile; call it before the first read. `core` leaves events out, and in a session that
+    /// has not ended, a gap looks the same as those.
     pub fn profile(self, profile: Profile) -> Self {
         self.plan(|plan| plan.profile = profile)
     }
 
-    /// Until the token is cancelled, or any other that was given. The session goes on.
+    /// Ends the stream when this token, or another given before, is cancelled. The session continues.
     pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
         self.cancelled.push(Box::pin(token.cancelled_owned()));
         self
     }
 
-    /// Whether a token is cancelled; if so, nothing more comes.
+    /// Whether a token is cancelled; if so, the stream is over.
     fn poll_cancelled(&mut self, context: &mut Context<'_>) -> bool {
         let is_cancelled =
             self.cancelled.iter_mut().any(|token| token.as_mut().poll(context).is_ready());
         if is_cancelled {
-            // What was polled to its end is not polled again.
+            // A completed future must not be polled again.
             (self.cancelled, self.up_to) = (Vec::new(), Some(0));
             self.end();
         }
@@ -119,18 +119,18 @@ impl Updates {
         self
     }
 
-    /// The number of the last event that was handed out.
+    /// The number of the last event that was read.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many bytes of the buffer are taken by what waits to be read, or is being read. Beside it one more
-    /// batch may wait for room; a batch that is larger than the buffer counts as all of it.
+    /// How many bytes of the buffer hold unread events or the batch being read. One more batch may wait for
+    /// space. A batch larger than the buffer counts as the whole buffer.
     pub fn buffered_bytes(&self) -> usize {
         self.size.saturating_sub(self.room.available_permits())
     }
 
-    /// What comes next. Nothing is lost if this is cancelled.
+    /// The next update, or `None` at the end. It is cancel-safe: dropping the future loses nothing.
     pub async fn try_next(&mut self) -> Result<Option<Update>, AgentError> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
     }
@@ -147,7 +147,7 @@ impl Updates {
         (self.plan, self.handed, self.task, self.held) = (None, None, None, None);
     }
 
-    /// Nothing more is handed out: all was, unless whoever read it fell over.
+    /// The task is done. If it panicked, returns an error.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<AgentError>> {
         let Some(Task(task)) = &mut self.task else { return Poll::Ready(None) };
         let ended = ready!(Pin::new(task).poll(context));
@@ -196,16 +196,15 @@ impl fmt::Debug for Updates {
     }
 }
 
-/// What a session does, event by event, over connections that may break: none is left out, none comes
-/// twice.
+/// A session's events, over connections that may break: none missing, none repeated.
 ///
-/// Nothing is asked for before it is first read. It ends when the session is over and all was read.
-/// Dropping it ends its connection; the session goes on.
+/// The first read opens the connection. The stream ends when the session has ended and everything was read.
+/// Dropping it closes its connection; the session continues.
 ///
-/// Events that cannot be had ([`AgentError::gap`]) or cannot be read are told as errors, after which the
-/// stream goes on; any other error is its end. That connections break and come back is told by
-/// [`Session::updates`] alone.
-#[must_use = "nothing is asked for before it is read"]
+/// Missing events ([`AgentError::gap`]) and events that cannot be parsed are errors after which the stream
+/// continues. Any other error is its last item. Lost and restored connections are visible only in
+/// [`Session::updates`].
+#[must_use = "a stream does nothing until it is read"]
 #[derive(Debug)]
 pub struct EventStream {
     updates: Updates,
@@ -218,26 +217,26 @@ impl EventStream {
         Self { updates, session, current: None }
     }
 
-    /// Only up to that event.
+    /// Ends the stream after event `seq`.
     pub fn up_to(mut self, seq: u64) -> Self {
         self.updates = self.updates.up_to(seq);
         self
     }
 
-    /// In that profile; to be said before anything is read. In `core` events are left out, and of a session
-    /// that goes on a gap cannot be told from them.
+    /// Uses this profile; call it before the first read. `core` leaves events out, and in a session that
+    /// has not ended, a gap looks the same as those.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.updates = self.updates.profile(profile);
         self
     }
 
-    /// Until the token is cancelled, or any other that was given. The session goes on.
+    /// Ends the stream when this token, or another given before, is cancelled. The session continues.
     pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
         self.updates = self.updates.cancelled_by(token);
         self
     }
 
-    /// Several events at a time: those that come within so long after the first.
+    /// Groups events: each batch holds those that arrive within `flush` of its first.
     ///
     /// ```rust,standalone_crate
     /// # use std::time::Duration;
@@ -260,12 +259,13 @@ impl EventStream {
         Batches { events: self, flush, gathered: Vec::new(), bytes: 0, due: None, then: None }
     }
 
-    /// How many bytes of events wait to be read; see [`Updates::buffered_bytes`].
+    /// How many bytes of events wait for the reader; see [`Updates::buffered_bytes`].
     pub fn buffered_bytes(&self) -> usize {
         self.updates.buffered_bytes()
     }
 
-    /// What comes next; nothing once the session is over. Nothing is lost if this is cancelled.
+    /// The next event, or `None` once the session has ended. It is cancel-safe: dropping the future loses
+    /// nothing.
     pub async fn try_next(&mut self) -> Result<Option<Event>, AgentError> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
     }
@@ -307,8 +307,8 @@ impl Stream for EventStream {
     }
 }
 
-/// What a session does, several events at a time.
-#[must_use = "nothing is asked for before it is read"]
+/// A session's events in batches; see [`EventStream::batches`].
+#[must_use = "a stream does nothing until it is read"]
 #[derive(Debug)]
 pub struct Batches {
     events: EventStream,
@@ -316,12 +316,13 @@ pub struct Batches {
     gathered: Vec<Event>,
     bytes: usize,
     due: Option<Pin<Box<Sleep>>>,
-    /// What comes after what has gathered: an error, or the end.
+    /// What follows the collected events: an error, or the end.
     then: Option<Option<AgentError>>,
 }
 
 impl Batches {
-    /// What comes next; nothing once the session is over. Nothing is lost if this is cancelled.
+    /// The next batch, or `None` once the session has ended. It is cancel-safe: dropping the future loses
+    /// nothing.
     pub async fn try_next(&mut self) -> Result<Option<Vec<Event>>, AgentError> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
     }

@@ -1,5 +1,5 @@
-//! What makes a stream reliable, over a scripted gateway and in no time: connections that break, events
-//! that come twice, events that never come, readers that are slow.
+//! Reliable streams over a scripted gateway with paused time: broken connections, repeated events, missing
+//! events, slow readers.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn event(seq: u64, kind: &str, more: Value) -> Value {
     event
 }
 
-/// A turn that says so many words.
+/// A session with one turn of this many words.
 fn story(words: u64) -> Vec<Value> {
     let mut events = vec![
         event(1, "sessionStarted", json!({ "agentType": "claude", "config": {} })),
@@ -80,7 +80,7 @@ async fn cut_repeated_and_refused_connections_are_no_loss() {
     assert!(times >= 3 && told.chunks(2).all(|pair| pair == ["lost", "back"]), "{told:?}");
 }
 
-/// What the log lacks is told, and what is after it is read all the same.
+/// Missing events are reported, and the events after them are read.
 #[tokio::test(start_paused = true)]
 async fn a_gap_is_told_and_never_hidden() {
     let script = ScriptedTransport::new().events(story(20)).expect("a script");
@@ -93,7 +93,7 @@ async fn a_gap_is_told_and_never_hidden() {
     assert_eq!(events, (1..=24).filter(|seq| ![9, 10, 15].contains(seq)).collect::<Vec<_>>());
 }
 
-/// A log that has less than was read is another log.
+/// A log with fewer events than were read is another log.
 #[tokio::test(start_paused = true)]
 async fn a_log_that_has_forgotten_says_so() {
     let script = ScriptedTransport::new().events(story(2)).expect("a script");
@@ -122,7 +122,7 @@ async fn a_gateway_that_stays_away_is_given_up() {
     assert!(begun.elapsed() >= Duration::from_secs(7));
 }
 
-/// A stream that is begun while the gateway is away waits for it as any other does.
+/// A stream that starts while the gateway is unreachable waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_stream_may_begin_while_the_gateway_is_away() {
     let script = ScriptedTransport::new().events(story(20)).expect("a script");
@@ -137,13 +137,13 @@ async fn a_stream_may_begin_while_the_gateway_is_away() {
     assert!(matches!(updates.try_next().await, Ok(Some(Update::Events(_)))));
 }
 
-/// Who has read the end needs nobody to say that it is over.
+/// After the last event, the stream needs no confirmation from the gateway.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_has_its_end_does_not_fail_for_want_of_a_gateway() {
     let script = ScriptedTransport::new().events(story(2)).expect("a script").live();
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
     let mut updates = session.updates_after(0);
-    // It is asked once before the connection is opened.
+    // One call is made before the connection opens.
     let closed = AgentError::new(AgentErrorType::ConnectionFailed, "the client was closed");
     let summary = session.snapshot();
     let _ = script.reply("show", &summary).fail("show", closed);
@@ -151,7 +151,7 @@ async fn a_stream_that_has_its_end_does_not_fail_for_want_of_a_gateway() {
     assert_eq!(updates.position(), 6);
 }
 
-/// What a newer gateway says of a session is no reason not to follow it.
+/// An unknown state of a newer gateway does not stop a stream.
 #[tokio::test(start_paused = true)]
 async fn a_state_that_is_not_known_stops_no_stream() {
     let script = ScriptedTransport::new().events(story(2)).expect("a script");
@@ -164,7 +164,7 @@ async fn a_state_that_is_not_known_stops_no_stream() {
     assert_eq!(events.try_next().await.expect("the end"), None);
 }
 
-/// A start that failed is not found well when it is said again.
+/// A failed start stays a failure when it is repeated.
 #[tokio::test(start_paused = true)]
 async fn a_start_that_failed_has_failed() {
     let request = SessionRequest::new(AgentType::Claude, "x");
@@ -186,7 +186,7 @@ async fn a_start_that_failed_has_failed() {
         let error = client.create(request.clone()).await.expect_err("it failed");
         assert_eq!((error.code(), error.message()), (Some(code), message));
     }
-    // Of one that was begun all is well, whatever became of it since.
+    // A session that started is a success, however it ended.
     if let Some(turns) = summary.get_mut("turns") {
         *turns = json!(1);
     }
@@ -194,7 +194,7 @@ async fn a_start_that_failed_has_failed() {
     client.create(request).await.expect("a session");
 }
 
-/// A gateway that was never there is an error at once; one that was is waited for.
+/// If the gateway has never answered, the first failure is final; otherwise it is waited for.
 #[tokio::test(start_paused = true)]
 async fn who_was_there_may_come_back() {
     let away = || AgentError::unreachable("the script", "nobody listens");
@@ -212,7 +212,7 @@ async fn who_was_there_may_come_back() {
     client.sessions(SessionFilter::default()).await.expect("it is back");
 }
 
-/// A hold that is dropped while the gateway is away tells the agent when it is back.
+/// A guard that is dropped while the gateway is unreachable sends its command when it is back.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_hold_is_told_until_it_is_heard() {
     for on_drop in [OnDrop::Interrupt, OnDrop::Stop] {
@@ -227,7 +227,7 @@ async fn a_dropped_hold_is_told_until_it_is_heard() {
     }
 }
 
-/// The buffer is full, and no more is read; nothing is dropped.
+/// When the buffer is full, reading stops; nothing is dropped.
 #[tokio::test(start_paused = true)]
 async fn a_full_buffer_waits_for_its_reader() {
     const BUFFER: usize = 10_000;
@@ -241,7 +241,7 @@ async fn a_full_buffer_waits_for_its_reader() {
         assert_eq!(event.seq, last);
         assert!(events.buffered_bytes() <= BUFFER, "{}", events.buffered_bytes());
         if last.is_multiple_of(10_000) && last < 100_000 {
-            // Time for whoever fills it.
+            // Let the follower fill the buffer.
             tokio::time::sleep(Duration::from_secs(1)).await;
             assert!(events.buffered_bytes() > BUFFER / 2, "{}", events.buffered_bytes());
         }
@@ -273,13 +273,12 @@ async fn what_is_known_is_kept_from_the_events_that_were_read() {
     ];
     assert_eq!(states, expected);
     assert_eq!(session.usage().total_tokens, 7);
-    // What is read again is not counted again.
+    // Events that are read again are not counted again.
     let mut again = session.events_after(0);
     while again.try_next().await.expect("an event").is_some() {}
     assert_eq!((session.usage().total_tokens, session.state()), (7, SessionState::Ended));
 }
 
-/// What a newer gateway says is there, in its own words.
 #[tokio::test(start_paused = true)]
 async fn unknown_kinds_and_fields_survive() {
     let strange =
@@ -297,7 +296,7 @@ async fn unknown_kinds_and_fields_survive() {
     assert!(ScriptedTransport::new().transcript("{\"no\":\"event\"}").is_err());
 }
 
-/// A story with events that the core profile leaves out, one of them the last.
+/// A session with events that the core profile leaves out, one of them the last.
 fn with_statuses(words: u64) -> Vec<Value> {
     let status = || json!({ "type": "statusChanged", "status": "working" });
     let mut events = story(words);
@@ -326,22 +325,22 @@ async fn core(script: ScriptedTransport, up_to: Option<u64>) -> Vec<Result<u64, 
     read
 }
 
-/// What is left out is no gap, and where it is the last, the stream ends all the same.
+/// Events that the profile leaves out are no gap, and the stream ends even if one of them is the last.
 #[tokio::test(start_paused = true)]
 async fn in_core_what_is_left_out_is_no_gap() {
     let script = || ScriptedTransport::new().events(with_statuses(40)).expect("a script");
     let shown = |last: u64| (1..=last).filter(|seq| *seq != 4).map(Ok).collect::<Vec<_>>();
     assert_eq!(core(script().cut_after(20).repeating(3), None).await, shown(45));
-    // Of a session that goes on, up to an event that is left out.
+    // A live session, up to an event that is left out.
     assert_eq!(core(script().live(), Some(46)).await, shown(45));
     assert_eq!(core(script().live(), Some(4)).await, shown(3));
-    // Where the end is known, a gap is told from what is left out.
+    // Where the end is known, a gap is distinguished from events that are left out.
     let read = core(script().without(9), None).await;
     let gaps: Vec<_> = read.iter().filter_map(|it| it.as_ref().err()?.gap()).collect();
     assert_eq!(gaps, [Gap::Skipped { from: 9, to: 9 }]);
 }
 
-/// A hold that is cancelled by whichever way tells the agent, once; one that is released does not.
+/// However a guard is cancelled, it sends one command; a released one sends none.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_hold_tells_the_agent_once() {
     let told = async |cancel: &dyn Fn(&CancellationToken, CancellableSession)| {
@@ -362,7 +361,7 @@ async fn a_cancelled_hold_tells_the_agent_once() {
     assert_eq!(told(&|_, held| drop(held.release())).await, (0, false));
 }
 
-/// What was read of a batch is not all of it: what is left is not read once the token is cancelled.
+/// The rest of a batch is not read after the token is cancelled.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_stream_ends_at_once() {
     let script = ScriptedTransport::new().events(story(50)).expect("a script");
@@ -375,7 +374,7 @@ async fn a_cancelled_stream_ends_at_once() {
     assert_eq!(events.try_next().await.expect("the end"), None);
 }
 
-/// A transport that falls over is no end of the session.
+/// A panic in a transport is not the end of the session.
 #[tokio::test(start_paused = true)]
 async fn what_falls_over_is_told() {
     #[derive(Debug)]
@@ -399,7 +398,7 @@ async fn what_falls_over_is_told() {
     assert_eq!(events.try_next().await.expect("the end"), None);
 }
 
-/// However slowly a gateway refuses, it is given up in the end.
+/// A gateway that refuses slowly is given up in the end.
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_is_slow_to_refuse_is_given_up() {
     #[derive(Debug)]
@@ -435,13 +434,13 @@ async fn a_gateway_that_is_slow_to_refuse_is_given_up() {
     };
     let error = tokio::time::timeout(Duration::from_secs(1000), given_up).await;
     assert_eq!(error.expect("it is given up").kind(), AgentErrorType::ConnectionFailed);
-    // For ever is possible, too.
+    // Unlimited patience works too.
     let client = AgentClient::builder().patience(Duration::MAX);
     let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
     assert_eq!(numbers(&client.over(script)).await, all(24));
 }
 
-/// What was asked and settled, though it was learnt by asking and not by reading.
+/// The state is right even if the client learnt of a request from a summary.
 #[tokio::test(start_paused = true)]
 async fn what_was_settled_is_asked_no_more() {
     let asked = |seq, id: &str, kind: &str| {
@@ -470,7 +469,7 @@ async fn what_was_settled_is_asked_no_more() {
     assert_ne!(session.state(), SessionState::WaitingPermission);
 }
 
-/// An input that cannot be written allows nothing.
+/// An input that cannot be serialized allows nothing.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_is_none_is_refused() {
     let more = json!({
@@ -492,7 +491,7 @@ async fn an_input_that_is_none_is_refused() {
     assert_eq!(script.commands().len(), 1);
 }
 
-/// What counts once is said again; what does not is not.
+/// Calls that count once are repeated; others are not.
 #[tokio::test(start_paused = true)]
 async fn lost_answers_are_asked_for_again_where_that_counts_once() {
     let script = ScriptedTransport::new().events(story(1)).expect("a script");
@@ -509,7 +508,7 @@ async fn lost_answers_are_asked_for_again_where_that_counts_once() {
 }
 
 proptest! {
-    /// Wherever connections are cut, however far back they begin: each event once, in order.
+    /// Wherever connections break and start: each event once, in order.
     #[test]
     fn every_event_comes_once(
         cuts in prop::collection::vec(1_u64..40, 0..12),

@@ -1,4 +1,4 @@
-//! A script does what it says, in whatever order it was said.
+//! A script works the same in any order of its methods.
 
 use agentwire_client::{
     AgentClient, AgentError, AgentType, Call, ScriptedTransport, Session, SessionConfig,
@@ -12,7 +12,7 @@ fn line(session: &str, seq: u64, kind: &str) -> String {
     )
 }
 
-/// So many pieces of text.
+/// This many text events.
 fn texts(session: &str, count: u64) -> String {
     let text = r#""type":"textChunk","content":"x""#;
     (1..=count).map(|seq| line(session, seq, text) + "\n").collect()
@@ -74,7 +74,7 @@ async fn sessions_are_listed_as_they_are_wanted() {
     assert_eq!(page.get("next").and_then(Value::as_str), Some("c"));
 }
 
-/// A session that is begun has not happened yet; what it comes to is learnt as it is read.
+/// A created session starts before its first event; reading changes its state.
 #[tokio::test]
 async fn a_session_begins_at_its_beginning() {
     let mut recording = texts("a", 2);
@@ -89,8 +89,7 @@ async fn a_session_begins_at_its_beginning() {
     assert_eq!(session.state(), SessionState::Ended);
 }
 
-/// Where a session works is said once for the client, or for the session; one that goes on stays where it
-/// was.
+/// The working directory comes from the client or from the session; a resumed session keeps its own.
 #[tokio::test]
 async fn sessions_work_where_it_was_said() {
     let script = ScriptedTransport::new().transcript(&texts("a", 1)).expect("a recording");

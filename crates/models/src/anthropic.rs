@@ -12,7 +12,6 @@ use crate::api::{Api, Ask, Request};
 use crate::plan::{Failure, Plan};
 use crate::play::Frame;
 
-/// The Messages API.
 pub(crate) struct Anthropic;
 
 impl Api for Anthropic {

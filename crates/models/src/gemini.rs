@@ -1,8 +1,8 @@
 //! The Gemini API, as Gemini CLI calls it.
 //!
-//! `POST …/models/MODEL:streamGenerateContent?alt=sse`, `:generateContent` and `:countTokens`;
-//! `GET …/models` and `…/models/MODEL`. What stands before `models` is no matter: `/v1beta`, a
-//! prefix of the base URL, a project of Vertex AI.
+//! `POST …/models/MODEL:streamGenerateContent?alt=sse`, `:generateContent` and `:countTokens`; `GET
+//! …/models` and `…/models/MODEL`. The path before `models` does not matter: `/v1beta`, a prefix of the
+//! base URL, a Vertex AI project.
 
 mod gemini_cli;
 mod read;
@@ -15,7 +15,6 @@ use crate::plan::{Failure, Plan};
 use crate::play::Frame;
 use crate::usage::Usage;
 
-/// The Gemini API.
 pub(crate) struct Gemini;
 
 impl Api for Gemini {
@@ -77,13 +76,13 @@ impl Api for Gemini {
         Vec::new()
     }
 
-    /// What is put into a cache has no word here: it is read like the rest.
+    /// This API does not report cache writes; they count as normal input.
     fn told(&self, usage: Usage) -> Usage {
         Usage { input: usage.input.saturating_add(usage.cache_create), cache_create: 0, ..usage }
     }
 }
 
-/// The model of an address, and what is asked of it.
+/// The model and the method in a path.
 fn target(path: &str) -> Option<(&str, &str)> {
     let (_, last) = path.rsplit_once("/models/")?;
     let (model, method) = last.split_once(':').unwrap_or((last, ""));
@@ -101,7 +100,7 @@ fn turn(request: &Request, model: &str, stream: bool) -> Result<Ask, Failure> {
     Ok(Ask::Turn(Box::new(conversation)))
 }
 
-/// Any model is played.
+/// Every model name is accepted.
 fn model(name: &str) -> Value {
     json!({
         "name": format!("models/{name}"),

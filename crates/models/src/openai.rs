@@ -1,9 +1,9 @@
 //! The OpenAI Responses API, as Codex calls it.
 //!
-//! `POST /v1/responses`, streamed or whole; `GET /v1/models`. A websocket is refused with the
-//! status that makes Codex's own provider go on over HTTP at once.
+//! `POST /v1/responses`, streamed or whole; `GET /v1/models`. A WebSocket is refused with the status that
+//! makes Codex switch to HTTP at once.
 //!
-//! What steps of a script are here:
+//! How script steps look in this API:
 //!
 //! ```text
 //! [[tool exec_command {"cmd":"ls"}]]            a function_call
@@ -26,7 +26,6 @@ use crate::api::{Api, Ask, Request};
 use crate::plan::{Failure, Plan};
 use crate::play::Frame;
 
-/// The Responses API.
 pub(crate) struct OpenAi;
 
 impl Api for OpenAi {
@@ -60,7 +59,7 @@ impl Api for OpenAi {
                 })
             }
             ("GET", "/v1/responses") if request.header("upgrade").is_some() => {
-                Err(Failure::new(426, "there is no websocket here: post to /v1/responses"))
+                Err(Failure::new(426, "WebSockets are not supported; post to /v1/responses"))
             }
             ("GET", "/v1/models") => Ok(Ask::Value(models())),
             _ => Ok(Ask::Unknown),
@@ -89,7 +88,7 @@ impl Api for OpenAi {
     }
 }
 
-/// For all clients, and, as `models`, for Codex: no more than it knows itself.
+/// `data` is for all clients; `models` is for Codex, which then uses its built-in list.
 fn models() -> Value {
     let model = json!({
         "id": "gpt-scripted", "object": "model", "created": 1_767_225_600, "owned_by": "agentwire",

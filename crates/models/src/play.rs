@@ -1,4 +1,4 @@
-//! Sends the frames of a response, each at its time, to a connection.
+//! A response body whose frames are sent at scripted times.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,13 +10,13 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-/// Bytes that are sent at once.
+/// Bytes that are sent together.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// Before it.
+    /// The pause before them.
     pub(crate) pause: Duration,
     pub(crate) bytes: Bytes,
-    /// Whoever reads this frame knows the usage.
+    /// A client that reads this frame knows the usage.
     pub(crate) tells_usage: bool,
 }
 
@@ -25,7 +25,7 @@ impl Frame {
         Self { pause: Duration::ZERO, bytes: bytes.into(), tells_usage: false }
     }
 
-    /// A server-sent event; some APIs name their events.
+    /// A server-sent event, with a name if the API names its events.
     pub(crate) fn event(name: Option<&str>, data: &Value) -> Self {
         let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
         Self::new(format!("{name}data: {data}\n\n"))
@@ -40,7 +40,7 @@ impl Frame {
     }
 }
 
-/// What comes after the last frame.
+/// What follows the last frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum After {
     Close,
@@ -48,11 +48,11 @@ pub(crate) enum After {
     Cut,
 }
 
-/// A body that comes piece by piece.
+/// A body that arrives piece by piece.
 #[derive(Debug)]
 pub(crate) struct Playing(mpsc::Receiver<Result<Bytes, Cut>>);
 
-/// The connection is cut on purpose.
+/// The script cuts the connection.
 #[derive(Debug)]
 pub(crate) struct Cut;
 
@@ -76,7 +76,7 @@ impl Body for Playing {
     }
 }
 
-/// Plays the frames from a task of its own; `told` is called when the usage was sent.
+/// Sends the frames from a new task; calls `told` when the usage is sent.
 pub(crate) fn play(
     frames: Vec<Frame>,
     after: After,
@@ -95,7 +95,7 @@ pub(crate) fn play(
             if frame.tells_usage
                 && let Some(told) = told.take()
             {
-                // Before the bytes are out: who has read them finds it counted.
+                // Before the bytes are sent, so that a client that has read them finds them counted.
                 told();
             }
             if sender.send(Ok(frame.bytes)).await.is_err() {
@@ -106,7 +106,7 @@ pub(crate) fn play(
             After::Close => {}
             After::Hang => sender.closed().await,
             After::Cut => {
-                // An error of the body makes the connection drop what it has not yet written.
+                // A body error discards what the connection has not written yet, so let it write first.
                 sleep(Duration::from_millis(30)).await;
                 let _ = sender.send(Err(Cut)).await;
             }

@@ -1,4 +1,4 @@
-//! Finds the steps that a request is to be answered with, and makes a plan of them.
+//! Selects the steps that answer a request, and plans the response from them.
 
 mod fill;
 
@@ -17,16 +17,15 @@ use fill::fill;
 const PAD_PIECE: usize = 16 * 1024;
 const ECHO: usize = 200;
 
-/// The steps of one response.
 #[derive(Debug)]
 pub(crate) struct Scene {
     steps: Vec<Step>,
-    /// What all attempts at this response have in common, and no other response.
+    /// Equal for all attempts at this response, and for no other response.
     pub(crate) key: u64,
 }
 
 impl Scene {
-    /// The steps for the request: those of the script, or a plain answer.
+    /// The steps for the request: from its script, or a plain answer.
     pub(crate) fn find(conversation: &Conversation) -> Result<Self, Failure> {
         if let Some(answer) = &conversation.side {
             return Ok(Self::saying(answer));
@@ -44,12 +43,12 @@ impl Scene {
         })
     }
 
-    /// How many responses the script of the last prompt with markers has had, if it is not over.
+    /// How many responses the script of the last prompt with markers has had, unless it is over.
     pub(crate) fn responses(conversation: &Conversation) -> Option<usize> {
         Reached::find(conversation).ok()?.map(|reached| reached.responses)
     }
 
-    /// The script of the last prompt with markers, at the place that is reached.
+    /// The next steps of the last prompt's script.
     fn scripted(conversation: &Conversation) -> Result<Option<Self>, Failure> {
         let Some(reached) = Reached::find(conversation)? else { return Ok(None) };
         let Reached { script, text, place, responses } = reached;
@@ -61,16 +60,16 @@ impl Scene {
     }
 
     fn saying(text: &str) -> Self {
-        // So that no placeholder is read into it.
+        // The text must not be read as a placeholder.
         Self { steps: vec![Step::Say(text.replace('{', "{{"))], key: 0 }
     }
 
-    /// Whether the attempts at this response have to be counted.
+    /// Whether the attempts at this response must be counted.
     pub(crate) fn counts(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Trouble { times: Some(_), .. }))
     }
 
-    /// The plan of the attempt, counted from 0. `size` is that of the request.
+    /// Plans an attempt, numbered from 0. `size` is the size of the request.
     pub(crate) fn plan(
         self,
         conversation: &Conversation,
@@ -90,10 +89,10 @@ impl Scene {
     }
 }
 
-/// A script, and how far it is.
+/// A script, and how far it has been played.
 struct Reached<'conversation> {
     script: Script,
-    /// The prompt that has it, and its place in the conversation.
+    /// The prompt with the script, and its index in the conversation.
     text: &'conversation str,
     place: usize,
     responses: usize,
@@ -111,7 +110,7 @@ impl<'conversation> Reached<'conversation> {
                 Entry::Response if broken => broken = false,
                 Entry::Response => responses += 1,
                 Entry::Broken => broken = true,
-                // Nothing of the broken response is in the conversation.
+                // The conversation contains nothing of the broken response.
                 Entry::Results(_) => broken = false,
                 Entry::Abandoned => return Ok(None),
                 Entry::Prompt(text) => {
@@ -126,7 +125,7 @@ impl<'conversation> Reached<'conversation> {
     }
 }
 
-/// The steps of each response, where what only calls tools of the API itself is no end.
+/// The steps of each response. A call that only uses the API's own tools does not end a response.
 fn joined(script: Script, conversation: &Conversation) -> Vec<Vec<Step>> {
     let mut responses: Vec<Vec<Step>> = Vec::new();
     let mut goes_on = false;
@@ -142,18 +141,17 @@ fn joined(script: Script, conversation: &Conversation) -> Vec<Vec<Step>> {
     responses
 }
 
-/// The plan as far as it is made.
 struct Stage<'conversation> {
     conversation: &'conversation Conversation,
     id: &'conversation str,
     attempt: u32,
-    /// The attempts that the troubles so far take.
+    /// How many attempts the faults so far take.
     taken: u32,
-    /// The trouble of this attempt goes away with more attempts.
+    /// The fault of this attempt is not in all attempts.
     passing: bool,
     pause: Duration,
     blocks: Vec<Block>,
-    /// How much more text the response may have.
+    /// How many more bytes of text the response may have.
     left: usize,
     end: End,
     usage: Option<Usage>,
@@ -181,7 +179,7 @@ impl<'conversation> Stage<'conversation> {
         }
     }
 
-    /// A text with its placeholders filled, cut where the response is full.
+    /// Fills the placeholders of a text, and cuts it where the response is full.
     fn filled(&mut self, text: &str) -> String {
         let filled = fill(text, self.conversation, self.left);
         self.left -= filled.len();

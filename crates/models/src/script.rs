@@ -1,4 +1,4 @@
-//! Reads the steps of a script out of a prompt.
+//! Parses the steps of a script from a prompt.
 
 mod words;
 
@@ -12,54 +12,59 @@ use crate::plan::{Failure, Stop};
 use crate::usage::Usage;
 use words::Words;
 
-/// Every step and what it does, for help texts and for the error that names them. With `TIMES n`
-/// a trouble comes in the first n attempts only.
+/// Every step and what it does, for help texts and error messages. With `TIMES n` a fault occurs only in
+/// the first n attempts.
 pub const STEPS: [(&str, &str); 15] = [
-    ("say TEXT", "text, streamed in deltas of a word"),
-    ("think TEXT", "thinking, streamed likewise"),
-    ("repeat N TEXT", "one text of N deltas, each TEXT"),
-    ("pad BYTES", "one text of that many B"),
+    ("say TEXT", "text, streamed word by word"),
+    ("think TEXT", "thinking, streamed in the same way"),
+    ("repeat N TEXT", "a text of N deltas, each TEXT"),
+    ("pad BYTES", "a text of that many letters B"),
     (
         "tool NAME JSON",
-        "calls a tool and ends the response; the next steps have its result. A tool that takes a \
-      text has it as a JSON string",
+        "calls a tool and ends the response; the next steps see its result. The input of a tool that \
+      takes text is a JSON string",
     ),
     ("tools NAME JSON ;; NAME JSON", "calls several tools at once"),
-    ("stop [REASON]", "ends the response: end_turn, max_tokens, refusal, or the API's own word"),
-    ("usage IN OUT CACHE_READ CACHE_CREATE", "what this response reports; what is left out is 0"),
-    ("header NAME VALUE", "a header of the answer"),
-    ("slow MS", "a pause before each of the following deltas"),
-    ("fail STATUS [TYPE] [TIMES n] [MESSAGE]", "an error of the API; after text, in the stream"),
-    ("ratelimit [TIMES n] [RETRY-AFTER s]", "the error of status 429, with its headers"),
-    ("hang [TIMES n]", "what came so far, then nothing until the client leaves"),
-    ("cut [TIMES n]", "what came so far, then the connection is cut"),
-    ("garbage [TIMES n]", "an event that is no JSON"),
+    (
+        "stop [REASON]",
+        "ends the response: end_turn, max_tokens, refusal, or a reason in the API's own format",
+    ),
+    (
+        "usage IN OUT CACHE_READ CACHE_CREATE",
+        "sets the usage that this response reports; missing numbers are 0",
+    ),
+    ("header NAME VALUE", "adds a header to the answer"),
+    ("slow MS", "pauses before each of the following deltas"),
+    ("fail STATUS [TYPE] [TIMES n] [MESSAGE]", "sends an API error; after text, inside the stream"),
+    ("ratelimit [TIMES n] [RETRY-AFTER s]", "sends the error for status 429, with its headers"),
+    ("hang [TIMES n]", "sends what came before, then nothing until the client disconnects"),
+    ("cut [TIMES n]", "sends what came before, then cuts the connection"),
+    ("garbage [TIMES n]", "sends an event that is not JSON"),
 ];
 
-/// What is filled into a TEXT, and with what. `{{` is a brace, `\n` a newline, `\]` a bracket.
+/// The placeholders in a TEXT, and their values. `{{` is a brace, `\n` a newline, `\]` a bracket.
 pub const PLACEHOLDERS: [(&str, &str); 5] = [
-    ("{result}", "the text of the last results of tools"),
-    ("{prompt}", "the last text of the user"),
-    ("{model}", "the model that was asked for"),
+    ("{result}", "the text of the last tool results"),
+    ("{prompt}", "the user's last text"),
+    ("{model}", "the requested model"),
     ("{system}", "the system prompt"),
-    ("{tools}", "the names of the tools that were offered"),
+    ("{tools}", "the names of the offered tools"),
 ];
 
-/// The most text that a response may have.
+/// The size limit of a response's text.
 pub(crate) const LONGEST: usize = 64 * 1024 * 1024;
-/// The most deltas that one step may make.
+/// The limit of deltas in one step.
 const MOST: usize = 100_000;
 
-/// Headers that say where a body ends.
+/// Headers that mark the end of a body.
 const FRAMING: [HeaderName; 3] = [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING];
 
-/// A script: the steps of each response, in order.
+/// The steps of each response, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Script {
     pub(crate) responses: Vec<Vec<Step>>,
 }
 
-/// One step.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Say(String),
@@ -74,14 +79,13 @@ pub(crate) enum Step {
     Usage(Usage),
     Header(HeaderName, HeaderValue),
     Slow(Duration),
-    /// Only in the first `times` attempts, if that is given.
+    /// Only in the first `times` attempts, if set.
     Trouble {
         trouble: Trouble,
         times: Option<u32>,
     },
 }
 
-/// What goes wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Trouble {
     Fail(Failure),
@@ -97,8 +101,8 @@ impl PartialEq for Step {
 }
 
 impl Script {
-    /// The script of a text, or nothing if it has no markers. A marker is `[[` and a lower-case
-    /// letter: shell conditions and the like are text.
+    /// Parses a text; `None` if it has no markers. A marker is `[[` and a lower-case letter, so shell
+    /// conditions are text.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, Failure> {
         let mut responses = vec![Vec::new()];
         let mut found = false;
@@ -135,13 +139,13 @@ fn read(words: &mut Words<'_>) -> Result<Step, String> {
         "repeat" => {
             let count = words.number("how often")?;
             if count > MOST {
-                return Err(format!("it makes more than {MOST} deltas"));
+                return Err(format!("more than {MOST} deltas"));
             }
             return Ok(Step::Repeat { count, text: words.text()? });
         }
         "pad" => match words.number("how many bytes")? {
             bytes if bytes <= LONGEST => Step::Pad(bytes),
-            _ => return Err("it makes more than 64 MiB of text".to_owned()),
+            _ => return Err("more than 64 MiB of text".to_owned()),
         },
         "tool" => Step::Tools(vec![call(words)?]),
         "tools" => {
@@ -165,19 +169,19 @@ fn read(words: &mut Words<'_>) -> Result<Step, String> {
         }),
         "header" => {
             let name = words.word().ok_or("the header's name is missing")?;
-            let name = name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
+            let name = name.parse().map_err(|_| format!("`{name}` is not a header name"))?;
             if FRAMING.contains(&name) {
-                return Err(format!("`{name}` is the server's own"));
+                return Err(format!("only the server may set `{name}`"));
             }
             let value = words.text()?;
-            let value = value.parse().map_err(|_| format!("`{value}` is no value of a header"))?;
+            let value = value.parse().map_err(|_| format!("`{value}` is not a header value"))?;
             return Ok(Step::Header(name, value));
         }
         "slow" => Step::Slow(Duration::from_millis(words.number("milliseconds")?)),
         "fail" => {
             let status: u16 = words.number("the status")?;
             if !(400..600).contains(&status) {
-                return Err(format!("{status} is no status of an error: take 400 to 599"));
+                return Err(format!("{status} is not an error status; use 400 to 599"));
             }
             let mut times = words.times()?;
             let kind = words.kind();
@@ -201,7 +205,7 @@ fn read(words: &mut Words<'_>) -> Result<Step, String> {
         "hang" => Step::Trouble { trouble: Trouble::Hang, times: words.times()? },
         "cut" => Step::Trouble { trouble: Trouble::Cut, times: words.times()? },
         "garbage" => Step::Trouble { trouble: Trouble::Garbage, times: words.times()? },
-        other => return Err(format!("there is no step `{other}`")),
+        other => return Err(format!("unknown step `{other}`")),
     };
     words.close()?;
     Ok(step)

@@ -1,4 +1,4 @@
-//! What is known of the pinned versions: what of all that they say no unified event carries.
+//! What the pinned versions send and no unified event carries, read from known.json.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ struct Before {
 }
 
 impl Known {
-    /// What the file says; nothing if there is none.
+    /// Reads the file; empty if there is none.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let failed = || Failure::of(format!("read {}", path.display()));
         match fs::read_to_string(path) {
@@ -43,8 +43,7 @@ impl Known {
         written.map_err(Failure::of(format!("write {}", path.display())))
     }
 
-    /// The names of an agent's columns, or of all. Those of older versions are left out where another
-    /// version takes the place of the newest.
+    /// The column names of an agent, or of all. With `newest`, columns of older versions are left out.
     pub(super) fn columns(&self, agent: Option<AgentType>, newest: bool) -> Vec<String> {
         let is_wanted = |before: &Before| {
             let tested = program(before.agent).newest_tested();
@@ -59,8 +58,7 @@ impl Known {
         self.0.get(name).map(|before| &before.residue)
     }
 
-    /// What that column says is known from now on. Runs differ a little, so that nothing is forgotten
-    /// as long as the version is the same.
+    /// Records what a column sends. Runs differ a little, so entries of the same version are kept.
     pub(super) fn learn(&mut self, column: &Column, residue: &Residue) {
         let fresh = || Before {
             agent: column.agent,
@@ -85,7 +83,7 @@ mod tests {
         Known::read(&path).expect("what is known")
     }
 
-    /// Whoever pins another version learns what it says.
+    /// After pinning another version, run `cargo xtask drift --versions pinned --update`.
     #[test]
     fn the_versions_that_are_known_are_those_that_were_tested() {
         let known = file();

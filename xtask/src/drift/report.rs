@@ -1,4 +1,4 @@
-//! The report: a table of programs, and what is new of each.
+//! The report: a table of programs, and what is new in each.
 
 #[cfg(test)]
 mod tests;
@@ -13,14 +13,14 @@ use super::scenarios::Column;
 
 const HEAD: [&str; 6] = ["program", "pinned", "found", "scenarios", "new messages", "new fields"];
 
-/// How much of what went wrong is told.
+/// How many characters of an error to show.
 const ERROR: usize = 300;
 
 pub(super) struct Report {
     pub(super) rows: Vec<Row>,
 }
 
-/// A program.
+/// The results of one program.
 pub(super) struct Row {
     name: String,
     pinned: String,
@@ -67,7 +67,7 @@ impl Row {
         ]
     }
 
-    /// What is to be looked at: what it is, its name, and more of it.
+    /// What to look at: its type, its name, and details.
     fn news(&self) -> impl Iterator<Item = (&'static str, &str, Option<String>)> {
         let failed = self.failed.iter().map(|(name, error)| {
             let words = error.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -88,7 +88,7 @@ impl Report {
         self.rows.iter().any(Row::has_drift)
     }
 
-    /// For a terminal.
+    /// Plain text for a terminal.
     pub(super) fn text(&self) -> String {
         let rows: Vec<_> = std::iter::once(HEAD.map(str::to_owned))
             .chain(self.rows.iter().map(Row::cells))
@@ -158,16 +158,16 @@ impl Report {
     }
 
     fn verdict(&self) -> &'static str {
-        if self.has_drift() { "there is drift" } else { "nothing new" }
+        if self.has_drift() { "drift found" } else { "nothing new" }
     }
 }
 
-/// Text of a program, on a terminal.
+/// Removes control characters.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// As code, whatever it holds.
+/// As Markdown code.
 fn quoted(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let (fence, text) = ("`".repeat(longest + 1), printable(text));

@@ -1,4 +1,4 @@
-//! What went wrong in an agent, as its events tell it.
+//! Converts failed turns, tools and sessions into [`AgentError`].
 
 use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, SessionEnded, ToolFailed, ToolFailure, TurnFailed, TurnFailure,
@@ -8,7 +8,7 @@ use agentwire_protocol::{AgentType, Event, EventKind};
 use super::{AgentError, AgentErrorType};
 
 impl AgentError {
-    /// What an event tells that went wrong; nothing, if it tells nothing of that.
+    /// The failure that an event reports, or `None` if it reports none.
     pub fn of_event(event: &Event<'_>, agent: Option<AgentType>) -> Option<Self> {
         let error = match &event.kind {
             EventKind::TurnFailed(turn) => of_turn(turn),
@@ -89,7 +89,7 @@ fn of_end(ended: &SessionEnded<'_>) -> Option<AgentError> {
     Some(may_pass(AgentError::new(kind, message)))
 }
 
-/// What failed on the way to the model, or took too long, may succeed when it is asked for again.
+/// A failed connection to the model and a timeout may succeed later.
 fn may_pass(error: AgentError) -> AgentError {
     match error.kind() {
         AgentErrorType::ConnectionFailed | AgentErrorType::Timeout => error.retryable(),
@@ -102,7 +102,7 @@ fn may_pass(error: AgentError) -> AgentError {
     }
 }
 
-/// By the names that agents give their errors: words of them, in whichever spelling.
+/// Agents have their own names for errors; this looks for words in them, in any spelling.
 fn of_name(name: &str) -> AgentErrorType {
     let name = name.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));

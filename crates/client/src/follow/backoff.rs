@@ -1,4 +1,4 @@
-//! How long to wait before a connection is tried again: longer each time, and never all at once.
+//! Pauses between attempts to reconnect: they double, and each client waits a different time.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -15,18 +15,16 @@ pub(super) struct Pause {
 }
 
 impl Pause {
-    /// For a gateway that may be away for so long.
     pub(super) fn new(patience: Duration) -> Self {
         Self { next: FIRST, since: Instant::now(), patience }
     }
 
-    /// Whether it was tried for long enough.
     pub(super) fn is_over(&self) -> bool {
         self.since.elapsed() >= self.patience
     }
 
-    /// How long to wait now: from a half to the whole of a time that doubles, so that clients of a
-    /// server that starts do not come all at once.
+    /// Returns the next pause: a random time between half and all of a value that doubles. So the clients
+    /// of a restarted server do not all reconnect at the same moment.
     pub(super) fn next(&mut self) -> Duration {
         let time = self.next;
         self.next = (time * 2).min(LONGEST);

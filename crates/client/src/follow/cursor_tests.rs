@@ -10,7 +10,7 @@ fn lines(numbers: &[u64]) -> EventLines {
     EventLines::of(texts.iter().map(|(seq, text)| (*seq, text.as_str())))
 }
 
-/// What a reader has in the end.
+/// What a reader has received.
 #[derive(Default)]
 struct Read {
     events: Vec<u64>,
@@ -48,7 +48,7 @@ fn a_jump_is_believed_the_second_time() {
     };
     assert_eq!(take(&mut cursor, &[1, 2, 3, 4]), Ok(()));
     assert_eq!(take(&mut cursor, &[3, 5, 8]), Err(Jump { wanted: 6, came: 8 }));
-    // Further on: what came before is there after all.
+    // A later event came, so the one before may exist after all.
     assert_eq!(take(&mut cursor, &[9]), Err(Jump { wanted: 6, came: 9 }));
     assert_eq!(take(&mut cursor, &[7, 8, 9]), Ok(()));
     assert_eq!((read.events, read.gaps), (vec![3, 4, 5, 7, 8, 9], vec![(6, 6)]));
@@ -66,9 +66,9 @@ fn where_some_are_left_out_a_jump_says_nothing() {
 }
 
 proptest! {
-    /// The log has some numbers and lacks others. Connections begin at or before the place asked for, are
-    /// cut anywhere, show some events twice, leave some out: in the end the reader has every event of the
-    /// log once and in order, and every number that the log lacks stands in a gap.
+    /// The log has some numbers and lacks others. Connections start at or before the requested position,
+    /// break anywhere, repeat some events and leave some out. In the end the reader has every event of the
+    /// log once and in order, and every missing number is in a gap.
     #[test]
     fn nothing_is_lost_doubled_or_hidden(
         log in btree_set(1_u64..60, 1..50),
@@ -77,7 +77,7 @@ proptest! {
         let last = *log.last().unwrap();
         let mut cursor = Cursor::new(0);
         let mut read = Read::default();
-        // What is left out is left out by the first connections only; the last ones are sound.
+        // Only the first connections leave events out; the last ones are complete.
         let sound = (0..200).map(|_| (0, usize::MAX, Vec::new(), 5));
         for (rewind, cut, doubled, size) in connections.into_iter().chain(sound) {
             let after = cursor.position().saturating_sub(rewind);
@@ -106,8 +106,8 @@ proptest! {
         prop_assert_eq!(told, missing);
     }
 
-    /// However connections leave events out, what a reader is handed is in order, nothing comes twice, and
-    /// no number is passed over without a word.
+    /// Whatever connections leave out, the reader receives events in order and without repeats, and every
+    /// skipped number is in a gap.
     #[test]
     fn whatever_comes_is_in_order_and_whole(batches in vec(vec(1_u64..40, 0..12), 0..40)) {
         let mut cursor = Cursor::new(0);

@@ -1,4 +1,4 @@
-//! What is known of a session without asking: what was last told, and what events have changed since.
+//! The known state of a session: the last summary, updated by the events since.
 
 #[cfg(test)]
 #[path = "snapshot_tests.rs"]
@@ -15,7 +15,7 @@ use serde::Deserialize;
 #[derive(Debug)]
 pub(crate) struct Known {
     summary: SessionSummary,
-    /// Requests that were seen to be raised, and not to be settled.
+    /// Requests that were seen raised and not seen settled.
     asked: BTreeMap<String, RequestKind>,
     has_turn: bool,
     is_ready: bool,
@@ -32,7 +32,7 @@ impl Known {
         &self.summary
     }
 
-    /// Takes what the gateway says, unless later events were read already.
+    /// Replaces the summary, unless later events were read already.
     pub(crate) fn learn(&mut self, summary: &SessionSummary) {
         if summary.last_seq >= self.summary.last_seq {
             self.summary = summary.clone();
@@ -40,13 +40,12 @@ impl Known {
         }
     }
 
-    /// The log ends before that event: what was read of it and after is not in it. What it told is known until
-    /// the gateway is asked.
+    /// The log ends before event `from`. The summary stays as it is until the gateway is asked.
     pub(crate) fn forget(&mut self, from: u64) {
         self.summary.last_seq = self.summary.last_seq.min(from.saturating_sub(1));
     }
 
-    /// What follows from what was told.
+    /// Derives the other fields from the summary.
     fn judge(&mut self) {
         if self.summary.open_requests == 0 {
             self.asked.clear();
@@ -61,7 +60,7 @@ impl Known {
         };
     }
 
-    /// Takes what an event tells. What is known already is not counted again.
+    /// Applies an event. An event that the summary already includes is not counted twice.
     pub(crate) fn note(&mut self, event: &Event<'static>) {
         let is_new = event.seq > self.summary.last_seq;
         self.note_request(event, is_new);
@@ -94,7 +93,7 @@ impl Known {
                 self.summary.error = ended.error.as_ref().map(ToString::to_string);
                 self.end();
             }
-            // With a value that is not known here.
+            // A known event with a value that this version does not know.
             EventKind::Unknown(unknown) => match &*unknown.name {
                 "sessionStarted" => self.start(),
                 "turnStarted" => (self.is_ready, self.has_turn) = (true, true),
@@ -122,8 +121,7 @@ impl Known {
         self.refresh();
     }
 
-    /// Which requests are open is kept from what was read again, too: of those that were raised before it
-    /// is known how many there are, and not of which kind.
+    /// Requests are tracked from old events too: the summary says how many are open, but not of which kind.
     fn note_request(&mut self, event: &Event<'static>, is_new: bool) {
         let open = &mut self.summary.open_requests;
         if let Some(asked) = OpenRequest::of(event) {
@@ -138,7 +136,7 @@ impl Known {
             if is_new {
                 *open = open.saturating_sub(1);
             }
-            // What was read of the past up to a request alone is not open for that.
+            // A request from the past whose settlement was not read yet is not open.
             if *open == 0 {
                 self.asked.clear();
             }
@@ -181,8 +179,7 @@ impl Known {
         self.asked.clear();
     }
 
-    /// What it does, by what is open: as the gateway judges it, but that a prompt which has no turn yet is
-    /// not seen from here.
+    /// Derives the state as the gateway does, except that a prompt without a turn is not visible here.
     fn refresh(&mut self) {
         let asks = |kind: RequestKind| self.asked.values().any(|asked| *asked == kind);
         let waits = matches!(
@@ -202,7 +199,7 @@ impl Known {
     }
 }
 
-/// The request that an event settles, also in a way that is not known here.
+/// The id of the request that an event settles, even with an unknown outcome.
 pub(crate) fn settled(event: &Event<'static>) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

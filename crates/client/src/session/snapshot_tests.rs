@@ -1,4 +1,4 @@
-//! What is known follows the events as the gateway does.
+//! The known state follows the events as the gateway's state does.
 
 use agentwire_protocol::{AgentType, SessionId};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn summary(state: SessionState, open_requests: u64, last_seq: u64) -> SessionSum
     serde_json::from_value(summary).unwrap()
 }
 
-/// Takes events from that number on, and tells the state after each.
+/// Applies events numbered from `first` on, and returns the state after each.
 fn states(known: &mut Known, first: u64, events: &[(&str, Value)]) -> Vec<SessionState> {
     let note = |(seq, (kind, more)): (u64, &(&str, Value))| {
         let mut event = json!({
@@ -62,7 +62,7 @@ fn a_permission_that_is_settled_while_a_hook_waits_is_waited_for_no_longer() {
     assert_eq!(known.summary.usage.total_tokens, 2);
 }
 
-/// What is open outlasts the turn; what is settled outside of one leaves the session idle.
+/// An open request outlasts its turn; settling it afterwards leaves the session idle.
 #[test]
 fn what_waits_in_the_background_is_seen() {
     let mut known = Known::new(summary(SessionState::Idle, 0, 0));
@@ -72,7 +72,7 @@ fn what_waits_in_the_background_is_seen() {
     assert_eq!(states(&mut known, 1, &events), expected);
 }
 
-/// It is attached to while it waits: what is read from the beginning tells for what.
+/// The client attaches while a request waits; reading from the first event shows its kind.
 #[test]
 fn what_was_asked_before_is_learnt_from_the_past() {
     let past = [turn("turnStarted"), raised("q", "question")];
@@ -80,10 +80,10 @@ fn what_was_asked_before_is_learnt_from_the_past() {
     let mut known = Known::new(summary(QUESTION, 1, 2));
     assert_eq!(states(&mut known, 1, &past), [QUESTION, QUESTION]);
     assert_eq!(states(&mut known, 3, &more), [PERMISSION, QUESTION, WORKING]);
-    // Where the past is not read, its kind stays as it was told.
+    // Without the past events, the state stays as the summary says.
     let mut known = Known::new(summary(QUESTION, 1, 2));
     assert_eq!(states(&mut known, 3, &more[2..]), [WORKING]);
-    // What was asked and answered in the past is not open for having been read.
+    // A request that was raised and settled in the past is not open.
     let past = [turn("turnStarted"), raised("old", "permission")];
     let mut known = Known::new(summary(QUESTION, 1, 9));
     assert_eq!(states(&mut known, 1, &past), [QUESTION, QUESTION]);
@@ -113,7 +113,7 @@ fn what_an_agent_says_of_itself_is_known() {
     );
 }
 
-/// Values of a newer gateway, and a log that is another one.
+/// Values of a newer gateway, and a log that was replaced.
 #[test]
 fn what_is_not_known_ends_what_it_ends() {
     let mut known = Known::new(summary(SessionState::Idle, 0, 0));

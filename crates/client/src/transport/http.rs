@@ -1,5 +1,5 @@
-//! A server: calls over HTTP; what a session does over a WebSocket, as a stream of server-sent events,
-//! or by long polls, whichever gets through.
+//! The transport to a server: calls over HTTP; events over a WebSocket, as server-sent events, or by long
+//! polling, whichever the network lets through.
 
 mod polling;
 mod requests;
@@ -26,25 +26,25 @@ use super::{Call, Calling, Connection, Opening, Transport};
 use crate::discovery::{Equipment, Place, Server};
 use crate::error::AgentError;
 
-/// How long the server may take to answer.
+/// The time limit of an answer.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// How long it may take where an agent is started or asked.
+/// The time limit where an agent must start or answer.
 const AGENT: Duration = Duration::from_secs(120);
 
-/// How the events of a session come from a server.
+/// How a server sends events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Streaming {
     /// Over a WebSocket.
     #[default]
     Socket,
-    /// As server-sent events.
+    /// Server-sent events.
     Events,
-    /// By long polls.
+    /// Long polling.
     Polling,
 }
 
-/// A server, over HTTP. Clones are the same.
+/// The transport to a server over HTTP. Clones share connections.
 #[derive(Clone)]
 pub struct HttpTransport {
     shared: Arc<Shared>,
@@ -53,19 +53,19 @@ pub struct HttpTransport {
 pub(crate) struct Shared {
     place: Place,
     caller: Caller,
-    /// What has got through so far: only that and what is simpler is tried.
+    /// The best method that has worked so far; better ones are not tried again.
     streaming: AtomicU8,
-    /// How many events the next page may have.
+    /// The size of the next page of events.
     page: AtomicUsize,
 }
 
-/// Why there is no connection.
+/// Why no connection opened.
 enum Unopened {
-    /// Another way will not do either.
+    /// Another method would fail too.
     Failed(AgentError),
-    /// This way does not get through; another may.
+    /// The network does not let this method through; another may work.
     Refused(AgentError),
-    /// The connection broke or stood still. If it does so again, it is the way.
+    /// The connection broke or stalled. The second time, the method counts as unusable.
     Faltered(AgentError),
 }
 
@@ -75,12 +75,12 @@ struct Queried {
 }
 
 impl HttpTransport {
-    /// To that server.
+    /// Connects to this server.
     pub fn new(server: Server) -> Self {
         Self::at(Place::Named(server))
     }
 
-    /// To the server that says in a data directory where it is. If it starts anew at another address, it
+    /// Connects to the server that this data directory names. If the server restarts at another address, it
     /// is found there.
     pub fn discover(data_dir: &Path) -> Result<Self, AgentError> {
         Self::discover_with(data_dir, Equipment::default())
@@ -98,18 +98,18 @@ impl HttpTransport {
         Self { shared: Arc::new(Shared { place, caller, streaming, page }) }
     }
 
-    /// Does without what is better than this: for where it is known that it does not get through.
+    /// Skips better methods, for networks that are known to block them.
     pub fn with_streaming(self, streaming: Streaming) -> Self {
         self.shared.settle_for(streaming);
         self
     }
 
-    /// How events come, as far as is known.
+    /// How events are received, as far as is known.
     pub fn streaming(&self) -> Streaming {
         self.shared.streaming()
     }
 
-    /// The server, as it is known now.
+    /// The server that is used now.
     pub fn server(&self) -> Result<Server, AgentError> {
         self.shared.place.server()
     }
@@ -178,7 +178,7 @@ impl Shared {
                     (error, std::mem::replace(&mut has_faltered, true))
                 }
             };
-            // Only if the server is there is it the way that fails.
+            // If the server does not answer either, the method is not to blame.
             self.call(Call::Show(session.clone())).await.map_err(|_| error)?;
             if is_settled {
                 has_faltered = false;
@@ -205,7 +205,6 @@ impl Shared {
     }
 }
 
-/// A profile as queries have it.
 fn word(profile: Profile) -> &'static str {
     match profile {
         Profile::Core => "core",
@@ -213,7 +212,7 @@ fn word(profile: Profile) -> &'static str {
     }
 }
 
-/// A call as a request.
+/// A call as an HTTP request.
 struct Written {
     method: Method,
     path: String,
@@ -251,7 +250,7 @@ fn written(call: Call) -> Result<Written, AgentError> {
     })
 }
 
-/// A command as a request: its method, the rest of its path, its body.
+/// The method, the end of the path, and the body of a command.
 fn ordered(command: &Command) -> Result<(Method, String, Option<Json<'static>>), AgentError> {
     let post = |name: &str, body| Ok((Method::POST, format!("/{name}"), body));
     match command {
@@ -266,7 +265,7 @@ fn ordered(command: &Command) -> Result<(Method, String, Option<Json<'static>>),
         }
         Command::Configure(change) => Ok((Method::PATCH, String::new(), Some(Json::of(change)))),
         Command::Start(_) | Command::Attach { .. } => Err(AgentError::invalid(format!(
-            "{} is no command to a session that there is",
+            "{} is not a command for an existing session",
             command.name()
         ))),
     }

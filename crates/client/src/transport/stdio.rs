@@ -1,5 +1,5 @@
-//! A gateway of one's own: a child `agentwire unified`, spoken to over its stdin and stdout. All sessions
-//! of a client share it.
+//! A gateway as a child process: `agentwire unified`, over its stdin and stdout. All sessions of a client
+//! share it.
 
 mod child;
 mod router;
@@ -18,8 +18,9 @@ use self::child::Child;
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::{AgentError, AgentErrorType};
 
-/// A child `agentwire unified`. It is started when it is first needed, and again if it dies; it ends with
-/// the last clone of this, or when that is closed: then none is started any more. Clones are the same.
+/// A child process `agentwire unified`. It starts when it is first needed, and again if it dies. It ends
+/// with the last clone of this transport, or when the transport is closed; after that, none is started.
+/// Clones share one child process.
 ///
 /// ```rust,standalone_crate
 /// use agentwire_client::{AgentClient, AgentType, SessionRequest, StdioTransport};
@@ -49,15 +50,14 @@ struct Shared {
 
 #[derive(Default)]
 enum Running {
-    /// Nothing was wanted yet.
+    /// Nothing was needed yet.
     #[default]
     Nothing,
     Child(Arc<Child>),
-    /// It was closed, and stays so, whoever still reads.
+    /// Closed for good, even if streams are still being read.
     Closed,
 }
 
-/// How the child is started.
 #[derive(Clone)]
 struct Start {
     program: PathBuf,
@@ -66,7 +66,7 @@ struct Start {
 }
 
 impl StdioTransport {
-    /// A child of this program.
+    /// Uses this program.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         let how = Start { program: program.into(), env: Vec::new(), directory: None };
         Self::of(how)
@@ -76,20 +76,20 @@ impl StdioTransport {
         Self { shared: Arc::new(Shared { how, running: Mutex::default() }) }
     }
 
-    /// With this variable in its environment, beside those of this process.
+    /// Adds a variable to the child's environment, which otherwise is that of this process.
     pub fn env(self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         let mut how = self.shared.how.clone();
         how.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         Self::of(how)
     }
 
-    /// In this directory, where sessions work that name no other.
+    /// Starts the child in this directory; sessions without a working directory work there.
     pub fn directory(self, path: impl AsRef<Path>) -> Self {
         let directory = Some(path.as_ref().to_owned());
         Self::of(Start { directory, ..self.shared.how.clone() })
     }
 
-    /// Its process, if it runs.
+    /// The child's process id, if it runs.
     pub fn pid(&self) -> Option<u32> {
         match &*self.running() {
             Running::Child(child) if child.is_alive() => Some(child.pid()),
@@ -101,14 +101,15 @@ impl StdioTransport {
         self.shared.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The child; a new one, if it is dead.
+    /// The running child; starts a new one if there is none.
     fn child(&self) -> Result<Arc<Child>, AgentError> {
         let mut running = self.running();
         match &*running {
             Running::Child(child) if child.is_alive() => return Ok(Arc::clone(child)),
             Running::Child(_) | Running::Nothing => {}
             Running::Closed => {
-                let message = format!("failed to speak to {}: the client was closed", self.name());
+                let message =
+                    format!("failed to communicate with {}: the client was closed", self.name());
                 return Err(AgentError::new(AgentErrorType::ConnectionFailed, message));
             }
         }
@@ -122,7 +123,7 @@ impl StdioTransport {
         let started = matches!(call, Call::Start { .. });
         let reply = child.call(|id| written(call, id), None).await?;
         if started && let Ok(Id { id }) = reply.read() {
-            // Its events would come at once; they are asked for when they are wanted.
+            // A start attaches to the session. Its events are requested when someone reads them.
             child.leave_unread(&id);
         }
         Ok(reply)
@@ -147,7 +148,7 @@ impl Transport for StdioTransport {
         let session = session.clone();
         Box::pin(async move {
             let child = self.child()?;
-            // The child shows a session to all its readers in one way.
+            // All readers of a session share the child's full stream.
             let reader = child.follow(&session, after).await?;
             let connection: Connection =
                 Box::pin(stream::unfold(reader, move |mut reader| async move {
@@ -171,7 +172,7 @@ impl Transport for StdioTransport {
     }
 }
 
-/// What its variables are stays unsaid.
+/// Shows the names of variables, not their values.
 impl fmt::Debug for StdioTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Start { program, env, directory } = &self.shared.how;
@@ -185,7 +186,7 @@ impl fmt::Debug for StdioTransport {
     }
 }
 
-/// A call as a line.
+/// The line that makes a call.
 fn written(call: Call, id: Json<'static>) -> String {
     let id = Some(id);
     let inquiry = |inquiry| InquiryFrame { id: id.clone(), inquiry }.to_json().get().to_owned();
@@ -206,7 +207,7 @@ fn written(call: Call, id: Json<'static>) -> String {
 fn started(request: SessionRequest, key: &str, id: Option<Json<'static>>) -> String {
     let command = Command::Start(Box::new(request));
     let frame = CommandFrame { id, session_id: None, command }.to_json();
-    // What was just written is an object.
+    // The frame was just written as an object.
     let mut fields: std::collections::BTreeMap<String, Json<'static>> =
         frame.read().unwrap_or_default();
     fields.insert("idempotencyKey".to_owned(), Json::of(&key));

@@ -34,7 +34,6 @@ pub(super) fn check(body: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The conversation of a request for a response.
 pub(super) fn conversation(body: &Value, session: String) -> Result<Conversation, Failure> {
     check(body)?;
     if !body.get("max_tokens").is_some_and(Value::is_u64) {
@@ -88,7 +87,7 @@ fn results(content: Option<&Value>) -> Vec<String> {
     results.map(|result| texts(result.get("content")).join("\n")).collect()
 }
 
-/// The texts of content, which is a text or a list of blocks.
+/// The texts of a message's content: one string, or a list of blocks.
 fn texts(content: Option<&Value>) -> Vec<&str> {
     match content {
         Some(Value::String(text)) => vec![text],

@@ -9,10 +9,9 @@ use crate::plan::{Block, Call, Deltas, End, Failure, Plan, Stop};
 use crate::play::Frame;
 use crate::usage::Usage;
 
-/// Thinking must be signed; who checks it is the API itself.
+/// Thinking needs a signature. Only the real API would check it.
 const SIGNATURE: &str = "c2NyaXB0ZWQgdGhpbmtpbmcsIHNpZ25lZCBieSBub2JvZHk=";
 
-/// The events of a streamed response.
 pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
     let mut events = Events { frames: Vec::new(), index: 0 };
     let begun = Usage { output: plan.usage.output.min(1), ..plan.usage };
@@ -142,15 +141,14 @@ fn call_id(call: &Call) -> String {
     format!("toolu_{}", call.id)
 }
 
-/// The events so far.
 struct Events {
     frames: Vec<Frame>,
-    /// Of the next block.
+    /// The index of the next block.
     index: usize,
 }
 
 impl Events {
-    /// An event has the name of its type.
+    /// An event is named after its type.
     fn say(&mut self, event: &Value) {
         let name = event.get("type").and_then(Value::as_str);
         self.frames.push(Frame::event(name, event));

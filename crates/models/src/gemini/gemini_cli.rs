@@ -1,4 +1,4 @@
-//! What Gemini CLI itself asks, and what it writes into the conversations it sends.
+//! Recognises Gemini CLI's own calls, and what it adds to the conversations it sends.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use crate::api::Request;
 use crate::conversation::{Conversation, Entry};
 use crate::sample::sample;
 
-/// The first text of a conversation: where and when it takes place.
+/// The first text of a conversation: its place and time.
 const SESSION: &str = "<session_context>";
-/// How texts begin that are its own: what hooks say, what an editor shows, calls to go on after an
-/// empty response or a loop.
+/// The first words of Gemini CLI's own texts: hook output, editor context, and requests to continue after
+/// an empty response or a loop.
 const OWN: [&str; 6] = [
     SESSION,
     "<hook_context>",
@@ -19,17 +19,17 @@ const OWN: [&str; 6] = [
     "System: Potential loop detected",
 ];
 const GO_ON: &str = "Please continue.";
-/// Files that the prompt names follow. Over ACP nothing says where they end.
+/// The files named in a prompt follow. Over ACP nothing marks their end.
 const FILES: (&str, &str) = ("--- Content from referenced files ---", "--- End of content ---");
-/// Said for the model where a turn ended after a result that it never answered.
+/// Added as a model text where a turn ended after a tool result without a response.
 const INTERRUPTED: &str = "[The previous response was interrupted before it completed.]";
-/// Said for the model between a result and what belongs to it.
+/// Added as a model text between a tool result and the content that belongs to it.
 const FILLERS: [&str; 2] =
     ["[Tool execution completed.]", "Binary content received. Proceeding with analysis."];
 const SNAPSHOT: &str = "<state_snapshot>";
 const SUMMARY: &str = "Summarize the user's primary intent";
 
-/// Whether the program is Gemini CLI, in whatever mode.
+/// Whether the program is Gemini CLI, in any mode.
 pub(super) fn asks(request: &Request) -> bool {
     agent(request).starts_with("GeminiCLI")
 }
@@ -43,8 +43,8 @@ fn agent(request: &Request) -> &str {
     request.header("user-agent").unwrap_or_default()
 }
 
-/// What was said, where a prompt that another follows was given up: a signal ended the program, and
-/// the session was resumed.
+/// Marks a prompt that another one follows directly as given up: a signal ended the program, and the
+/// session was resumed.
 pub(super) fn given_up(entries: Vec<Entry>) -> Vec<Entry> {
     let mut said = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -56,12 +56,12 @@ pub(super) fn given_up(entries: Vec<Entry>) -> Vec<Entry> {
     said
 }
 
-/// What tells conversations apart.
+/// The text that tells conversations apart.
 pub(super) fn session(text: &str) -> Option<String> {
     text.starts_with(SESSION).then(|| text.to_owned())
 }
 
-/// What the texts of one content of the user are.
+/// The prompts among the texts of one user content.
 pub(super) fn prompts<'body>(
     texts: impl Iterator<Item = &'body str>,
 ) -> impl Iterator<Item = Entry> {
@@ -77,7 +77,7 @@ pub(super) fn prompts<'body>(
     })
 }
 
-/// What a content of the model is: a response, if the model made it.
+/// What a model content means: a response only if the model wrote it.
 pub(super) fn response(text: &str, calls: bool) -> Option<Entry> {
     let said = text.trim();
     if calls {
@@ -89,9 +89,9 @@ pub(super) fn response(text: &str, calls: bool) -> Option<Entry> {
     }
 }
 
-/// The answer to a call that it makes for itself. It streams its turns and those of its
-/// subagents; what it does not stream chooses a model, judges, sums up, corrects an edit, or is
-/// what a tool of its own asks (a search, a page).
+/// The answer to a call that Gemini CLI makes on its own behalf. It streams its turns and those of its
+/// subagents. Calls without streaming choose a model, judge, summarise, correct an edit, or belong to one
+/// of its tools (a search, a page).
 pub(super) fn side(conversation: &Conversation) -> Option<String> {
     if conversation.stream {
         return None;
@@ -107,9 +107,8 @@ pub(super) fn side(conversation: &Conversation) -> Option<String> {
     })
 }
 
-/// A value of the schema that lets things take their course: no loop was seen, an edit that failed
-/// has failed, a text needs no correction. A choice takes the first that is offered: the small
-/// model, the user's turn to speak.
+/// A value of the schema that changes nothing: no loop was seen, a failed edit stays failed, a text needs
+/// no correction. For a choice, it takes the first option: the small model, the user's turn.
 fn judgement(schema: &Value) -> Value {
     let mut value = sample(schema);
     for (name, harmless) in [

@@ -9,7 +9,6 @@ use super::write::{self, with};
 use crate::plan::{Block, Call, Deltas, End, Plan, Stop, pieces};
 use crate::play::Frame;
 
-/// The events of a response.
 pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
     let mut events = Events::new(plan);
     for (index, block) in plan.blocks.iter().enumerate() {
@@ -35,7 +34,7 @@ pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
     events.frames
 }
 
-/// The events of the answer to a request for a compaction into this summary.
+/// The events that answer a request for compaction with this summary.
 pub(super) fn compaction(model: &str, summary: &str) -> Vec<Frame> {
     let plan = Plan::empty(&format!("{:x}", Timestamp::now().as_nanosecond()), model);
     let mut events = Events::new(&plan);
@@ -46,13 +45,12 @@ pub(super) fn compaction(model: &str, summary: &str) -> Vec<Frame> {
     events.frames
 }
 
-/// The events so far.
 struct Events<'plan> {
     plan: &'plan Plan,
     frames: Vec<Frame>,
-    /// Of the next event.
+    /// The number of the next event.
     number: u64,
-    /// The items that are done; the one that is open comes after them.
+    /// The completed items; an open item comes after them.
     output: Vec<Value>,
 }
 
@@ -153,7 +151,7 @@ impl<'plan> Events<'plan> {
         }
     }
 
-    /// Where the open item is; `part` adds which part of it.
+    /// The position of the open item; `part` adds the position inside it.
     fn place(&self, item: &Value, part: Value) -> Value {
         let place = with(part, "item_id", item.get("id").cloned());
         with(place, "output_index", self.output.len())

@@ -33,7 +33,7 @@ fn the_place_is_the_number_of_responses_since_the_marked_prompt() {
     let script = "[[say one]] [[tool A {}]] [[say two {result}]] [[stop max_tokens]] [[say three]]";
     let mut entries = vec![prompt("[[say older]]"), Entry::Response, prompt(script)];
     assert_eq!(said(entries.clone()), "one");
-    // The text and the call of one response, as some APIs have them.
+    // Some APIs send the text and the call of one response separately.
     entries.extend([Entry::Response, Entry::Response, results(&["r", "s"])]);
     assert_eq!(said(entries.clone()), "two r\ns");
     entries.extend([Entry::Response, prompt("go on")]);

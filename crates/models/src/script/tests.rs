@@ -124,21 +124,21 @@ fn the_other_steps() {
 #[test]
 fn a_mistake_names_the_marker_and_what_is_wrong() {
     for (text, wrong) in [
-        ("a [[sya Hello]] b", "`[[sya Hello]]`: there is no step `sya`"),
-        ("[[tool Bash {\"a\":]]", "the tool's input is no JSON"),
-        ("[[tool Bash {} more]]", "`more` is too much"),
+        ("a [[sya Hello]] b", "`[[sya Hello]]`: unknown step `sya`"),
+        ("[[tool Bash {\"a\":]]", "the tool's input is not JSON"),
+        ("[[tool Bash {} more]]", "unexpected `more`"),
         ("[[tool]]", "the tool's name is missing"),
         ("[[say forever", "does not end"),
         ("[[tool Bash {}", "does not end"),
-        ("[[fail 200]]", "200 is no status of an error"),
-        ("[[fail abc]]", "`abc` is no fitting number"),
-        ("[[usage -1]]", "`-1` is no fitting number"),
+        ("[[fail 200]]", "200 is not an error status"),
+        ("[[fail abc]]", "`abc` is not a valid number"),
+        ("[[usage -1]]", "`-1` is not a valid number"),
         ("[[pad 99999999999]]", "more than 64 MiB"),
         ("[[repeat 9999999999 abc]]", "more than 100000 deltas"),
-        ("[[header content-length 4]]", "the server's own"),
-        ("[[header a:b c]]", "no name of a header"),
-        ("[[hang on]]", "`on` is too much"),
-        ("[[tool A {\"a\":\"\\ud800\"}]]", "the tool's input is no JSON"),
+        ("[[header content-length 4]]", "only the server may set"),
+        ("[[header a:b c]]", "not a header name"),
+        ("[[hang on]]", "unexpected `on`"),
+        ("[[tool A {\"a\":\"\\ud800\"}]]", "the tool's input is not JSON"),
     ] {
         let message = mistake_of(text);
         assert!(message.contains(wrong), "{text}: {message}");

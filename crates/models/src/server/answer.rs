@@ -17,10 +17,10 @@ use crate::play::{After, Frame, Playing, play};
 use crate::record::Seen;
 use crate::scene::Scene;
 
-/// The largest request that is read.
+/// The size limit of a request.
 const LARGEST: usize = 64 * 1024 * 1024;
 
-/// The one model that there is not.
+/// The only model name that is refused.
 const NO_MODEL: &str = "no-such-model";
 
 type Answer = Response<Either<Full<Bytes>, Playing>>;
@@ -142,10 +142,10 @@ fn stream(body: Playing, headers: Vec<(String, String)>) -> Answer {
     answer
 }
 
-/// A response that is not streamed; of a broken one, the first half.
+/// A response without streaming; only the first half if it breaks.
 fn halves(api: &dyn Api, plan: &Plan) -> Vec<Frame> {
     if plan.blocks.iter().any(|block| matches!(block, Block::Garbage)) {
-        return vec![Frame::new("this is no JSON")];
+        return vec![Frame::new("this is not JSON")];
     }
     let body = Bytes::from(api.whole(plan).to_string());
     match plan.end {
@@ -162,7 +162,7 @@ fn refuse(api: &dyn Api, failure: &Failure, id: &str) -> Answer {
     whole(failure.status, headers, api.failure(failure, id).to_string().into())
 }
 
-/// Claude Code 2.1.197 looks whether anyone is there before it asks.
+/// Claude Code 2.1.197 checks that the server is there before it sends a request.
 fn hello() -> Answer {
     let names = apis().map(Api::name);
     whole(200, Vec::new(), json!({"server": "agentwire", "apis": names}).to_string().into())
@@ -187,7 +187,7 @@ fn whole(status: u16, headers: Vec<(String, String)>, body: Bytes) -> Answer {
     answer
 }
 
-/// Adds headers; what is no header is left out.
+/// Adds headers, except invalid ones.
 fn add(answer: &mut Answer, headers: Vec<(String, String)>) {
     for (name, value) in headers {
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {

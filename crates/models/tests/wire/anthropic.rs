@@ -33,7 +33,7 @@ fn ask_whole(server: &ModelServer, prompt: &str) -> Answer {
     post(server, "/v1/messages", &request)
 }
 
-/// The events as values; each has the name of its type.
+/// The events as values; each is named after its type.
 fn events(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.headers["content-type"], "text/event-stream");
@@ -46,7 +46,7 @@ fn events(answer: &Answer) -> Vec<Value> {
     values.collect()
 }
 
-/// The events as a client that follows the API would put them together.
+/// The message that a client builds from the events.
 fn message(answer: &Answer) -> Value {
     let events = events(answer);
     let mut message = events[0]["message"].clone();
@@ -193,7 +193,7 @@ fn usage_is_what_the_script_says_and_is_added_up() {
     }
     let expected = Usage { input: 20, output: 40, cache_read: 60, cache_create: 80 };
     assert_eq!(server.reported(), expected);
-    // Of a response that breaks off, nobody learns the usage.
+    // A response that breaks off reports no usage.
     assert!(!ask(&server, "[[usage 1 1 1 1]] [[say x]] [[cut]]").whole);
     assert_eq!(server.reported(), expected);
     let usages: Vec<u64> = server.requests().iter().map(|seen| seen.usage.input).collect();
@@ -302,7 +302,7 @@ fn a_hang_lasts_until_the_client_leaves() {
     let body = request("[[say Hello]] [[hang]]").to_string();
     let mut exchange = Exchange::start(&server, "POST", "/v1/messages", &[], body.as_bytes());
     exchange.read_until("Hello");
-    // Others are served meanwhile.
+    // Other requests are answered in the meantime.
     assert_eq!(message(&ask(&server, "[[say x]]"))["content"][0]["text"], "x");
     drop(exchange);
     eventually("both requests are noted", || server.requests().len() == 2);
@@ -409,7 +409,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     };
     assert!(bad(b"").contains("failed to read the body"));
     assert!(bad(b"{\"model\":").contains("failed to read the body"));
-    assert!(bad(b"[1]").contains("no JSON object"));
+    assert!(bad(b"[1]").contains("not a JSON object"));
     assert!(bad(b"\xff\xfe").contains("failed to read the body"));
     assert!(bad(b"{}").contains("model"));
     assert!(bad(br#"{"model":"m","max_tokens":1}"#).contains("messages"));
@@ -420,7 +420,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     let tokens = br#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#;
     assert!(bad(tokens).contains("max_tokens"));
     let marker = bad(request("please [[sya Hello]]").to_string().as_bytes());
-    assert!(marker.contains("`[[sya Hello]]`: there is no step `sya`"), "{marker}");
+    assert!(marker.contains("`[[sya Hello]]`: unknown step `sya`"), "{marker}");
     assert!(marker.contains("tool NAME JSON"), "{marker}");
     assert_eq!(message(&ask(&server, "[[say still here]]"))["content"][0]["text"], "still here");
 }

@@ -14,7 +14,7 @@ fn server() -> ModelServer {
     ModelServer::start(Options::default()).expect("a server")
 }
 
-/// A request as Gemini CLI makes it.
+/// A request as Gemini CLI sends it.
 fn request(prompt: &str) -> Value {
     json!({
         "contents": [{"role": "user", "parts": [
@@ -52,7 +52,7 @@ fn parts(chunk: &Value) -> &Vec<Value> {
     chunk["candidates"][0]["content"]["parts"].as_array().expect("a list")
 }
 
-/// The chunks as a client that follows the API would put them together.
+/// The response that a client builds from the chunks.
 fn response(answer: &Answer) -> Value {
     let chunks = chunks(answer);
     let (last, rest) = chunks.split_last().expect("a chunk");
@@ -170,7 +170,7 @@ fn usage_is_what_the_script_says_and_is_added_up() {
     assert_eq!(streamed["usageMetadata"], expected);
     let whole = ask_whole(&server, "[[say x]] [[usage 10 20 30 40]]").json();
     assert_eq!(whole["usageMetadata"], expected);
-    // What goes into a cache is told as read.
+    // Cache writes are reported as input.
     let told = Usage { input: 100, output: 40, cache_read: 60, cache_create: 0 };
     assert_eq!(server.reported(), told);
     let thought = response(&ask(&server, "[[usage 10 20]] [[think a b c]] [[say x]]"));
@@ -260,7 +260,7 @@ fn a_failure_after_text_ends_the_stream() {
     let server = server();
     let answer = ask(&server, "[[say half a]] [[fail 500]] [[say never]]");
     assert!(answer.whole && !answer.text().contains("never"));
-    // Not as an event: Google's library would take it for an empty chunk.
+    // Not as an event: Google's library would read it as an empty chunk.
     let body = answer.text();
     let (_, error) = body.rsplit_once("\n\n").expect("events before it");
     let error: Value = serde_json::from_str(error).expect("JSON");
@@ -363,7 +363,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     };
     let refused = |body: &[u8]| bad(STREAM, 400, "INVALID_ARGUMENT", body);
     assert!(refused(b"").contains("failed to read the body"));
-    assert!(refused(b"[1]").contains("no JSON object"));
+    assert!(refused(b"[1]").contains("not a JSON object"));
     assert!(refused(b"{}").contains("contents"));
     assert!(refused(br#"{"contents":[]}"#).contains("contents"));
     assert!(refused(br#"{"contents":[1]}"#).contains("contents[0].parts"));
@@ -371,7 +371,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     let role = br#"{"contents":[{"role":"assistant","parts":[{"text":"x"}]}]}"#;
     assert!(refused(role).contains("contents[0].role"));
     let marker = refused(request("please [[sya Hello]]").to_string().as_bytes());
-    assert!(marker.contains("there is no step `sya`"), "{marker}");
+    assert!(marker.contains("unknown step `sya`"), "{marker}");
     let body = request("[[say x]]").to_string();
     let plain = "/v1beta/models/m:streamGenerateContent";
     assert!(bad(plain, 400, "INVALID_ARGUMENT", body.as_bytes()).contains("alt=sse"));

@@ -52,7 +52,7 @@ fn ask_whole(server: &ModelServer, prompt: &str) -> Answer {
     post(server, "/v1/responses", &request)
 }
 
-/// The request after a response, with results of its calls.
+/// The request after a response, with the results of its calls.
 fn go_on(request: &mut Value, response: &Value, results: &[Value]) {
     let input = request["input"].as_array_mut().expect("a list");
     input.extend(response["output"].as_array().expect("a list").iter().cloned());
@@ -262,7 +262,7 @@ fn what_came_whole_before_a_break_does_not_count_as_a_response() {
         .map(|event| event["item"].clone())
         .collect();
     assert_eq!(done.len(), 1);
-    // Codex keeps the item and asks again.
+    // Codex keeps the item and sends the request again.
     go_on(&mut request, &json!({"output": done}), &[]);
     let again = response(&post(&server, "/v1/responses", &request));
     let kinds: Vec<&Value> =
@@ -335,7 +335,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
         error["message"].as_str().expect("a message").to_owned()
     };
     assert!(bad(b"").contains("failed to read the body"));
-    assert!(bad(b"[1]").contains("no JSON object"));
+    assert!(bad(b"[1]").contains("not a JSON object"));
     assert!(bad(b"{}").contains("'model'"));
     assert!(bad(br#"{"model":"m"}"#).contains("'input'"));
     assert!(bad(br#"{"model":"m","input":1}"#).contains("'input'"));
@@ -343,5 +343,5 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     let kept = br#"{"model":"m","input":"x","previous_response_id":"resp_1"}"#;
     assert!(bad(kept).contains("send the whole conversation"));
     let marker = bad(request("please [[sya Hello]]").to_string().as_bytes());
-    assert!(marker.contains("`[[sya Hello]]`: there is no step `sya`"), "{marker}");
+    assert!(marker.contains("`[[sya Hello]]`: unknown step `sya`"), "{marker}");
 }

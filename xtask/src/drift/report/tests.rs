@@ -57,7 +57,7 @@ fn what_is_new_or_fails_is_told() {
          - failed: `shell`: `no end came`\n\
          - new message: `new\u{fffd}`: `` {`new\u{fffd}`} ``\n\
          - new field: `text mood`\n\n\
-         there is drift\n"
+         drift found\n"
     );
     let text = report.text();
     assert!(text.contains("failed       shell\n               no end came\n"), "{text}");

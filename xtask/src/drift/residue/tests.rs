@@ -39,7 +39,7 @@ fn an_invented_message_and_an_invented_field_are_new() {
     let found = seen(AgentType::Gemini, "stream-json", &[INIT, &field, message]);
     let new = found.residue.beyond(&known);
     assert_eq!(new.messages, ["horoscope".to_owned()].into());
-    // The fields of a message that nobody knows are not told one by one.
+    // The fields of an unknown message are not listed one by one.
     assert_eq!(new.fields, ["message mood".to_owned()].into());
     assert_eq!(found.examples["horoscope"], message);
 }
@@ -53,7 +53,7 @@ fn a_new_kind_of_a_known_message_is_new() {
     let found = seen(AgentType::Claude, "stream-json", &[init, weather]).residue.beyond(&known);
     assert_eq!(found.messages, ["system/weather".to_owned()].into());
 
-    // A field that is known of one kind is new in another.
+    // A field that is known in one kind of message is new in another.
     let update = |kind: &str, more: &str| {
         format!(
             r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"a","update":{{"sessionUpdate":"{kind}","content":{{"type":"text","text":"Hi"}}{more}}}}}}}"#
@@ -80,7 +80,7 @@ fn names_of_things_are_no_news() {
     assert_eq!(name(&json!({ "type": "two words", "subtype": "x" })), "two_words/x");
 }
 
-/// What is only kept may yet grow: a reply of which nothing is read, for one.
+/// A message that is only logged may gain fields, such as a reply that is never read.
 #[test]
 fn a_field_of_a_message_that_is_only_kept_is_new() {
     let kept = |more: &str| {

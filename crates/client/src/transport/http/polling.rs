@@ -1,4 +1,4 @@
-//! Long polls: a page at a time, for where nothing that stays open gets through.
+//! Long polling: one page at a time, for networks that close open connections.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,21 +15,21 @@ use crate::error::AgentError;
 use crate::lines::EventLines;
 use crate::transport::{Connection, Followed};
 
-/// How many events a page has at first, and at most. It has fewer if they are large, or if so many do not get
-/// through.
+/// The size of the first page, and the largest size. Pages shrink if events are large, or if a page does
+/// not arrive.
 pub(super) const FIRST: usize = 64;
 const PAGE: usize = 500;
 
-/// A page of so many bytes is large.
+/// A page of this many bytes is large, so the next one has fewer events.
 const LARGE: usize = 1 << 20;
 
-/// How much is handed on at once.
+/// How many bytes to pass on at once.
 const HANDED: usize = 128 << 10;
 
-/// How long the server waits for the first.
+/// How many seconds the server waits for the first event.
 const WAIT: u64 = 25;
 
-/// How much longer we wait for its answer.
+/// How much longer the client waits for the answer.
 const GRACE: Duration = Duration::from_secs(30);
 
 struct Pages {
@@ -37,7 +37,7 @@ struct Pages {
     session: SessionId,
     profile: Profile,
     position: u64,
-    /// Of the last page, what was not handed on.
+    /// The part of the last page that was not passed on yet.
     rest: EventLines,
     is_over: bool,
 }
@@ -55,7 +55,6 @@ struct Numbered {
     seq: u64,
 }
 
-/// Pages of a session after that event.
 pub(super) fn open(
     shared: Arc<Shared>,
     session: &SessionId,
@@ -83,7 +82,7 @@ impl Pages {
         Ok(Followed::Events(self.rest.take_front(HANDED)))
     }
 
-    /// Gets the next page; says whether there is nothing more.
+    /// Fetches the next page; returns whether the session is over.
     async fn turn(&mut self) -> Result<bool, AgentError> {
         let server = self.shared.place.server()?;
         let limit = self.shared.page.load(Ordering::Relaxed);

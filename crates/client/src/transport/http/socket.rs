@@ -1,4 +1,4 @@
-//! The WebSocket of a session: what it does comes over it, one message each.
+//! The WebSocket of a session: one message per event.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -24,36 +24,35 @@ use crate::error::{AgentError, Refusal};
 use crate::lines::Gathering;
 use crate::transport::{Connection, Followed};
 
-/// The longest message: an event may be as large as a line of an agent, several times over.
+/// The size limit of a message: an event may be several times as large as an agent's line.
 const MESSAGE: usize = 512 << 20;
 
-/// How much is gathered before it is handed on.
+/// How many bytes to collect before passing them on.
 const GATHERED: usize = 128 << 10;
 
-/// The server says something at least three times in that time; else the connection is dead.
+/// The server sends something at least three times in this time; otherwise the connection is dead.
 const SILENCE: Duration = Duration::from_secs(60);
 
 struct Talk {
     socket: WebSocketStream<Wire>,
     server: Server,
     gathered: Gathering,
-    /// Why it is read no further.
+    /// Why reading stopped.
     failed: Option<AgentError>,
 }
 
-/// What a message may be; an event has a `type`.
+/// The part of a message that is parsed; an event has a `type`.
 #[derive(Deserialize)]
 struct Frame<'f> {
     #[serde(borrow, rename = "type", default)]
     kind: Option<Cow<'f, str>>,
     #[serde(default)]
     seq: Option<u64>,
-    /// Of an event, in words.
+    /// In an event, this is a text.
     #[serde(borrow, default)]
     error: Option<&'f RawValue>,
 }
 
-/// Opens it.
 pub(super) async fn open(server: Server, path: &str) -> Result<Connection, Unopened> {
     let mut request = server.address("ws", path).into_client_request().map_err(|error| {
         Unopened::Failed(AgentError::invalid(format!("failed to make a request: {error}")))
@@ -76,14 +75,14 @@ pub(super) async fn open(server: Server, path: &str) -> Result<Connection, Unope
     })))
 }
 
-/// Whether the server itself refuses, or somebody on the way passes no WebSockets on.
+/// Tells a refusal of the server from a proxy that does not pass WebSockets on.
 fn refused(server: &Server, error: tungstenite::Error) -> Unopened {
     match error {
         tungstenite::Error::Http(answer) => {
             let (head, body) = answer.into_parts();
             let body = Bytes::from(body.unwrap_or_default());
             let refusal = refusal(server, &Response::from_parts(head, body));
-            // Where the upgrade was taken out of the request, the server says that it misses it.
+            // If a proxy removed the upgrade header, the server reports it as missing.
             match refusal.is_refusal() && refusal.code() != Some(ErrorCode::InvalidMessage) {
                 true => Unopened::Failed(refusal),
                 false => Unopened::Refused(refusal),
@@ -94,16 +93,16 @@ fn refused(server: &Server, error: tungstenite::Error) -> Unopened {
 }
 
 impl Talk {
-    /// What has come; nothing more after an error.
+    /// The events that have arrived; `None` after an error.
     async fn next(&mut self) -> Option<Result<Followed, AgentError>> {
         if self.failed.is_none() {
             let message = timeout(SILENCE, self.socket.next()).await;
             let taken = match message {
                 Ok(message) => self.take(message),
-                Err(_) => Err(self.broken(format!("nothing came for {} s", SILENCE.as_secs()))),
+                Err(_) => Err(self.broken(format!("no data for {} s", SILENCE.as_secs()))),
             };
             self.failed = taken.err();
-            // What has come as well goes along.
+            // Add what has arrived already.
             while self.failed.is_none()
                 && self.gathered.len() < GATHERED
                 && let Some(message) = self.socket.next().now_or_never()
@@ -133,7 +132,7 @@ impl Talk {
             }
             Some(Err(error)) => return Err(self.broken(error)),
         };
-        let nonsense = || strange(&self.server, "it sent what is no message of ours");
+        let nonsense = || strange(&self.server, "it sent an invalid message");
         let frame: Frame<'_> = serde_json::from_str(&text).map_err(|_| nonsense())?;
         let error = match (frame.kind, frame.error) {
             (Some(_), _) => {
@@ -145,9 +144,9 @@ impl Talk {
         };
         let error = error.map_err(|_| nonsense())?;
         Err(match error.details.as_ref().is_some_and(is_gap) {
-            // It says that the log has no such events: it is asked what it has.
+            // The log does not have these events. The follower asks what it has.
             true => self.broken(error.message),
-            // It cannot read the log; it may later.
+            // The server cannot read its log now; it may later.
             false => AgentError::from(error).retryable(),
         })
     }

@@ -1,4 +1,4 @@
-//! Server-sent events: a stream for where no WebSocket gets through.
+//! Server-sent events, for networks that do not let WebSockets through.
 
 use std::time::Duration;
 
@@ -17,17 +17,16 @@ use crate::error::AgentError;
 use crate::lines::Gathering;
 use crate::transport::{Connection, Followed};
 
-/// What the stream is.
 const EVENTS: &str = "text/event-stream";
 
-/// The server answers and says something at once. Where that does not come, somebody on the way collects
-/// it; or the connection was long in coming, which it is not the second time.
+/// The server answers and sends something at once. If nothing arrives, a proxy collects the answer; or the
+/// connection was slow to open, which the second attempt rules out.
 const FIRST: Duration = Duration::from_secs(5);
 
-/// The server says something at least three times in that time; else the connection is dead.
+/// The server sends something at least three times in this time; otherwise the connection is dead.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The longest refusal that is read.
+/// The size limit of a refusal.
 const REFUSAL: usize = 1 << 20;
 
 struct Reading {
@@ -37,14 +36,13 @@ struct Reading {
     is_over: bool,
 }
 
-/// Opens the stream at that path.
 pub(super) async fn open(
     caller: &Caller,
     server: Server,
     path: &str,
 ) -> Result<Connection, Unopened> {
     let collected = |server: &Server| {
-        let why = "no stream comes through; something on the way collects it";
+        let why = "no stream arrives; a proxy may be collecting it";
         Unopened::Faltered(strange(server, why))
     };
     let asked = caller.open(&server, Request::get(path, FIRST), Some(EVENTS));
@@ -95,7 +93,7 @@ impl Reading {
                 return Some(Ok(Followed::End));
             }
             let more = timeout(SILENCE, self.more()).await.unwrap_or_else(|_| {
-                let why = format!("nothing came for {} s", SILENCE.as_secs());
+                let why = format!("no data for {} s", SILENCE.as_secs());
                 Err(AgentError::broken(&self.server, why))
             });
             if let Err(error) = more {
@@ -105,7 +103,6 @@ impl Reading {
         }
     }
 
-    /// Reads on.
     async fn more(&mut self) -> Result<(), AgentError> {
         let frame = self.body.frame().await;
         let frame = frame.ok_or_else(|| AgentError::broken(&self.server, "the stream ended"))?;
@@ -120,12 +117,12 @@ impl Reading {
     }
 }
 
-/// Reads lines of a stream as they come, however they are cut.
+/// Parses the stream, wherever its chunks are split.
 #[derive(Default)]
 struct Parser {
-    /// A line that is not yet whole.
+    /// An incomplete line.
     rest: BytesMut,
-    /// The fields of the event that is not yet whole.
+    /// The fields of an incomplete event.
     id: Option<u64>,
     name: String,
     data: Option<Vec<u8>>,
@@ -146,7 +143,7 @@ impl Parser {
         }
     }
 
-    /// How many bytes wait for the rest of their event.
+    /// The bytes of the incomplete event.
     fn unfinished(&self) -> usize {
         self.rest.len() + self.data.as_ref().map_or(0, Vec::len)
     }
@@ -169,7 +166,7 @@ impl Parser {
                 }
                 None => self.data = Some(value.to_vec()),
             },
-            // Comments, and when to come back: that is decided elsewhere.
+            // Comments, and the retry delay, which `Backoff` decides.
             _ => {}
         }
     }
@@ -184,7 +181,7 @@ impl Parser {
                 }
             }
             "end" => self.has_ended = true,
-            // A gap is found where the gateway is asked how the session stands.
+            // A gap is found when the follower asks for the session's summary.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! One session of a script.
+//! One session of a script: its events, and what happens to its connections.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -17,18 +17,18 @@ pub(super) struct Story {
     plot: Plot,
 }
 
-/// What happens on the way.
+/// What happens to the connections of a session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plot {
-    /// After these events a command is waited for.
+    /// Wait for a command after these events.
     holds: Vec<u64>,
-    /// After these the connection breaks.
+    /// Break the connection after these events.
     cuts: Vec<u64>,
-    /// These are not there.
+    /// The log does not have these events.
     without: Vec<u64>,
 }
 
-/// Whose an event is, and its number.
+/// The session and the number of an event.
 pub(super) fn place(line: &str) -> Result<(SessionId, u64), AgentError> {
     let event = Event::from_json(line).map_err(|error| {
         AgentError::invalid(format!("failed to read an event of the script: {error}: {line}"))
@@ -68,21 +68,21 @@ impl Story {
         &mut self.plot
     }
 
-    /// A command has come.
+    /// A command has arrived.
     pub(super) fn release(&mut self) {
         if !self.plot.holds.is_empty() {
             self.plot.holds.remove(0);
         }
     }
 
-    /// Whether the connection breaks here, before the next event; only once.
+    /// Whether the connection breaks here, before the next event; each break happens once.
     pub(super) fn cut(&mut self, after: u64) -> bool {
         let next = self.shown(after).next().map_or(after + 1, |(seq, _)| seq);
         let cut = self.plot.cuts.iter().position(|cut| (after..next).contains(cut));
         cut.map(|cut| self.plot.cuts.remove(cut)).is_some()
     }
 
-    /// Those after that one that may be shown: at most so many, and none after which something happens.
+    /// The next events to show: at most `most`, and none past a break.
     pub(super) fn after(&self, after: u64, most: usize) -> Vec<(u64, &str)> {
         let stop =
             self.plot.cuts.iter().copied().filter(|cut| *cut > after).min().unwrap_or(u64::MAX);
@@ -94,18 +94,18 @@ impl Story {
         self.plot.holds.is_empty() && (ends || !is_live)
     }
 
-    /// The session when it is begun: nothing of it has happened yet.
+    /// The summary when the session starts, before its first event.
     pub(super) fn beginning(&self, agent_type: AgentType) -> SessionSummary {
         SessionSummary { agent_type, ..blank(&self.id) }
     }
 
-    /// The session when it goes on.
+    /// The summary when the session is resumed.
     pub(super) fn resumed(&self, is_live: bool) -> SessionSummary {
         let before = self.summary(is_live);
         SessionSummary { state: SessionState::Starting, reason: None, error: None, ..before }
     }
 
-    /// The session, as far as its events may be shown.
+    /// The summary after the events that may be shown.
     pub(super) fn summary(&self, is_live: bool) -> SessionSummary {
         let mut known = Known::new(blank(&self.id));
         let mut last = 0;
@@ -123,7 +123,7 @@ impl Story {
         summary
     }
 
-    /// What is asked and not settled, as it is listed.
+    /// The open requests, as a gateway lists them.
     pub(super) fn requests(&self) -> Vec<OpenRequest> {
         let mut open = Vec::<OpenRequest>::new();
         for (_, line) in self.shown(0) {
@@ -138,13 +138,13 @@ impl Story {
         open
     }
 
-    /// Those after that one, up to where a command is waited for.
+    /// The events after this number, up to the next hold.
     fn shown(&self, after: u64) -> impl Iterator<Item = (u64, &str)> {
         let held = self.plot.holds.first().copied().unwrap_or(u64::MAX);
         self.there(after).take_while(move |(seq, _)| *seq <= held)
     }
 
-    /// All after that one.
+    /// All events after this number.
     fn there(&self, after: u64) -> impl DoubleEndedIterator<Item = (u64, &str)> {
         let next = (Bound::Excluded(after), Bound::Unbounded);
         let events = self.events.range(next).map(|(seq, line)| (*seq, line.as_str()));

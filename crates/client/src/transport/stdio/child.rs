@@ -1,4 +1,4 @@
-//! The child: started, spoken to, and ended so that nothing of it is left.
+//! The child process: starts it, exchanges lines with it, and ends it without leaving anything behind.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,36 +19,36 @@ use crate::lines::EventLines;
 /// How many lines may wait to be written.
 const LINES: usize = 16;
 
-/// How long the child may take to end once it is told to: it stops its sessions. Longer than it takes.
+/// How long the child may take to exit after its stdin closes. It stops its sessions first, which takes
+/// less.
 const FAREWELL: Duration = Duration::from_secs(20);
 
-/// How long it may take to answer: an agent may have to be asked.
+/// The time limit of a reply: the child may have to ask an agent.
 const ANSWER: Duration = Duration::from_secs(120);
 
-/// How much of its last words is kept.
+/// How many bytes of stderr to keep.
 const WORDS: usize = 4 << 10;
 
-/// A child that was started. It ends when this is dropped: its stdin is closed, and it stops what it runs.
+/// A running child process. Dropping this closes its stdin; the child then stops its sessions and exits.
 #[derive(Debug)]
 pub(super) struct Child {
     pid: u32,
     router: Arc<Router>,
     lines: mpsc::Sender<String>,
-    /// Held from before a reader joins until the child has replied to its attach: it may carry out two in
-    /// another order than they were said in, and shows a session from where the last one says.
+    /// Held from before a reader joins until the child replies to its attach. The child may process two
+    /// attaches in any order, and shows the session from where the last one says.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// It is to end.
     closing: CancellationToken,
-    /// Sees it to its end.
+    /// Waits for the child to exit.
     keeper: Mutex<Option<JoinHandle<()>>>,
     name: String,
 }
 
-/// One who reads a session.
+/// A reader of one session.
 pub(super) struct Reader {
     session: SessionId,
     queue: Arc<Queue>,
-    /// It lives as long as somebody reads.
+    /// Keeps the child alive while someone reads.
     child: Arc<Child>,
     is_over: bool,
 }
@@ -88,7 +88,7 @@ impl Child {
             let (router, name, closing) = kept;
             let ended = async {
                 read(stdout, &router).await;
-                // It says no more.
+                // Stdout is closed.
                 tokio::time::timeout(FAREWELL, child.wait()).await
             };
             let late = async {
@@ -106,7 +106,7 @@ impl Child {
                 let _ = child.kill().await;
             }
             writer.abort();
-            // What it still says of why comes at once.
+            // Its last error messages arrive at once.
             let _ = tokio::time::timeout(Duration::from_secs(1), listener).await;
             let words = words.lock().unwrap_or_else(PoisonError::into_inner);
             let words = String::from_utf8_lossy(&words).trim().to_owned();
@@ -124,26 +124,26 @@ impl Child {
         !self.router.is_over() && !self.lines.is_closed()
     }
 
-    /// Says something, and waits for the reply.
+    /// Sends a call and waits for its reply.
     pub(super) async fn call(
         &self,
         line: impl FnOnce(Json<'static>) -> String,
         attaching: Option<Attaching>,
     ) -> Reply {
         let called = async {
-            // Nothing is waited for that was not said. If it cannot be said, the end tells why.
+            // Register the call only when it can be sent. If it cannot, the child's end says why.
             let room = self.lines.reserve().await;
             let (number, replied) = self.router.call(attaching)?;
             let _forget = Forget { router: &self.router, number };
             if let Ok(room) = room {
                 room.send(line(Json::of(&number)));
             }
-            replied.await.map_err(|_| AgentError::broken(&self.name, "it has ended"))?
+            replied.await.map_err(|_| AgentError::broken(&self.name, "it has exited"))?
         };
         tokio::time::timeout(ANSWER, called).await.unwrap_or_else(|_| Err(self.late()))
     }
 
-    /// Begins to read a session.
+    /// Starts to read a session.
     pub(super) async fn follow(
         self: &Arc<Self>,
         session: &SessionId,
@@ -163,17 +163,17 @@ impl Child {
         Ok(reader)
     }
 
-    /// Wants no events of a session that nobody reads.
+    /// Stops the events of a session that has no readers.
     pub(super) fn leave_unread(&self, session: &SessionId) {
         self.router.leave_unread(session);
     }
 
-    /// Ends it, and waits until it has.
+    /// Ends the child and waits for it.
     pub(super) async fn end(self: Arc<Self>) {
         self.closing.cancel();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut keeper) = keeper else { return };
-        // Its stdin is closed when all is written that was said before. One that reads nothing is killed.
+        // The writer closes stdin after all earlier lines. A child that does not read is killed.
         tokio::select! {
             _ = self.lines.send(String::new()) => {}
             _ = &mut keeper => return,
@@ -192,7 +192,7 @@ impl Drop for Child {
     }
 }
 
-/// A call that nobody waits for is forgotten.
+/// Removes a call that no one waits for.
 struct Forget<'r> {
     router: &'r Router,
     number: u64,
@@ -205,7 +205,7 @@ impl Drop for Forget<'_> {
 }
 
 impl Reader {
-    /// What comes next; nothing if it was too slow and let go.
+    /// The next events; `Ok(None)` if the reader was too slow and was dropped.
     pub(super) async fn next(&mut self) -> Option<Result<Option<EventLines>, AgentError>> {
         if self.is_over {
             return None;
@@ -228,8 +228,7 @@ fn attach(session: &SessionId, after: u64, id: Json<'static>) -> String {
     frame.to_json().get().to_owned()
 }
 
-/// Writes lines until nobody is left to say any, or an empty one says that it is over. Then stdin is
-/// closed.
+/// Writes lines until all senders are gone or an empty line arrives, then closes stdin.
 async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
     while let Some(mut line) = lines.recv().await.filter(|line| !line.is_empty()) {
         line.push('\n');
@@ -239,7 +238,6 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
     }
 }
 
-/// Reads lines until there are no more.
 async fn read(stdout: ChildStdout, router: &Router) {
     let mut stdout = BufReader::with_capacity(64 << 10, stdout);
     let mut line = Vec::new();
@@ -255,7 +253,7 @@ async fn read(stdout: ChildStdout, router: &Router) {
     }
 }
 
-/// Keeps the last words.
+/// Keeps the end of stderr.
 async fn listen(mut stderr: ChildStderr, words: Arc<Mutex<Vec<u8>>>) {
     let mut chunk = [0; 1024];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
@@ -267,7 +265,7 @@ async fn listen(mut stderr: ChildStderr, words: Arc<Mutex<Vec<u8>>>) {
 }
 
 fn gone(name: &str, status: Option<std::process::ExitStatus>, words: &str) -> AgentError {
-    let how = status.map_or("it was killed".to_owned(), |status| format!("it ended: {status}"));
+    let how = status.map_or("it was killed".to_owned(), |status| format!("it exited: {status}"));
     match words.is_empty() {
         true => AgentError::broken(name, how),
         false => AgentError::broken(name, format_args!("{how}: {words}")).with_native(words),

@@ -1,4 +1,4 @@
-//! Readers come one after the other, whatever becomes of those before them.
+//! Attaches are sent one after the other, even if earlier readers leave.
 
 use std::task::Poll;
 
@@ -6,7 +6,7 @@ use futures_util::poll;
 
 use super::*;
 
-/// A child whose lines the test reads, and answers by the router.
+/// A child whose lines the test reads; it answers through the router.
 fn child() -> (Arc<Child>, mpsc::Receiver<String>) {
     let (lines, said) = mpsc::channel(4);
     let child = Child {
@@ -55,7 +55,7 @@ async fn a_reader_that_leaves_early_is_waited_for_and_undone() {
     assert_eq!(said.try_recv(), Ok(attached(1, 100)));
     assert_eq!(said.try_recv().as_deref(), Ok(detach));
     assert!(said.try_recv().is_err());
-    // The child may have carried out what it was told in any order: it is told again.
+    // The child may have processed the lines in any order, so the detach is sent again.
     child.router.line(r#"{"id":1,"reply":{}}"#);
     assert!(poll!(&mut stays).is_pending());
     assert_eq!(said.try_recv().as_deref(), Ok(detach));

@@ -1,4 +1,5 @@
-//! Lines reach whom they are for, slow readers cost no more than the bound, and the end is told to all.
+//! Lines reach their call or readers, slow readers cost no more than the bound, and all learn of the
+//! child's end.
 
 use super::*;
 
@@ -21,7 +22,7 @@ async fn a_slow_reader_is_let_go_and_the_others_read_on() {
     let (slow, after) = router.join(&session, 0);
     assert_eq!(after, 0);
     let (quick, _) = router.join(&session, 0);
-    // What comes before the child has said so is not for them.
+    // Events before the child's reply are not for these readers.
     router.line(&event(7, 0));
     for reader in [&slow, &quick] {
         let attaching = Attaching {
@@ -43,7 +44,7 @@ async fn a_slow_reader_is_let_go_and_the_others_read_on() {
     }
     assert_eq!(read, seq);
     assert!(slow.inner().bytes <= BOUND);
-    // A third wants to read from the beginning: the child must show it from there.
+    // A third reader starts at the beginning, so the child must show the session from there.
     assert_eq!(router.join(&session, 0).1, 0);
     let mut last = 0;
     while let Some(lines) = slow.next().await.unwrap() {

@@ -1,4 +1,4 @@
-//! What Gemini CLI asks for itself, and what it writes into conversations.
+//! Calls that Gemini CLI makes on its own behalf, and what it adds to conversations.
 
 use agentwire_models::ModelServer;
 use serde_json::{Value, json};
@@ -9,7 +9,6 @@ use crate::client::{Exchange, post};
 const CLI: (&str, &str) =
     ("user-agent", "GeminiCLI-acp/0.61.0/gemini-2.5-pro (linux; x64; terminal)");
 
-/// What Gemini CLI asks for itself.
 fn ask_aside(server: &ModelServer, request: &Value) -> String {
     let body = request.to_string();
     let answer = Exchange::start(server, "POST", WHOLE, &[CLI], body.as_bytes()).finish();
@@ -154,7 +153,7 @@ fn what_gemini_cli_asks_for_itself_plays_no_script() {
     assert!(ask_aside(&server, &request(summary)).len() <= 80);
     assert!(!ask_aside(&server, &request("weather [[fail 500]]")).is_empty());
     assert!(server.requests().iter().all(|seen| seen.side));
-    // Others play scripts without streaming, and Gemini CLI does with.
+    // Other programs play scripts without streaming, and Gemini CLI does with streaming.
     assert_eq!(text(&ask_whole(&server, "[[say x]]").json()), "x");
     let body = request("[[say y]]").to_string();
     let turn = Exchange::start(&server, "POST", STREAM, &[CLI], body.as_bytes()).finish();

@@ -1,4 +1,4 @@
-//! What Codex writes into its requests.
+//! What Codex adds to its requests.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::reader::response;
 use super::{go_on, request, said, server};
 use crate::client::post;
 
-/// How Codex begins a summary.
+/// The start of a summary of Codex.
 const SUMMARY: &str = "Another language model started to solve this problem";
 
-/// A request in which a script with a failure is next.
+/// A request whose next step is a failure.
 fn midway() -> Value {
     let mut request = request("[[tool exec_command {}]] [[fail 500]]");
     let call = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1"});
@@ -61,7 +61,7 @@ fn a_compaction_for_the_api_alone_is_one_item() {
     assert_eq!(item["type"], "compaction");
     assert!(item["encrypted_content"].is_string());
     assert!(server.requests()[0].side);
-    // The prompts stay, what the model said is gone.
+    // The prompts stay; the model's items are gone.
     let mut after = super::request("[[tool exec_command {}]] [[say more]]");
     go_on(&mut after, &compacted, &[]);
     assert_eq!(said(&post(&server, "/v1/responses", &after)), "more");
