@@ -250,25 +250,10 @@ impl AgentError {
 }
 
 fn is_retryable(code: ErrorCode) -> bool {
-    match code {
-        ErrorCode::Timeout
-        | ErrorCode::Overloaded
-        | ErrorCode::StorageFull
-        | ErrorCode::Internal => true,
-        ErrorCode::InvalidJson
-        | ErrorCode::InvalidMessage
-        | ErrorCode::UnknownMethod
-        | ErrorCode::Unauthorized
-        | ErrorCode::Forbidden
-        | ErrorCode::SessionNotFound
-        | ErrorCode::AgentUnavailable
-        | ErrorCode::StartFailed
-        | ErrorCode::AgentFailed
-        | ErrorCode::RequestNotFound
-        | ErrorCode::RequestSettled
-        | ErrorCode::Unsupported
-        | ErrorCode::Conflict => false,
-    }
+    matches!(
+        code,
+        ErrorCode::Timeout | ErrorCode::Overloaded | ErrorCode::StorageFull | ErrorCode::Internal
+    )
 }
 
 impl From<GatewayError> for AgentError {

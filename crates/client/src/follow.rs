@@ -252,7 +252,7 @@ impl Follower {
         for update in new {
             let update = match update {
                 Update::Events(lines) => Update::Events(lines.shown(profile)),
-                other @ (Update::Lost(_) | Update::Back | Update::Gap(_)) => other,
+                other => other,
             };
             if !matches!(&update, Update::Events(lines) if lines.is_empty()) {
                 self.tell(update).await?;
@@ -279,7 +279,7 @@ impl Follower {
     async fn tell(&mut self, update: Update) -> Result<(), Stop> {
         let bytes = match &update {
             Update::Events(lines) => lines.text().len(),
-            Update::Lost(_) | Update::Back | Update::Gap(_) => 0,
+            _ => 0,
         };
         self.outlet.send(Ok(update), bytes).await
     }

@@ -64,7 +64,7 @@ impl Conversation {
             .rev()
             .find_map(|entry| match entry {
                 Entry::Results(texts) => Some(texts.as_slice()),
-                Entry::Prompt(_) | Entry::Response | Entry::Abandoned | Entry::Broken => None,
+                _ => None,
             })
             .unwrap_or_default()
     }
@@ -74,7 +74,7 @@ impl Entry {
     fn prompt(&self) -> Option<&str> {
         match self {
             Self::Prompt(text) => Some(text),
-            Self::Response | Self::Results(_) | Self::Abandoned | Self::Broken => None,
+            _ => None,
         }
     }
 }

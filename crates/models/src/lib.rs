@@ -35,6 +35,7 @@ mod anthropic;
 mod api;
 mod conversation;
 mod gemini;
+mod json;
 mod openai;
 mod plan;
 mod play;

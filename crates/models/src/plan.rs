@@ -116,6 +116,14 @@ impl Plan {
             passing: false,
         }
     }
+
+    pub(crate) fn thinking_pieces(&self) -> u64 {
+        let pieces = self.blocks.iter().map(|block| match block {
+            Block::Thinking(deltas) => deltas.pieces.len() as u64,
+            _ => 0,
+        });
+        pieces.sum()
+    }
 }
 
 impl Failure {

@@ -15,24 +15,7 @@ impl AgentError {
             EventKind::ToolFailed(tool) => of_tool(tool),
             EventKind::Error(error) => of_error(error),
             EventKind::SessionEnded(ended) => of_end(ended)?,
-            EventKind::SessionStarted(_)
-            | EventKind::TurnStarted(_)
-            | EventKind::TurnCompleted(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::FileChanged(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::AgentSpawned(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::RequestRaised(_)
-            | EventKind::RequestSettled(_)
-            | EventKind::StatusChanged(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => return None,
+            _ => return None,
         };
         Some(match agent {
             Some(agent) => error.with_agent(agent),
@@ -91,15 +74,9 @@ fn of_end(ended: &SessionEnded<'_>) -> Option<AgentError> {
 
 /// A failed connection to the model and a timeout may succeed later.
 fn may_pass(error: AgentError) -> AgentError {
-    match error.kind() {
-        AgentErrorType::ConnectionFailed | AgentErrorType::Timeout => error.retryable(),
-        AgentErrorType::AuthenticationFailed
-        | AgentErrorType::SessionNotFound
-        | AgentErrorType::PermissionDenied
-        | AgentErrorType::ToolExecutionFailed
-        | AgentErrorType::ProtocolError
-        | AgentErrorType::Unknown => error,
-    }
+    let is_passing =
+        matches!(error.kind(), AgentErrorType::ConnectionFailed | AgentErrorType::Timeout);
+    if is_passing { error.retryable() } else { error }
 }
 
 /// Agents have their own names for errors; this looks for words in them, in any spelling.

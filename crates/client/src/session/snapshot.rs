@@ -102,21 +102,7 @@ impl Known {
                 "sessionEnded" => self.end(),
                 _ => {}
             },
-            EventKind::TextChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::AgentSpawned(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::RequestRaised(_)
-            | EventKind::RequestSettled(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_) => {}
+            _ => {}
         }
         self.refresh();
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::claude_code;
 use crate::conversation::{Conversation, Entry};
+use crate::json::text_at;
 use crate::plan::Failure;
 
 /// Refuses what the API would refuse.
@@ -97,8 +98,4 @@ fn texts(content: Option<&Value>) -> Vec<&str> {
         }
         _ => Vec::new(),
     }
-}
-
-fn text_at<'value>(value: &'value Value, name: &str) -> &'value str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

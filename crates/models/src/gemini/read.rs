@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::gemini_cli;
 use crate::conversation::{Conversation, Entry};
+use crate::json::text_at;
 use crate::plan::Failure;
 
 pub(super) fn conversation(
@@ -89,8 +90,4 @@ fn texts(content: Option<&Value>) -> impl Iterator<Item = &str> {
 
 fn list<'value>(value: Option<&'value Value>, name: &str) -> impl Iterator<Item = &'value Value> {
     value.and_then(|value| value.get(name)).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn text_at<'value>(value: &'value Value, name: &str) -> &'value str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

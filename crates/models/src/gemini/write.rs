@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::json::add;
 use crate::plan::{Block, Call, End, Failure, Plan, Stop};
 use crate::play::Frame;
 
@@ -158,14 +159,7 @@ fn finish_reason(stop: &Stop) -> &str {
 /// Thoughts are counted in addition to the output that the script sets.
 fn usage(plan: &Plan) -> Value {
     let used = plan.usage;
-    let thoughts: u64 = plan
-        .blocks
-        .iter()
-        .map(|block| match block {
-            Block::Thinking(deltas) => deltas.pieces.len() as u64,
-            Block::Text(_) | Block::Tool(_) | Block::Garbage => 0,
-        })
-        .sum();
+    let thoughts = plan.thinking_pieces();
     let prompt = used.input.saturating_add(used.cache_read).saturating_add(used.cache_create);
     let total = prompt.saturating_add(used.output).saturating_add(thoughts);
     let mut counts = json!({
@@ -181,10 +175,4 @@ fn usage(plan: &Plan) -> Value {
         }
     }
     counts
-}
-
-fn add(object: &mut Value, name: &str, value: impl Into<Value>) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert(name.to_owned(), value.into());
-    }
 }

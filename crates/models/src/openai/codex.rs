@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::read::text_at;
 use crate::conversation::{Conversation, Entry};
+use crate::json::text_at;
 use crate::sample::sample;
 use crate::scene::Scene;
 

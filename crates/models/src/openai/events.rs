@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::write::{self, with};
+use super::write;
+use crate::json::with;
 use crate::plan::{Block, Call, Deltas, End, Plan, Stop, pieces};
 use crate::play::Frame;
 

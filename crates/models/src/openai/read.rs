@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{codex, write};
 use crate::conversation::{Conversation, Entry};
+use crate::json::text_at;
 use crate::plan::{Failure, ToolKind};
 
 /// The conversation of a request; `thread` tells conversations apart.
@@ -157,8 +158,4 @@ fn texts<'body>(content: Option<&'body Value>) -> Vec<&'body str> {
         }
         _ => Vec::new(),
     }
-}
-
-pub(super) fn text_at<'value>(value: &'value Value, name: &str) -> &'value str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::json::with;
 use crate::plan::{Block, Call, End, Failure, Plan, Stop, ToolKind};
 
 /// Only the real API could decrypt it.
@@ -154,14 +155,6 @@ pub(super) fn compaction(id: &str, summary: &str) -> Value {
 
 /// The API's `input_tokens` and `output_tokens` are totals. Each piece of thinking counts as one token.
 pub(super) fn usage(plan: &Plan) -> Value {
-    let thought: usize = plan
-        .blocks
-        .iter()
-        .map(|block| match block {
-            Block::Thinking(deltas) => deltas.pieces.len(),
-            Block::Text(_) | Block::Tool(_) | Block::Garbage => 0,
-        })
-        .sum();
     let used = plan.usage;
     let input = used.input.saturating_add(used.cache_read).saturating_add(used.cache_create);
     json!({
@@ -170,7 +163,7 @@ pub(super) fn usage(plan: &Plan) -> Value {
             "cached_tokens": used.cache_read, "cache_write_tokens": used.cache_create,
         },
         "output_tokens": used.output,
-        "output_tokens_details": {"reasoning_tokens": used.output.min(thought as u64)},
+        "output_tokens_details": {"reasoning_tokens": used.output.min(plan.thinking_pieces())},
         "total_tokens": input.saturating_add(used.output),
     })
 }
@@ -231,13 +224,6 @@ pub(super) fn headers(id: &str, failure: Option<&Failure>) -> Vec<(String, Strin
         headers.push((name("reset"), format!("{seconds}s")));
     }
     headers
-}
-
-pub(super) fn with(mut object: Value, name: &str, value: impl Into<Value>) -> Value {
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert(name.to_owned(), value.into());
-    }
-    object
 }
 
 fn later(seconds: u64) -> i64 {
