@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_of_servers() {
+    fn server_addresses_are_checked() {
         let server = Server::new("http://127.0.0.1:8080/").unwrap();
         assert_eq!(server.url(), "http://127.0.0.1:8080");
         assert_eq!(server.address("ws", "/v1/x?a=1"), "ws://127.0.0.1:8080/v1/x?a=1");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_wrong_tells_no_token() {
+    fn an_invalid_address_shows_no_token() {
         for wrong in ["http://me:secret@h", "http://h?token=secret", "ws://secret@h", "h t:secret"]
         {
             let error = Server::new(wrong).unwrap_err();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_of_this_machine_is_near() {
+    fn wildcard_addresses_become_loopback() {
         for (written, reached) in [
             ("0.0.0.0:8443", "127.0.0.1:8443"),
             ("[::]:8443", "[::1]:8443"),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_sent_in_the_clear_to_this_machine_alone() {
+    fn an_unencrypted_token_is_sent_only_to_this_machine() {
         for near in ["http://127.0.0.1:1", "http://127.9.9.9", "http://[::1]:1", "http://LocalHost"]
         {
             assert!(Server::new(near).unwrap().with_token("t").is_ok(), "{near}");
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_was_made_again_is_found() {
+    fn a_replaced_token_is_found() {
         let place = tempfile::tempdir().unwrap();
         let (lost, newer) = (place.path().join("lost"), place.path().join("newer"));
         std::fs::write(&newer, "newer").unwrap();
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_put_there_is_not_believed() {
+    fn files_of_another_user_are_refused() {
         use std::io::Write as _;
         use std::os::unix::fs::{chown, symlink};
         let place = tempfile::tempdir().unwrap();
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_gone_is_told_from_none() {
+    fn an_exited_server_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("server.json");
         let failure = || Server::find(place.path()).unwrap_err();

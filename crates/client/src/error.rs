@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_has_a_kind_and_is_told_with_its_words() {
+    fn every_code_has_a_type_and_keeps_its_message() {
         for code in ErrorCode::ALL {
             let refused = GatewayError {
                 details: Some(Json::trusted("{}")),
@@ -354,7 +354,7 @@ mod tests {
 
     #[cfg(any(feature = "http", feature = "stdio"))]
     #[test]
-    fn a_code_that_is_not_known_is_kept_with_its_words() {
+    fn an_unknown_code_keeps_its_message() {
         let told = r#"{"code":"quotaSpent","message":"come back","details":{"day":2},"more":1}"#;
         let error = AgentError::from(serde_json::from_str::<Refusal>(told).unwrap());
         assert_eq!((error.kind(), error.code()), (AgentErrorType::Unknown, None));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_broke_is_kept_in_its_own_words() {
+    fn a_broken_connection_keeps_its_reason() {
         let error = AgentError::broken("the server at x", "reset by peer");
         assert!(error.is_retryable());
         assert_eq!(error.native_error(), Some("reset by peer"));

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_are_what_they_are_slices_of() {
+    fn slices_equal_their_events() {
         let events = [(3, "{\"a\":1}"), (4, "{}"), (9, "{\"é\":\n2}")];
         let lines = EventLines::of(events);
         assert_eq!((lines.first(), lines.last(), lines.len()), (3, 9, 3));
@@ -179,7 +179,7 @@ mod tests {
 
     #[cfg(feature = "http")]
     #[test]
-    fn what_is_taken_off_the_front_is_no_more_than_asked_or_one() {
+    fn take_front_stays_within_the_limit_or_takes_one() {
         let lines = EventLines::of([(3, "{\"a\":1}"), (4, "{}"), (9, "{\"b\":2}")]);
         for (bytes, expected) in [(1, 1), (8, 1), (10, 1), (11, 2), (18, 2), (19, 3), (99, 3)] {
             let mut rest = lines.clone();

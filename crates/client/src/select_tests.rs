@@ -70,7 +70,7 @@ fn child_of(program: &Path) -> String {
 }
 
 #[tokio::test]
-async fn what_is_named_wins_over_what_is_found() {
+async fn a_named_server_takes_precedence() {
     let (named, token) = server();
     let (found, _) = server();
     let (place, _lock) = data_dir(&found);
@@ -95,7 +95,7 @@ async fn what_is_named_wins_over_what_is_found() {
 
 /// A server that restarts at another address is found there, with the same token.
 #[tokio::test]
-async fn a_server_that_moves_is_found_again() {
+async fn a_moved_server_is_found_again() {
     let (first, token) = server();
     let (place, lock) = data_dir(&first);
     let selected = builder().data_dir(place.path()).token("mine").select_transport().await.unwrap();
@@ -114,7 +114,7 @@ async fn a_server_that_moves_is_found_again() {
 }
 
 #[tokio::test]
-async fn where_no_server_answers_a_child_is_started() {
+async fn without_a_server_a_child_is_used() {
     let place = tempfile::tempdir().unwrap();
     let expected = child_of(&program(&place));
     let with = builder().data_dir(place.path()).program(program(&place));
@@ -129,7 +129,7 @@ async fn where_no_server_answers_a_child_is_started() {
 
 /// A server that refuses the client owns its sessions: no child process is started beside it.
 #[tokio::test]
-async fn one_that_refuses_us_is_not_passed_over() {
+async fn a_server_that_refuses_is_an_error() {
     let place = tempfile::tempdir().unwrap();
     let (address, _) =
         answering("401 Unauthorized", r#"{"code":"unauthorized","detail":"no such token"}"#);
@@ -145,7 +145,7 @@ async fn one_that_refuses_us_is_not_passed_over() {
 }
 
 #[tokio::test]
-async fn an_error_names_all_that_was_tried() {
+async fn the_error_lists_everything_tried() {
     let place = tempfile::tempdir().unwrap();
     let error = builder().data_dir(place.path()).select_transport().await.unwrap_err();
     let message = error.to_string();
@@ -158,7 +158,7 @@ async fn an_error_names_all_that_was_tried() {
 }
 
 #[tokio::test]
-async fn the_environment_says_what_nobody_said() {
+async fn the_environment_fills_in_missing_settings() {
     fn environment(name: &str) -> Option<OsString> {
         match name {
             "AGENTWIRE_URL" => Some("nonsense".into()),
@@ -188,7 +188,7 @@ async fn the_environment_says_what_nobody_said() {
 }
 
 #[tokio::test]
-async fn a_name_is_looked_for_on_the_path() {
+async fn a_program_name_is_looked_up_on_path() {
     fn environment(name: &str) -> Option<OsString> {
         (name == "PATH").then(|| "/nowhere:/bin:/usr/bin".into())
     }

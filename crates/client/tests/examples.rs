@@ -65,7 +65,7 @@ fn quickstart() {
 
 /// Without a terminal, questions are denied at once; wrong arguments are errors.
 #[test]
-fn quickstart_takes_what_it_is_given() {
+fn quickstart_reads_its_arguments() {
     let script = "/ask Which colour? | red | green\n/say Done.";
     let (output, printed) = start("quickstart", &["demo", script]);
     assert!(output.status.success(), "{printed}");

@@ -55,7 +55,7 @@ fn all(last: u64) -> Vec<Result<u64, AgentError>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cut_repeated_and_refused_connections_are_no_loss() {
+async fn cut_repeated_and_refused_connections_lose_nothing() {
     let script = ScriptedTransport::new().events(story(50)).expect("a script");
     let script = script.cut_after(7).cut_after(7).cut_after(30).cut_after(53).repeating(5);
     let client = AgentClient::over(script.clone());
@@ -82,7 +82,7 @@ async fn cut_repeated_and_refused_connections_are_no_loss() {
 
 /// Missing events are reported, and the events after them are read.
 #[tokio::test(start_paused = true)]
-async fn a_gap_is_told_and_never_hidden() {
+async fn a_gap_is_reported() {
     let script = ScriptedTransport::new().events(story(20)).expect("a script");
     let client = AgentClient::over(script.without(9).without(10).without(15));
     let read = numbers(&client).await;
@@ -95,7 +95,7 @@ async fn a_gap_is_told_and_never_hidden() {
 
 /// A log with fewer events than were read is another log.
 #[tokio::test(start_paused = true)]
-async fn a_log_that_has_forgotten_says_so() {
+async fn a_shorter_log_is_a_gap() {
     let script = ScriptedTransport::new().events(story(2)).expect("a script");
     let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
     let mut events = session.events_after(40);
@@ -106,7 +106,7 @@ async fn a_log_that_has_forgotten_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_that_stays_away_is_given_up() {
+async fn an_unreachable_gateway_is_given_up() {
     let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
     let builder = AgentClient::builder().patience(Duration::from_secs(7));
     let client = builder.over(script.clone());
@@ -124,7 +124,7 @@ async fn a_gateway_that_stays_away_is_given_up() {
 
 /// A stream that starts while the gateway is unreachable waits for it.
 #[tokio::test(start_paused = true)]
-async fn a_stream_may_begin_while_the_gateway_is_away() {
+async fn a_stream_may_start_while_the_gateway_is_unreachable() {
     let script = ScriptedTransport::new().events(story(20)).expect("a script");
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
@@ -139,7 +139,7 @@ async fn a_stream_may_begin_while_the_gateway_is_away() {
 
 /// After the last event, the stream needs no confirmation from the gateway.
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_has_its_end_does_not_fail_for_want_of_a_gateway() {
+async fn after_the_last_event_a_stream_needs_no_gateway() {
     let script = ScriptedTransport::new().events(story(2)).expect("a script").live();
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
     let mut updates = session.updates_after(0);
@@ -153,7 +153,7 @@ async fn a_stream_that_has_its_end_does_not_fail_for_want_of_a_gateway() {
 
 /// An unknown state of a newer gateway does not stop a stream.
 #[tokio::test(start_paused = true)]
-async fn a_state_that_is_not_known_stops_no_stream() {
+async fn an_unknown_state_does_not_stop_a_stream() {
     let script = ScriptedTransport::new().events(story(2)).expect("a script");
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
     let _ = script.reply("show", &json!({ "lastSeq": 6, "state": "dreaming", "new": {} }));
@@ -166,7 +166,7 @@ async fn a_state_that_is_not_known_stops_no_stream() {
 
 /// A failed start stays a failure when it is repeated.
 #[tokio::test(start_paused = true)]
-async fn a_start_that_failed_has_failed() {
+async fn a_failed_start_stays_failed() {
     let request = SessionRequest::new(AgentType::Claude, "x");
     let script = || ScriptedTransport::new().events(story(2)).expect("a script");
     let session = AgentClient::over(script()).attach(SESSION).await.expect("a session");
@@ -196,7 +196,7 @@ async fn a_start_that_failed_has_failed() {
 
 /// If the gateway has never answered, the first failure is final; otherwise it is waited for.
 #[tokio::test(start_paused = true)]
-async fn who_was_there_may_come_back() {
+async fn only_a_known_gateway_is_waited_for() {
     let away = || AgentError::unreachable("the script", "nobody listens");
     let script = ScriptedTransport::new().events(story(2)).expect("a script");
     let client = AgentClient::over(script.clone().fail("show", away()).fail("start", away()));
@@ -214,7 +214,7 @@ async fn who_was_there_may_come_back() {
 
 /// A guard that is dropped while the gateway is unreachable sends its command when it is back.
 #[tokio::test(start_paused = true)]
-async fn a_dropped_hold_is_told_until_it_is_heard() {
+async fn a_dropped_guard_repeats_its_command() {
     for on_drop in [OnDrop::Interrupt, OnDrop::Stop] {
         let script = ScriptedTransport::new().events(story(2)).expect("a script").live();
         let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
@@ -250,7 +250,7 @@ async fn a_full_buffer_waits_for_its_reader() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_known_is_kept_from_the_events_that_were_read() {
+async fn events_update_the_known_state() {
     let script = ScriptedTransport::new().events(story(3)).expect("a script").hold_after(1);
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
@@ -327,7 +327,7 @@ async fn core(script: ScriptedTransport, up_to: Option<u64>) -> Vec<Result<u64, 
 
 /// Events that the profile leaves out are no gap, and the stream ends even if one of them is the last.
 #[tokio::test(start_paused = true)]
-async fn in_core_what_is_left_out_is_no_gap() {
+async fn in_core_left_out_events_are_no_gap() {
     let script = || ScriptedTransport::new().events(with_statuses(40)).expect("a script");
     let shown = |last: u64| (1..=last).filter(|seq| *seq != 4).map(Ok).collect::<Vec<_>>();
     assert_eq!(core(script().cut_after(20).repeating(3), None).await, shown(45));
@@ -342,7 +342,7 @@ async fn in_core_what_is_left_out_is_no_gap() {
 
 /// However a guard is cancelled, it sends one command; a released one sends none.
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_hold_tells_the_agent_once() {
+async fn a_cancelled_guard_sends_one_command() {
     let told = async |cancel: &dyn Fn(&CancellationToken, CancellableSession)| {
         let events = story(2).into_iter().take(5);
         let script = ScriptedTransport::new().events(events).expect("a script").live();
@@ -376,7 +376,7 @@ async fn a_cancelled_stream_ends_at_once() {
 
 /// A panic in a transport is not the end of the session.
 #[tokio::test(start_paused = true)]
-async fn what_falls_over_is_told() {
+async fn a_panic_is_reported() {
     #[derive(Debug)]
     struct Falls(ScriptedTransport);
     impl Transport for Falls {
@@ -400,7 +400,7 @@ async fn what_falls_over_is_told() {
 
 /// A gateway that refuses slowly is given up in the end.
 #[tokio::test(start_paused = true)]
-async fn a_gateway_that_is_slow_to_refuse_is_given_up() {
+async fn a_slowly_refusing_gateway_is_given_up() {
     #[derive(Debug)]
     struct Slow(ScriptedTransport);
     impl Transport for Slow {
@@ -442,7 +442,7 @@ async fn a_gateway_that_is_slow_to_refuse_is_given_up() {
 
 /// The state is right even if the client learnt of a request from a summary.
 #[tokio::test(start_paused = true)]
-async fn what_was_settled_is_asked_no_more() {
+async fn a_settled_request_is_no_longer_open() {
     let asked = |seq, id: &str, kind: &str| {
         let more = json!({ "requestId": id, "kind": kind, "inputDigest": "d" });
         event(seq, "requestRaised", more)
@@ -471,7 +471,7 @@ async fn what_was_settled_is_asked_no_more() {
 
 /// An input that cannot be serialized allows nothing.
 #[tokio::test(start_paused = true)]
-async fn an_input_that_is_none_is_refused() {
+async fn an_invalid_input_is_refused() {
     let more = json!({
         "requestId": "r", "kind": "permission", "inputDigest": "d", "toolName": "Bash",
         "input": { "command": "ls" },
@@ -493,7 +493,7 @@ async fn an_input_that_is_none_is_refused() {
 
 /// Calls that count once are repeated; others are not.
 #[tokio::test(start_paused = true)]
-async fn lost_answers_are_asked_for_again_where_that_counts_once() {
+async fn calls_that_count_once_are_repeated() {
     let script = ScriptedTransport::new().events(story(1)).expect("a script");
     let lost = || AgentError::broken("the script", "it lost the answer");
     let script = script.fail("prompt", lost()).fail("prompt", lost()).fail("interrupt", lost());
@@ -510,7 +510,7 @@ async fn lost_answers_are_asked_for_again_where_that_counts_once() {
 proptest! {
     /// Wherever connections break and start: each event once, in order.
     #[test]
-    fn every_event_comes_once(
+    fn every_event_is_read_once(
         cuts in prop::collection::vec(1_u64..40, 0..12),
         missing in prop::collection::btree_set(3_u64..38, 0..6),
         rewind in 0_u64..9,
@@ -541,7 +541,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_asked_for_before_it_is_read() {
+async fn an_unread_stream_makes_no_calls() {
     let script = ScriptedTransport::new().events(story(1)).expect("a script");
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");

@@ -31,7 +31,7 @@ async fn read(session: &Session) -> Vec<Result<u64, AgentError>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_may_be_said_before_where() {
+async fn script_methods_work_in_any_order() {
     let plot = |script: ScriptedTransport| script.hold_after(4).cut_after(2).without(3);
     let told = |script: ScriptedTransport| script.transcript(&texts("a", 6)).expect("a recording");
     for script in [plot(told(ScriptedTransport::new())), told(plot(ScriptedTransport::new()))] {
@@ -46,7 +46,7 @@ async fn what_happens_may_be_said_before_where() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_as_they_are_wanted() {
+async fn sessions_are_filtered() {
     let end = |session: &str| line(session, 2, r#""type":"sessionEnded","reason":"completed""#);
     let mut recording = String::new();
     for session in ["a", "b", "c", "d"] {
@@ -76,7 +76,7 @@ async fn sessions_are_listed_as_they_are_wanted() {
 
 /// A created session starts before its first event; reading changes its state.
 #[tokio::test]
-async fn a_session_begins_at_its_beginning() {
+async fn a_created_session_starts_before_its_first_event() {
     let mut recording = texts("a", 2);
     recording += &line("a", 3, r#""type":"sessionEnded","reason":"completed""#);
     let script = ScriptedTransport::new().transcript(&recording).expect("a recording");
@@ -91,7 +91,7 @@ async fn a_session_begins_at_its_beginning() {
 
 /// The working directory comes from the client or from the session; a resumed session keeps its own.
 #[tokio::test]
-async fn sessions_work_where_it_was_said() {
+async fn the_working_directory_is_sent() {
     let script = ScriptedTransport::new().transcript(&texts("a", 1)).expect("a recording");
     let client = AgentClient::builder().working_directory("/here").over(script.clone());
     let request = SessionRequest::new(AgentType::Demo, "x");

@@ -33,7 +33,7 @@ async fn until(is_so: impl Fn() -> bool) {
 
 /// One test, because a new file cannot be executed while another thread forks.
 #[tokio::test(start_paused = true)]
-async fn children_that_do_not_end_are_killed() {
+async fn children_that_do_not_exit_are_killed() {
     let place = tempfile::tempdir().expect("a directory");
     let program = deaf(&place);
     when_the_client_is_closed(&program).await;

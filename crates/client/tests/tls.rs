@@ -73,7 +73,7 @@ fn at(host: &str, address: SocketAddr) -> Server {
 }
 
 #[tokio::test]
-async fn a_server_is_known_by_its_name_and_who_vouches_for_it() {
+async fn a_server_is_verified_by_name_and_authority() {
     let place = TempDir::new().expect("a directory");
     let (address, certificate, _) = serve(place.path(), "localhost").await;
     let server = at("localhost", address);
@@ -88,7 +88,7 @@ async fn a_server_is_known_by_its_name_and_who_vouches_for_it() {
 /// The server on this machine is verified by the certificate it published, for any name. After a restart it
 /// may have another.
 #[tokio::test]
-async fn a_server_that_is_found_is_known_by_its_own_certificate() {
+async fn a_found_server_is_verified_by_its_own_certificate() {
     let place = TempDir::new().expect("a directory");
     let (address, _, certificate) = serve(place.path(), "agents.example").await;
     let (other, _, renewed) = serve(place.path(), "other.example").await;

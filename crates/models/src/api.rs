@@ -8,8 +8,8 @@ use crate::anthropic::Anthropic;
 use crate::conversation::Conversation;
 use crate::gemini::Gemini;
 use crate::openai::OpenAi;
-use crate::plan::{Failure, Plan};
-use crate::play::Frame;
+use crate::response_plan::{Failure, ResponsePlan};
+use crate::stream_body::Frame;
 use crate::usage::Usage;
 
 /// A model API: reads requests and writes responses.
@@ -24,13 +24,13 @@ pub(crate) trait Api: Sync {
     fn owns(&self, request: &Request) -> bool;
 
     /// Parses the request. A failure is the answer to a malformed one.
-    fn read(&self, request: &Request) -> Result<Ask, Failure>;
+    fn read(&self, request: &Request) -> Result<ApiCall, Failure>;
 
     /// The events of a streamed response. `End::Hang` and `End::Cut` need no frame.
-    fn stream(&self, plan: &Plan) -> Vec<Frame>;
+    fn stream(&self, plan: &ResponsePlan) -> Vec<Frame>;
 
     /// A response that is not streamed.
-    fn whole(&self, plan: &Plan) -> Value;
+    fn whole(&self, plan: &ResponsePlan) -> Value;
 
     /// The error for an unknown model.
     fn no_model(&self, model: &str) -> Failure;
@@ -42,7 +42,7 @@ pub(crate) trait Api: Sync {
     fn headers(&self, id: &str, failure: Option<&Failure>) -> Vec<(String, String)>;
 
     /// The usage as this API can report it.
-    fn told(&self, usage: Usage) -> Usage {
+    fn reported_usage(&self, usage: Usage) -> Usage {
         usage
     }
 }
@@ -70,7 +70,7 @@ pub(crate) struct Request {
 
 /// What a request asks for.
 #[derive(Debug)]
-pub(crate) enum Ask {
+pub(crate) enum ApiCall {
     /// A turn of the model.
     Turn(Box<Conversation>),
     /// A value to answer with at once.

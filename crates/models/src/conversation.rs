@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::plan::ToolKind;
+use crate::response_plan::ToolKind;
 
 /// A request for a model response.
 #[derive(Clone, Debug, Default)]

@@ -14,7 +14,7 @@
 //! # How a request is answered
 //!
 //! ```text
-//! bytes ─► server ─► Api::read ─► Conversation ─► Scene (script and place) ─► Plan ─► Api::stream ─► bytes
+//! bytes ─► server ─► Api::read ─► Conversation ─► ResponseSteps ─► ResponsePlan ─► Api::stream ─► bytes
 //! ```
 //!
 //! # How to add an API
@@ -22,9 +22,9 @@
 //! 1. Write `NAME.rs` (with `NAME/read.rs` and `NAME/write.rs`) with a unit type that implements
 //!    `api::Api`; follow `anthropic`.
 //! 2. `owns` says which requests belong to the API, even unknown ones, so that a 404 has its format.
-//! 3. `read` parses a request into an `api::Ask`: a turn (a `conversation::Conversation`), a value to
+//! 3. `read` parses a request into an `api::ApiCall`: a turn (a `conversation::Conversation`), a value to
 //!    answer at once (model lists, token counts), a stream without a script, or unknown.
-//! 4. `stream` and `whole` write a `plan::Plan` in the API's format, `failure` an error.
+//! 4. `stream` and `whole` write a `response_plan::ResponsePlan` in the API's format, `failure` an error.
 //! 5. `program` returns the command that points the API's program at the server.
 //! 6. Add one line to `api::apis`, and a file to `tests/wire` that checks the API over a socket.
 //!
@@ -37,17 +37,17 @@ mod conversation;
 mod gemini;
 mod json;
 mod openai;
-mod plan;
-mod play;
-mod record;
-mod sample;
-mod scene;
+mod planner;
+mod request_record;
+mod response_plan;
+mod schema_sample;
 mod script;
 mod server;
+mod stream_body;
 mod usage;
 
 pub use api::programs;
-pub use record::Seen;
+pub use request_record::Seen;
 pub use script::{PLACEHOLDERS, STEPS};
 pub use server::{ModelServer, Options};
 pub use usage::Usage;

@@ -22,9 +22,9 @@ mod write;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Ask, Request};
-use crate::plan::{Failure, Plan};
-use crate::play::Frame;
+use crate::api::{Api, ApiCall, Request};
+use crate::response_plan::{Failure, ResponsePlan};
+use crate::stream_body::Frame;
 
 pub(crate) struct OpenAi;
 
@@ -46,31 +46,31 @@ impl Api for OpenAi {
         }) || request.header("originator").is_some()
     }
 
-    fn read(&self, request: &Request) -> Result<Ask, Failure> {
+    fn read(&self, request: &Request) -> Result<ApiCall, Failure> {
         match (request.method.as_str(), request.path.as_str()) {
             ("POST", "/v1/responses") => {
                 let body = request.json()?;
                 let conversation = read::conversation(&body, request.header("thread-id"))?;
                 Ok(if codex::wants_compaction(&body) {
                     let summary = codex::summary(&conversation);
-                    Ask::Stream(events::compaction(&conversation.model, &summary))
+                    ApiCall::Stream(events::compaction(&conversation.model, &summary))
                 } else {
-                    Ask::Turn(Box::new(conversation))
+                    ApiCall::Turn(Box::new(conversation))
                 })
             }
             ("GET", "/v1/responses") if request.header("upgrade").is_some() => {
                 Err(Failure::new(426, "WebSockets are not supported; post to /v1/responses"))
             }
-            ("GET", "/v1/models") => Ok(Ask::Value(models())),
-            _ => Ok(Ask::Unknown),
+            ("GET", "/v1/models") => Ok(ApiCall::Value(models())),
+            _ => Ok(ApiCall::Unknown),
         }
     }
 
-    fn stream(&self, plan: &Plan) -> Vec<Frame> {
+    fn stream(&self, plan: &ResponsePlan) -> Vec<Frame> {
         events::stream(plan)
     }
 
-    fn whole(&self, plan: &Plan) -> Value {
+    fn whole(&self, plan: &ResponsePlan) -> Value {
         write::whole(plan)
     }
 

@@ -1,6 +1,6 @@
 //! Parses the steps of a script from a prompt.
 
-mod words;
+mod marker_reader;
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue};
 use serde_json::value::RawValue;
 
-use crate::plan::{Failure, Stop};
+use crate::response_plan::{Failure, Stop};
 use crate::usage::Usage;
-use words::Words;
+use marker_reader::MarkerReader;
 
 /// Every step and what it does, for help texts and error messages. With `TIMES n` a fault occurs only in
 /// the first n attempts.
@@ -80,14 +80,14 @@ pub(crate) enum Step {
     Header(HeaderName, HeaderValue),
     Slow(Duration),
     /// Only in the first `times` attempts, if set.
-    Trouble {
-        trouble: Trouble,
+    Fault {
+        fault: Fault,
         times: Option<u32>,
     },
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Trouble {
+pub(crate) enum Fault {
     Fail(Failure),
     Hang,
     Cut,
@@ -113,9 +113,9 @@ impl Script {
                 continue;
             }
             found = true;
-            let mut words = Words::new(inner);
-            let step = read(&mut words).map_err(|reason| mistake(inner, &reason))?;
-            rest = words.rest();
+            let mut marker = MarkerReader::new(inner);
+            let step = read(&mut marker).map_err(|reason| parse_error(inner, &reason))?;
+            rest = marker.rest();
             let ends = matches!(step, Step::Tools(_) | Step::Stop(_));
             if let Some(response) = responses.last_mut() {
                 response.push(step);
@@ -131,95 +131,95 @@ impl Script {
     }
 }
 
-fn read(words: &mut Words<'_>) -> Result<Step, String> {
-    let name = words.name();
+fn read(marker: &mut MarkerReader<'_>) -> Result<Step, String> {
+    let name = marker.name();
     let step = match name {
-        "say" => return words.text().map(Step::Say),
-        "think" => return words.text().map(Step::Think),
+        "say" => return marker.text().map(Step::Say),
+        "think" => return marker.text().map(Step::Think),
         "repeat" => {
-            let count = words.number("how often")?;
+            let count = marker.number("how often")?;
             if count > MOST {
                 return Err(format!("more than {MOST} deltas"));
             }
-            return Ok(Step::Repeat { count, text: words.text()? });
+            return Ok(Step::Repeat { count, text: marker.text()? });
         }
-        "pad" => match words.number("how many bytes")? {
+        "pad" => match marker.number("how many bytes")? {
             bytes if bytes <= LONGEST => Step::Pad(bytes),
             _ => return Err("more than 64 MiB of text".to_owned()),
         },
-        "tool" => Step::Tools(vec![call(words)?]),
+        "tool" => Step::Tools(vec![tool_call(marker)?]),
         "tools" => {
-            let mut calls = vec![call(words)?];
-            while words.take(";;") {
-                calls.push(call(words)?);
+            let mut calls = vec![tool_call(marker)?];
+            while marker.consume(";;") {
+                calls.push(tool_call(marker)?);
             }
             Step::Tools(calls)
         }
-        "stop" => Step::Stop(match words.word().unwrap_or("end_turn") {
+        "stop" => Step::Stop(match marker.word().unwrap_or("end_turn") {
             "end_turn" => Stop::End,
             "max_tokens" => Stop::MaxTokens,
             "refusal" => Stop::Refusal,
             other => Stop::Other(other.to_owned()),
         }),
         "usage" => Step::Usage(Usage {
-            input: words.number("tokens read")?,
-            output: words.number_or("tokens written", 0)?,
-            cache_read: words.number_or("tokens from the cache", 0)?,
-            cache_create: words.number_or("tokens into the cache", 0)?,
+            input: marker.number("tokens read")?,
+            output: marker.number_or("tokens written", 0)?,
+            cache_read: marker.number_or("tokens from the cache", 0)?,
+            cache_create: marker.number_or("tokens into the cache", 0)?,
         }),
         "header" => {
-            let name = words.word().ok_or("the header's name is missing")?;
+            let name = marker.word().ok_or("the header's name is missing")?;
             let name = name.parse().map_err(|_| format!("`{name}` is not a header name"))?;
             if FRAMING.contains(&name) {
                 return Err(format!("only the server may set `{name}`"));
             }
-            let value = words.text()?;
+            let value = marker.text()?;
             let value = value.parse().map_err(|_| format!("`{value}` is not a header value"))?;
             return Ok(Step::Header(name, value));
         }
-        "slow" => Step::Slow(Duration::from_millis(words.number("milliseconds")?)),
+        "slow" => Step::Slow(Duration::from_millis(marker.number("milliseconds")?)),
         "fail" => {
-            let status: u16 = words.number("the status")?;
+            let status: u16 = marker.number("the status")?;
             if !(400..600).contains(&status) {
                 return Err(format!("{status} is not an error status; use 400 to 599"));
             }
-            let mut times = words.times()?;
-            let kind = words.kind();
+            let mut times = marker.times()?;
+            let kind = marker.kind();
             if times.is_none() {
-                times = words.times()?;
+                times = marker.times()?;
             }
-            let message = words.text()?;
+            let message = marker.text()?;
             let message = if message.is_empty() { "scripted failure".to_owned() } else { message };
             let fail = Failure { status, kind, message, retry_after: None };
-            return Ok(Step::Trouble { trouble: Trouble::Fail(fail), times });
+            return Ok(Step::Fault { fault: Fault::Fail(fail), times });
         }
         "ratelimit" => {
-            let times = words.times()?;
+            let times = marker.times()?;
             let seconds =
-                if words.take("RETRY-AFTER") { words.number("seconds to wait")? } else { 1 };
-            let times = if times.is_none() { words.times()? } else { times };
+                if marker.consume("RETRY-AFTER") { marker.number("seconds to wait")? } else { 1 };
+            let times = if times.is_none() { marker.times()? } else { times };
             let mut fail = Failure::new(429, "scripted rate limit");
             fail.retry_after = Some(seconds);
-            Step::Trouble { trouble: Trouble::Fail(fail), times }
+            Step::Fault { fault: Fault::Fail(fail), times }
         }
-        "hang" => Step::Trouble { trouble: Trouble::Hang, times: words.times()? },
-        "cut" => Step::Trouble { trouble: Trouble::Cut, times: words.times()? },
-        "garbage" => Step::Trouble { trouble: Trouble::Garbage, times: words.times()? },
+        "hang" => Step::Fault { fault: Fault::Hang, times: marker.times()? },
+        "cut" => Step::Fault { fault: Fault::Cut, times: marker.times()? },
+        "garbage" => Step::Fault { fault: Fault::Garbage, times: marker.times()? },
         other => return Err(format!("unknown step `{other}`")),
     };
-    words.close()?;
+    marker.close()?;
     Ok(step)
 }
 
-fn call(words: &mut Words<'_>) -> Result<(String, Box<RawValue>), String> {
-    let name = words.word().ok_or("the tool's name is missing")?.to_owned();
-    Ok((name, words.json()?))
+fn tool_call(marker: &mut MarkerReader<'_>) -> Result<(String, Box<RawValue>), String> {
+    let name = marker.word().ok_or("the tool's name is missing")?.to_owned();
+    Ok((name, marker.json()?))
 }
 
-fn mistake(marker: &str, reason: &str) -> Failure {
+fn parse_error(text: &str, reason: &str) -> Failure {
     const SHOWN: usize = 60;
-    let end = marker.find("]]").map_or(marker.len(), |end| end + 2);
-    let shown: String = marker.get(..end).unwrap_or(marker).chars().take(SHOWN).collect();
+    let end = text.find("]]").map_or(text.len(), |end| end + 2);
+    let shown: String = text.get(..end).unwrap_or(text).chars().take(SHOWN).collect();
     let more = if shown.len() < end { "…" } else { "" };
     let steps: Vec<&str> = STEPS.iter().map(|(form, _)| *form).collect();
     Failure::new(

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::record::{Record, Seen};
+use crate::request_record::{Record, Seen};
 use crate::usage::Usage;
 use attempts::Attempts;
 

@@ -85,7 +85,7 @@ mod tests {
 
     /// After pinning another version, run `cargo xtask drift --versions pinned --update`.
     #[test]
-    fn the_versions_that_are_known_are_those_that_were_tested() {
+    fn known_versions_are_the_tested_versions() {
         let known = file();
         for agent in [AgentType::Claude, AgentType::Codex, AgentType::Gemini] {
             let of = known.0.values().filter(|before| before.agent == agent);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_learnt_anew_and_the_same_one_added_to() {
+    fn another_version_replaces_and_the_same_version_adds() {
         let mut known = Known::default();
         let column = |version: &str| Column {
             name: "parrot".to_owned(),

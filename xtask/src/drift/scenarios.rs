@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_of_a_run_is_read() {
+    fn results_of_a_run_are_read() {
         let text = r#"{"columns":[{"name":"gemini -p","agent":"gemini","driver":"stream-json",
             "pinned":"0.61.0","version":"0.62.0","scenarios":{"text":null,"shell":"no end came"}}]}"#;
         let Outcome::Ran(results) = parse(text).expect("results") else { panic!("it ran") };

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_agents_call_their_errors_is_understood() {
+    fn agents_error_names_are_mapped() {
         for (name, kind) in [
             ("authentication_failed", AgentErrorType::AuthenticationFailed),
             ("rate_limit", AgentErrorType::ConnectionFailed),

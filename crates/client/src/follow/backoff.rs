@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_a_bound_and_are_not_all_alike() {
+    fn pauses_double_up_to_a_limit_and_differ() {
         let all: Vec<Vec<Duration>> = (0..32)
             .map(|_| {
                 let mut pause = Pause::new(Duration::ZERO);

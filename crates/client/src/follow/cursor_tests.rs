@@ -37,7 +37,7 @@ impl Read {
 }
 
 #[test]
-fn a_jump_is_believed_the_second_time() {
+fn a_missing_number_is_a_gap_the_second_time() {
     let mut cursor = Cursor::new(2);
     let mut read = Read::default();
     let mut take = |cursor: &mut Cursor, numbers: &[u64]| {
@@ -55,7 +55,7 @@ fn a_jump_is_believed_the_second_time() {
 }
 
 #[test]
-fn where_some_are_left_out_a_jump_says_nothing() {
+fn with_a_profile_missing_numbers_are_no_gap() {
     let mut new = Vec::new();
     let mut cursor = Cursor::new(0);
     cursor.expect_all(false);
@@ -70,7 +70,7 @@ proptest! {
     /// break anywhere, repeat some events and leave some out. In the end the reader has every event of the
     /// log once and in order, and every missing number is in a gap.
     #[test]
-    fn nothing_is_lost_doubled_or_hidden(
+    fn nothing_is_lost_repeated_or_hidden(
         log in btree_set(1_u64..60, 1..50),
         connections in vec((0_u64..10, 1_usize..40, vec(0_usize..40, 0..6), 1_usize..7), 0..12),
     ) {
@@ -109,7 +109,7 @@ proptest! {
     /// Whatever connections leave out, the reader receives events in order and without repeats, and every
     /// skipped number is in a gap.
     #[test]
-    fn whatever_comes_is_in_order_and_whole(batches in vec(vec(1_u64..40, 0..12), 0..40)) {
+    fn events_are_in_order_and_gaps_complete(batches in vec(vec(1_u64..40, 0..12), 0..40)) {
         let mut cursor = Cursor::new(0);
         let mut read = Read::default();
         for batch in batches {

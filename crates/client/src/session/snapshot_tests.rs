@@ -45,7 +45,7 @@ fn turn(name: &'static str) -> (&'static str, Value) {
 }
 
 #[test]
-fn a_permission_that_is_settled_while_a_hook_waits_is_waited_for_no_longer() {
+fn a_settled_permission_is_no_longer_waited_for() {
     let mut known = Known::new(summary(SessionState::Idle, 0, 0));
     let events = [
         turn("turnStarted"),
@@ -64,7 +64,7 @@ fn a_permission_that_is_settled_while_a_hook_waits_is_waited_for_no_longer() {
 
 /// An open request outlasts its turn; settling it afterwards leaves the session idle.
 #[test]
-fn what_waits_in_the_background_is_seen() {
+fn requests_outlast_their_turn() {
     let mut known = Known::new(summary(SessionState::Idle, 0, 0));
     let events =
         [turn("turnStarted"), raised("p", "permission"), turn("turnCompleted"), settled("p")];
@@ -74,7 +74,7 @@ fn what_waits_in_the_background_is_seen() {
 
 /// The client attaches while a request waits; reading from the first event shows its kind.
 #[test]
-fn what_was_asked_before_is_learnt_from_the_past() {
+fn past_events_show_the_kind_of_open_requests() {
     let past = [turn("turnStarted"), raised("q", "question")];
     let more = [raised("p", "permission"), settled("p"), settled("q")];
     let mut known = Known::new(summary(QUESTION, 1, 2));
@@ -115,7 +115,7 @@ fn what_an_agent_says_of_itself_is_known() {
 
 /// Values of a newer gateway, and a log that was replaced.
 #[test]
-fn what_is_not_known_ends_what_it_ends() {
+fn unknown_values_still_end_turns_and_sessions() {
     let mut known = Known::new(summary(SessionState::Idle, 0, 0));
     let events = [
         ("turnStarted", json!({ "turnNumber": 1, "origin": "dream" })),

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_its_variables_are_is_never_shown() {
+    fn values_of_variables_are_never_shown() {
         let child = StdioTransport::new("agentwire").env("KEY", "secret");
         let shown = format!("{:?} {child:?}", crate::AgentClient::over(child.clone()));
         assert!(shown.contains("KEY") && !shown.contains("secret"), "{shown}");

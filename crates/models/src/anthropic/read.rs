@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::claude_code;
 use crate::conversation::{Conversation, Entry};
 use crate::json::text_at;
-use crate::plan::Failure;
+use crate::response_plan::Failure;
 
 /// Refuses what the API would refuse.
 pub(super) fn check(body: &Value) -> Result<(), Failure> {
@@ -54,7 +54,7 @@ pub(super) fn conversation(body: &Value, session: String) -> Result<Conversation
         schema: schema.cloned(),
         ..Conversation::default()
     };
-    conversation.side = claude_code::side(body, &conversation);
+    conversation.side = claude_code::side_answer(body, &conversation);
     Ok(conversation)
 }
 
@@ -70,13 +70,13 @@ fn entries<'body>(messages: impl Iterator<Item = &'body Value>) -> Vec<Entry> {
                     entries.push(Entry::Results(results));
                 }
                 for text in texts(content) {
-                    if claude_code::is_aside(text) {
+                    if claude_code::is_side_question(text) {
                         entries.clear();
                     }
-                    entries.extend(claude_code::text(text));
+                    entries.extend(claude_code::user_text(text));
                 }
             }
-            _ => entries.extend(texts(content).into_iter().filter_map(claude_code::note)),
+            _ => entries.extend(texts(content).into_iter().filter_map(claude_code::system_text)),
         }
     }
     entries

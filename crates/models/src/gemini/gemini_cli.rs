@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::Request;
 use crate::conversation::{Conversation, Entry};
-use crate::sample::sample;
+use crate::schema_sample::schema_sample;
 
 /// The first text of a conversation: its place and time.
 const SESSION: &str = "<session_context>";
@@ -30,13 +30,13 @@ const SNAPSHOT: &str = "<state_snapshot>";
 const SUMMARY: &str = "Summarize the user's primary intent";
 
 /// Whether the program is Gemini CLI, in any mode.
-pub(super) fn asks(request: &Request) -> bool {
+pub(super) fn is_gemini_cli(request: &Request) -> bool {
     agent(request).starts_with("GeminiCLI")
 }
 
 /// Whether it was started for one prompt. Such a prompt is one text.
-pub(super) fn asks_once(request: &Request) -> bool {
-    asks(request) && !agent(request).starts_with("GeminiCLI-acp")
+pub(super) fn has_one_prompt(request: &Request) -> bool {
+    is_gemini_cli(request) && !agent(request).starts_with("GeminiCLI-acp")
 }
 
 fn agent(request: &Request) -> &str {
@@ -45,7 +45,7 @@ fn agent(request: &Request) -> &str {
 
 /// Marks a prompt that another one follows directly as given up: a signal ended the program, and the
 /// session was resumed.
-pub(super) fn given_up(entries: Vec<Entry>) -> Vec<Entry> {
+pub(super) fn mark_abandoned(entries: Vec<Entry>) -> Vec<Entry> {
     let mut said = Vec::with_capacity(entries.len());
     for entry in entries {
         if matches!((said.last(), &entry), (Some(Entry::Prompt(_)), Entry::Prompt(_))) {
@@ -78,7 +78,7 @@ pub(super) fn prompts<'body>(
 }
 
 /// What a model content means: a response only if the model wrote it.
-pub(super) fn response(text: &str, calls: bool) -> Option<Entry> {
+pub(super) fn model_text(text: &str, calls: bool) -> Option<Entry> {
     let said = text.trim();
     if calls {
         Some(Entry::Response)
@@ -92,13 +92,13 @@ pub(super) fn response(text: &str, calls: bool) -> Option<Entry> {
 /// The answer to a call that Gemini CLI makes on its own behalf. It streams its turns and those of its
 /// subagents. Calls without streaming choose a model, judge, summarise, correct an edit, or belong to one
 /// of its tools (a search, a page).
-pub(super) fn side(conversation: &Conversation) -> Option<String> {
+pub(super) fn side_answer(conversation: &Conversation) -> Option<String> {
     if conversation.stream {
         return None;
     }
     let prompt = conversation.prompt();
     Some(match &conversation.schema {
-        Some(schema) => judgement(schema).to_string(),
+        Some(schema) => harmless_value(schema).to_string(),
         None if prompt.contains(SNAPSHOT) => {
             format!("{SNAPSHOT}\nThe user and the model talked.\n</state_snapshot>")
         }
@@ -109,8 +109,8 @@ pub(super) fn side(conversation: &Conversation) -> Option<String> {
 
 /// A value of the schema that changes nothing: no loop was seen, a failed edit stays failed, a text needs
 /// no correction. For a choice, it takes the first option: the small model, the user's turn.
-fn judgement(schema: &Value) -> Value {
-    let mut value = sample(schema);
+fn harmless_value(schema: &Value) -> Value {
+    let mut value = schema_sample(schema);
     for (name, harmless) in [
         ("unproductive_state_confidence", json!(0)),
         ("noChangesRequired", json!(false)),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::gemini_cli;
 use crate::conversation::{Conversation, Entry};
 use crate::json::text_at;
-use crate::plan::Failure;
+use crate::response_plan::Failure;
 
 pub(super) fn conversation(
     body: &Value,
@@ -60,7 +60,7 @@ fn entries(contents: &[Value]) -> Vec<Entry> {
         if text_at(content, "role") == "model" {
             let text: String = texts(Some(content)).collect();
             called = parts().any(|part| part.get("functionCall").is_some());
-            entries.extend(gemini_cli::response(&text, called));
+            entries.extend(gemini_cli::model_text(&text, called));
             continue;
         }
         let results: Vec<String> =

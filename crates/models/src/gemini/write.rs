@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::json::add;
-use crate::plan::{Block, Call, End, Failure, Plan, Stop};
-use crate::play::Frame;
+use crate::response_plan::{Block, Call, End, Failure, ResponsePlan, Stop};
+use crate::stream_body::Frame;
 
 /// The first part after thinking needs a signature. Only the real API would check it.
 const SIGNATURE: &str = "c2NyaXB0ZWQgdGhpbmtpbmcsIHNpZ25lZCBieSBub2JvZHk=";
@@ -15,7 +15,7 @@ const APART: Duration = Duration::from_millis(30);
 /// A wait of at least this many seconds means that the daily quota is used up.
 const DAILY: u64 = 3600;
 
-pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
+pub(super) fn stream(plan: &ResponsePlan) -> Vec<Frame> {
     let mut frames = Vec::new();
     let mut unsigned = false;
     for block in &plan.blocks {
@@ -42,7 +42,7 @@ pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
     match &plan.end {
         End::Stop(stop) => {
             let part = signed(json!({"text": ""}), &mut unsigned);
-            frames.push(event(&chunk(plan, &[part], Some(stop))).telling_usage());
+            frames.push(event(&chunk(plan, &[part], Some(stop))).reporting_usage());
         }
         End::Fail(error) => frames.push(Frame::new(failure(error).to_string()).after(APART)),
         End::Hang | End::Cut => {}
@@ -51,7 +51,7 @@ pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
 }
 
 /// A response that is not streamed.
-pub(super) fn whole(plan: &Plan) -> Value {
+pub(super) fn whole(plan: &ResponsePlan) -> Value {
     let mut unsigned = false;
     let mut parts = Vec::new();
     for block in &plan.blocks {
@@ -119,7 +119,7 @@ fn event(value: &Value) -> Frame {
 }
 
 /// One chunk of a response. The last one has the stop reason and the usage.
-fn chunk(plan: &Plan, parts: &[Value], stop: Option<&Stop>) -> Value {
+fn chunk(plan: &ResponsePlan, parts: &[Value], stop: Option<&Stop>) -> Value {
     let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
     let mut chunk = json!({"modelVersion": plan.model, "responseId": plan.id});
     if let Some(stop) = stop {
@@ -130,7 +130,7 @@ fn chunk(plan: &Plan, parts: &[Value], stop: Option<&Stop>) -> Value {
     chunk
 }
 
-fn function_call(plan: &Plan, call: &Call) -> Value {
+fn function_call(plan: &ResponsePlan, call: &Call) -> Value {
     let mut function_call = json!({"name": call.name, "args": call.value()});
     // Models before generation 3 send no call ids.
     if !["gemini-1", "gemini-2"].iter().any(|old| plan.model.starts_with(old)) {
@@ -157,7 +157,7 @@ fn finish_reason(stop: &Stop) -> &str {
 }
 
 /// Thoughts are counted in addition to the output that the script sets.
-fn usage(plan: &Plan) -> Value {
+fn usage(plan: &ResponsePlan) -> Value {
     let used = plan.usage;
     let thoughts = plan.thinking_pieces();
     let prompt = used.input.saturating_add(used.cache_read).saturating_add(used.cache_create);

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::conversation::{Conversation, Entry};
 use crate::json::text_at;
-use crate::sample::sample;
-use crate::scene::Scene;
+use crate::planner::ResponseSteps;
+use crate::schema_sample::schema_sample;
 
 /// The namespace of tools without a namespace (0.166.0, models in code mode).
 pub(super) const FUNCTIONS: &str = "functions";
@@ -33,13 +33,13 @@ const NOTES: [&str; 6] = [
 ];
 
 /// What a text in a user message means.
-pub(super) fn text(text: &str) -> Vec<Entry> {
-    let said = text.trim_start();
-    if said.starts_with(ABORTED) {
+pub(super) fn user_text(text: &str) -> Vec<Entry> {
+    let trimmed = text.trim_start();
+    if trimmed.starts_with(ABORTED) {
         vec![Entry::Abandoned]
-    } else if said.starts_with(SUMMARY) {
-        summed_up(said)
-    } else if said.is_empty() || NOTES.iter().any(|note| said.starts_with(note)) {
+    } else if trimmed.starts_with(SUMMARY) {
+        summary_entries(trimmed)
+    } else if trimmed.is_empty() || NOTES.iter().any(|note| trimmed.starts_with(note)) {
         Vec::new()
     } else {
         vec![Entry::Prompt(text.to_owned())]
@@ -48,7 +48,7 @@ pub(super) fn text(text: &str) -> Vec<Entry> {
 
 /// The entries that a summary of this server replaces: its count of responses to the last script, or the
 /// script's end.
-pub(super) fn summed_up(summary: &str) -> Vec<Entry> {
+pub(super) fn summary_entries(summary: &str) -> Vec<Entry> {
     let count = summary.rsplit_once(SO_FAR).and_then(|(_, count)| count.trim().parse().ok());
     match count {
         Some(count @ 0..MOST) => {
@@ -61,14 +61,14 @@ pub(super) fn summed_up(summary: &str) -> Vec<Entry> {
 
 /// A summary after which the script continues.
 pub(super) fn summary(conversation: &Conversation) -> String {
-    let count = Scene::responses(conversation);
+    let count = ResponseSteps::responses(conversation);
     let count = count.map(|count| format!(" {SO_FAR}{count}")).unwrap_or_default();
     format!("The user and the model talked.{count}")
 }
 
 /// What a message between agents means, given its head and its content. The conversation before a task
 /// belongs to the agent that gave it.
-pub(super) fn task(texts: &[&str]) -> Vec<Entry> {
+pub(super) fn task_entries(texts: &[&str]) -> Vec<Entry> {
     match texts {
         [head, task @ ..] if head.starts_with(TASK) => {
             vec![Entry::Abandoned, Entry::Prompt(task.join("\n"))]
@@ -84,23 +84,23 @@ pub(super) fn wants_compaction(body: &Value) -> bool {
 }
 
 /// The answer to a call that Codex makes on its own behalf.
-pub(super) fn side(body: &Value, conversation: &Conversation) -> Option<String> {
+pub(super) fn side_answer(body: &Value, conversation: &Conversation) -> Option<String> {
     let metadata = metadata(body);
     let own = !matches!(text_at(&metadata, "request_kind"), "" | "turn")
         || OWN_THREADS.contains(&text_at(&metadata, "thread_source"));
     if own {
         return Some(match &conversation.schema {
-            Some(schema) => sample(schema).to_string(),
+            Some(schema) => schema_sample(schema).to_string(),
             None => summary(conversation),
         });
     }
     // A review may also have a script.
     let reviews = text_at(&metadata, "subagent_kind") == "review";
-    let told = conversation
+    let has_script = conversation
         .entries
         .iter()
         .any(|entry| matches!(entry, Entry::Prompt(text) if text.contains("[[")));
-    (reviews && !told).then(review)
+    (reviews && !has_script).then(review)
 }
 
 /// What Codex says about a request: JSON inside a string.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{codex, write};
 use crate::conversation::{Conversation, Entry};
 use crate::json::text_at;
-use crate::plan::{Failure, ToolKind};
+use crate::response_plan::{Failure, ToolKind};
 
 /// The conversation of a request; `thread` tells conversations apart.
 pub(super) fn conversation(body: &Value, thread: Option<&str>) -> Result<Conversation, Failure> {
@@ -37,7 +37,7 @@ pub(super) fn conversation(body: &Value, thread: Option<&str>) -> Result<Convers
         schema: body.pointer("/text/format/schema").cloned(),
         side: None,
     };
-    conversation.side = codex::side(body, &conversation);
+    conversation.side = codex::side_answer(body, &conversation);
     Ok(conversation)
 }
 
@@ -72,10 +72,10 @@ fn entries(items: &[Value]) -> Vec<Entry> {
         match (text_at(item, "type"), text_at(item, "role")) {
             ("message" | "", "assistant") => entries.extend(response(item)),
             ("message" | "", "user") => {
-                entries.extend(texts(item.get("content")).into_iter().flat_map(codex::text));
+                entries.extend(texts(item.get("content")).into_iter().flat_map(codex::user_text));
             }
             ("agent_message", _) => {
-                entries.extend(codex::task(&texts(item.get("content"))));
+                entries.extend(codex::task_entries(&texts(item.get("content"))));
             }
             (kind, _) if kind.ends_with("_output") => {
                 let result = texts(item.get("output")).join("\n");
@@ -85,7 +85,7 @@ fn entries(items: &[Value]) -> Vec<Entry> {
                 }
             }
             ("compaction", _) => {
-                entries.extend(codex::summed_up(text_at(item, "encrypted_content")));
+                entries.extend(codex::summary_entries(text_at(item, "encrypted_content")));
             }
             (kind, _) if kind == "reasoning" || kind.ends_with("_call") => {
                 entries.extend(response(item));

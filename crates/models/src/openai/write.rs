@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::json::with;
-use crate::plan::{Block, Call, End, Failure, Plan, Stop, ToolKind};
+use crate::response_plan::{Block, Call, End, Failure, ResponsePlan, Stop, ToolKind};
 
 /// Only the real API could decrypt it.
 const ENCRYPTED: &str = "c2NyaXB0ZWQsIHJlYWRhYmxlIGJ5IG5vYm9keQ==";
@@ -19,7 +19,7 @@ pub(super) const BROKEN: &str = "_broken";
 const TYPES: [&str; 3] = ["insufficient_quota", "usage_limit_reached", "usage_not_included"];
 
 /// A response that is not streamed.
-pub(super) fn whole(plan: &Plan) -> Value {
+pub(super) fn whole(plan: &ResponsePlan) -> Value {
     let reason = match &plan.end {
         End::Stop(stop) => incomplete(stop),
         End::Hang | End::Cut | End::Fail(_) => None,
@@ -34,7 +34,7 @@ pub(super) fn whole(plan: &Plan) -> Value {
 }
 
 /// A finished response; `reason` says why it is incomplete.
-pub(super) fn over(plan: &Plan, reason: Option<&str>, output: &[Value]) -> Value {
+pub(super) fn over(plan: &ResponsePlan, reason: Option<&str>, output: &[Value]) -> Value {
     let status = if reason.is_some() { "incomplete" } else { "completed" };
     let details = reason.map_or(Value::Null, |reason| json!({"reason": reason}));
     let response = with(response(plan, status, output), "incomplete_details", details);
@@ -42,7 +42,7 @@ pub(super) fn over(plan: &Plan, reason: Option<&str>, output: &[Value]) -> Value
 }
 
 /// A response without details and usage.
-pub(super) fn response(plan: &Plan, status: &str, output: &[Value]) -> Value {
+pub(super) fn response(plan: &ResponsePlan, status: &str, output: &[Value]) -> Value {
     json!({
         "id": format!("resp_{}", plan.id),
         "object": "response",
@@ -67,7 +67,7 @@ pub(super) fn incomplete(stop: &Stop) -> Option<&str> {
 }
 
 /// A block as a completed item.
-pub(super) fn item(plan: &Plan, index: usize, block: &Block) -> Option<Value> {
+pub(super) fn item(plan: &ResponsePlan, index: usize, block: &Block) -> Option<Value> {
     let end = if broken(&plan.end) { BROKEN } else { "" };
     let id = |kind: &str| format!("{kind}_{}{index:02}{end}", plan.id);
     match block {
@@ -154,7 +154,7 @@ pub(super) fn compaction(id: &str, summary: &str) -> Value {
 }
 
 /// The API's `input_tokens` and `output_tokens` are totals. Each piece of thinking counts as one token.
-pub(super) fn usage(plan: &Plan) -> Value {
+pub(super) fn usage(plan: &ResponsePlan) -> Value {
     let used = plan.usage;
     let input = used.input.saturating_add(used.cache_read).saturating_add(used.cache_create);
     json!({

@@ -85,13 +85,13 @@ fn text(response: &Value) -> String {
 #[test]
 fn text_thinking_and_tools_are_the_same_streamed_and_whole() {
     let server = server();
-    let prompt = "[[think **Plan** it]] [[say Hello {model} {system} {tools}]] \
+    let prompt = "[[think **ResponsePlan** it]] [[say Hello {model} {system} {tools}]] \
                   [[tools read_file {\"file_path\":\"ü]] \\\" x\"} ;; glob {}]]";
     let mut streamed = response(&ask(&server, prompt));
     let mut whole = ask_whole(&server, prompt).json();
     assert_eq!(streamed["modelVersion"], "gemini-2.5-pro");
     assert_eq!(streamed["candidates"][0]["finishReason"], "STOP");
-    assert_eq!(parts(&streamed)[0], json!({"text": "**Plan** it", "thought": true}));
+    assert_eq!(parts(&streamed)[0], json!({"text": "**ResponsePlan** it", "thought": true}));
     assert_eq!(text(&streamed), "Hello gemini-2.5-pro be brief read_file glob");
     let call = json!({"name": "read_file", "args": {"file_path": "ü]] \" x"}});
     assert_eq!(parts(&streamed)[2]["functionCall"], call);
@@ -105,7 +105,7 @@ fn text_thinking_and_tools_are_the_same_streamed_and_whole() {
 }
 
 #[test]
-fn a_thought_comes_in_one_piece_and_text_in_words() {
+fn a_thought_is_one_piece_and_text_is_streamed_word_by_word() {
     let server = server();
     let chunks = chunks(&ask(&server, "[[think **A** b c]] [[think d e]] [[say f g]]"));
     let texts: Vec<&Value> = chunks.iter().map(|chunk| &parts(chunk)[0]["text"]).collect();
@@ -126,7 +126,7 @@ fn calls_have_ids_where_the_model_gives_them() {
 }
 
 #[test]
-fn the_script_goes_on_with_the_results() {
+fn the_script_continues_with_the_results() {
     let server = server();
     let mut request =
         request("[[tool glob {}]] [[say it is {result}]] [[tool glob {}]] [[say end]]");
@@ -160,7 +160,7 @@ fn results_are_texts() {
 }
 
 #[test]
-fn usage_is_what_the_script_says_and_is_added_up() {
+fn usage_is_scripted_and_summed() {
     let server = server();
     let expected = json!({
         "promptTokenCount": 80, "candidatesTokenCount": 20, "cachedContentTokenCount": 30,
@@ -200,7 +200,7 @@ fn finish_reasons() {
 }
 
 #[test]
-fn failures_pass_after_their_times() {
+fn failures_end_after_their_attempts() {
     let server = server();
     let prompt = "[[fail 503 TIMES 1]] [[ratelimit TIMES 1 RETRY-AFTER 3]] [[say ok]]";
     let failed = ask(&server, prompt);
@@ -222,7 +222,7 @@ fn failures_pass_after_their_times() {
 }
 
 #[test]
-fn a_long_wait_is_the_quota_of_the_day() {
+fn a_long_wait_means_the_daily_quota() {
     let server = server();
     let error = ask(&server, "[[ratelimit RETRY-AFTER 86400]]").json();
     assert!(error.to_string().contains("PerDay"), "{error}");
@@ -268,7 +268,7 @@ fn a_failure_after_text_ends_the_stream() {
 }
 
 #[test]
-fn a_cut_leaves_the_stream_in_the_middle() {
+fn a_cut_ends_the_stream_in_the_middle() {
     let server = server();
     let prompt = "[[say Hello you]] [[cut TIMES 1]] [[say there]]";
     let cut = ask(&server, prompt);
@@ -277,7 +277,7 @@ fn a_cut_leaves_the_stream_in_the_middle() {
 }
 
 #[test]
-fn a_hang_lasts_until_the_client_leaves() {
+fn a_hang_lasts_until_the_client_disconnects() {
     let server = server();
     let body = request("[[say Hello]] [[hang]]").to_string();
     let mut exchange = Exchange::start(&server, "POST", STREAM, &[], body.as_bytes());
@@ -288,7 +288,7 @@ fn a_hang_lasts_until_the_client_leaves() {
 }
 
 #[test]
-fn garbage_is_one_event_that_is_no_json() {
+fn garbage_is_one_event_that_is_not_json() {
     let server = server();
     let answer = ask(&server, "[[say a]] [[garbage]] [[say b]]");
     let broken = answer
@@ -301,7 +301,7 @@ fn garbage_is_one_event_that_is_no_json() {
 }
 
 #[test]
-fn an_event_is_one_line_for_javascript_too() {
+fn an_event_is_one_line_in_javascript_too() {
     let server = server();
     let answer = ask(&server, "[[say a\u{2028}b\u{2029}c]]");
     assert!(!answer.text().contains(['\u{2028}', '\u{2029}']));
@@ -309,7 +309,7 @@ fn an_event_is_one_line_for_javascript_too() {
 }
 
 #[test]
-fn an_answer_has_the_form_that_was_asked_for() {
+fn an_answer_matches_the_requested_schema() {
     let server = server();
     let mut request = request("hello");
     request["generationConfig"]["responseSchema"] =
@@ -330,7 +330,7 @@ fn tokens_are_counted_and_models_listed() {
 }
 
 #[test]
-fn any_address_that_ends_like_the_apis_will_do() {
+fn any_path_prefix_is_accepted() {
     let server = server();
     let body = request("[[say {model}]]").to_string();
     for path in [
@@ -352,7 +352,7 @@ fn a_key_in_the_address_is_not_recorded() {
 }
 
 #[test]
-fn bad_requests_are_refused_in_the_form_of_the_api() {
+fn bad_requests_are_refused_in_the_apis_format() {
     let server = server();
     let bad = |path: &str, status: u16, name: &str, body: &[u8]| {
         let answer = Exchange::start(&server, "POST", path, &[], body).finish();

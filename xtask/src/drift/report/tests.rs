@@ -29,7 +29,7 @@ fn seen(messages: &[&str], fields: &[&str]) -> Seen {
 }
 
 #[test]
-fn what_is_known_is_no_drift() {
+fn known_residue_is_no_drift() {
     let report =
         Report { rows: vec![row("1.1.0", &[("text", None)], seen(&["old"], &["text age"]))] };
     assert!(!report.has_drift());
@@ -43,7 +43,7 @@ fn what_is_known_is_no_drift() {
 }
 
 #[test]
-fn what_is_new_or_fails_is_told() {
+fn new_residue_and_failures_are_reported() {
     let scenarios = [("text", None), ("shell", Some("no end\n  came"))];
     let found = seen(&["old", "new\u{1b}"], &["text age", "text mood"]);
     let report = Report { rows: vec![row("1.1.0", &scenarios, found)] };

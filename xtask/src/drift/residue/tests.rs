@@ -71,7 +71,7 @@ fn a_new_kind_of_a_known_message_is_new() {
 }
 
 #[test]
-fn names_of_things_are_no_news() {
+fn names_of_things_are_ignored() {
     assert_eq!(without_names("modelUsage.claude-opus-4-5.webSearches"), "modelUsage.*.webSearches");
     assert_eq!(without_names("stats.models.gemini-2.5-pro.tokens"), "stats.models.*.tokens");
     assert_eq!(without_names("items[].id"), "items[].id");
@@ -82,7 +82,7 @@ fn names_of_things_are_no_news() {
 
 /// A message that is only logged may gain fields, such as a reply that is never read.
 #[test]
-fn a_field_of_a_message_that_is_only_kept_is_new() {
+fn a_new_field_of_a_logged_message_is_new() {
     let kept = |more: &str| {
         let line =
             format!(r#"{{"type":"horoscope","timestamp":"2026","sign":{{"name":"leo"{more}}}}}"#);

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_it_is_cut_it_reads_the_same() {
+    fn chunks_may_be_split_anywhere() {
         let text = "retry: 1000\n\n:\n\nid: 7\ndata: {\"a\":1}\n\nid: 8\r\ndata: {\"b\":\r\ndata:2}\r\n\r\nevent: resume\ndata: {}\n\nid:9\ndata:{}\n\nevent: end\ndata: {}\n\n";
         for size in 1..text.len() {
             let mut parser = Parser::default();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_counted_until_its_event_is_whole() {
+    fn incomplete_events_are_counted() {
         let mut parser = Parser::default();
         for (text, waiting) in
             [("data: 12", 8), ("34\n", 4), ("data: 5\nid: 1", 11), ("\n", 6), ("\n", 0)]

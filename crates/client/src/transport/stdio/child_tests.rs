@@ -26,7 +26,7 @@ fn attached(number: u64, after: u64) -> String {
 }
 
 #[tokio::test]
-async fn an_attach_waits_for_the_reply_to_the_one_before() {
+async fn an_attach_waits_for_the_previous_reply() {
     let (child, mut said) = child();
     let session = SessionId::from("s");
     let mut late = Box::pin(child.follow(&session, 100));
@@ -43,7 +43,7 @@ async fn an_attach_waits_for_the_reply_to_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_reader_that_leaves_early_is_waited_for_and_undone() {
+async fn a_reader_that_leaves_early_is_detached() {
     let (child, mut said) = child();
     let session = SessionId::from("s");
     let mut left = Box::pin(child.follow(&session, 100));
@@ -65,7 +65,7 @@ async fn a_reader_that_leaves_early_is_waited_for_and_undone() {
 }
 
 #[tokio::test]
-async fn one_that_could_not_say_anything_holds_up_nobody() {
+async fn an_unsent_attach_blocks_no_one() {
     let (child, mut said) = child();
     let (session, full) = (SessionId::from("s"), "x".to_owned());
     while child.lines.try_send(full.clone()).is_ok() {}
@@ -79,7 +79,7 @@ async fn one_that_could_not_say_anything_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn nobody_is_left_unread_who_comes_meanwhile() {
+async fn a_new_reader_prevents_a_detach() {
     let (child, mut said) = child();
     let session = SessionId::from("s");
     child.leave_unread(&session);

@@ -16,7 +16,7 @@ fn router() -> (Router, mpsc::Sender<String>, mpsc::Receiver<String>) {
 }
 
 #[tokio::test]
-async fn a_slow_reader_is_let_go_and_the_others_read_on() {
+async fn a_slow_reader_is_dropped_and_others_continue() {
     let (router, _lines, mut said) = router();
     let session = SessionId::from("s");
     let (slow, after) = router.join(&session, 0);
@@ -56,7 +56,7 @@ async fn a_slow_reader_is_let_go_and_the_others_read_on() {
 }
 
 #[tokio::test]
-async fn when_the_last_reader_is_let_go_the_child_is_told() {
+async fn dropping_the_last_reader_detaches() {
     let (router, _lines, mut said) = router();
     let session = SessionId::from("s");
     let (queue, _) = router.join(&session, 0);
@@ -73,7 +73,7 @@ async fn when_the_last_reader_is_let_go_the_child_is_told() {
 }
 
 #[tokio::test]
-async fn the_end_is_told_to_all() {
+async fn the_childs_end_reaches_all() {
     let (router, _lines, _said) = router();
     let session = SessionId::from("s");
     let (queue, _) = router.join(&session, 0);

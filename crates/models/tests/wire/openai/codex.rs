@@ -28,7 +28,7 @@ fn metadata(request: &mut Value, metadata: &Value) {
 }
 
 #[test]
-fn calls_for_itself_play_no_script() {
+fn codexs_own_calls_play_no_script() {
     let server = server();
     let mut compaction = midway();
     metadata(&mut compaction, &json!({"request_kind": "compaction"}));
@@ -49,7 +49,7 @@ fn calls_for_itself_play_no_script() {
 }
 
 #[test]
-fn a_compaction_for_the_api_alone_is_one_item() {
+fn an_encrypted_compaction_is_one_item() {
     let server = server();
     let mut request = midway();
     let input = request["input"].as_array_mut().expect("a list");
@@ -68,7 +68,7 @@ fn a_compaction_for_the_api_alone_is_one_item() {
 }
 
 #[test]
-fn a_script_goes_on_after_a_summary() {
+fn a_script_continues_after_a_summary() {
     let server = server();
     let script = "[[say one]] [[tool exec_command {}]] [[say two]] [[stop]] [[say three]]";
     let mut compaction = request(script);
@@ -87,7 +87,7 @@ fn a_script_goes_on_after_a_summary() {
 }
 
 #[test]
-fn a_script_is_over_when_its_turn_was_aborted_or_summed_up() {
+fn an_aborted_or_summarised_turn_ends_its_script() {
     let server = server();
     for note in ["<turn_aborted>\nThe user interrupted the previous turn", SUMMARY] {
         let mut request = midway();
@@ -101,7 +101,7 @@ fn a_script_is_over_when_its_turn_was_aborted_or_summed_up() {
 }
 
 #[test]
-fn a_prompt_that_came_meanwhile_is_read() {
+fn a_prompt_sent_during_a_tool_call_is_read() {
     let server = server();
     let mut request = midway();
     user(&mut request, "[[say steered]]");
@@ -109,7 +109,7 @@ fn a_prompt_that_came_meanwhile_is_read() {
 }
 
 #[test]
-fn a_review_finds_nothing_unless_it_is_told_what() {
+fn a_review_finds_nothing_unless_it_is_scripted() {
     let server = server();
     let review = |prompt: &str| {
         let mut request = request(prompt);
@@ -122,7 +122,7 @@ fn a_review_finds_nothing_unless_it_is_told_what() {
 }
 
 #[test]
-fn an_agent_has_the_task_it_was_given_not_that_of_its_parent() {
+fn an_agent_plays_its_own_task_not_its_parents() {
     let server = server();
     for (task, answer) in [("[[say child]]", "child"), ("look", "You said: look")] {
         let mut request = midway();
@@ -140,7 +140,7 @@ fn an_agent_has_the_task_it_was_given_not_that_of_its_parent() {
 }
 
 #[test]
-fn tools_may_stand_in_the_input() {
+fn tools_may_be_listed_in_the_input() {
     let server = server();
     let mut request = request("[[say {tools}]] [[tool exec \"text(1)\"]]");
     request["tools"] = Value::Null;

@@ -17,12 +17,12 @@ pub(crate) struct Frame {
     pub(crate) pause: Duration,
     pub(crate) bytes: Bytes,
     /// A client that reads this frame knows the usage.
-    pub(crate) tells_usage: bool,
+    pub(crate) reports_usage: bool,
 }
 
 impl Frame {
     pub(crate) fn new(bytes: impl Into<Bytes>) -> Self {
-        Self { pause: Duration::ZERO, bytes: bytes.into(), tells_usage: false }
+        Self { pause: Duration::ZERO, bytes: bytes.into(), reports_usage: false }
     }
 
     /// A server-sent event, with a name if the API names its events.
@@ -35,8 +35,8 @@ impl Frame {
         Self { pause, ..self }
     }
 
-    pub(crate) fn telling_usage(self) -> Self {
-        Self { tells_usage: true, ..self }
+    pub(crate) fn reporting_usage(self) -> Self {
+        Self { reports_usage: true, ..self }
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum After {
 
 /// A body that arrives piece by piece.
 #[derive(Debug)]
-pub(crate) struct Playing(mpsc::Receiver<Result<Bytes, Cut>>);
+pub(crate) struct StreamBody(mpsc::Receiver<Result<Bytes, Cut>>);
 
 /// The script cuts the connection.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl std::fmt::Display for Cut {
 
 impl std::error::Error for Cut {}
 
-impl Body for Playing {
+impl Body for StreamBody {
     type Data = Bytes;
     type Error = Cut;
 
@@ -76,15 +76,15 @@ impl Body for Playing {
     }
 }
 
-/// Sends the frames from a new task; calls `told` when the usage is sent.
-pub(crate) fn play(
+/// Sends the frames from a new task; calls `on_usage_sent` when the usage is sent.
+pub(crate) fn stream_body(
     frames: Vec<Frame>,
     after: After,
-    told: impl FnOnce() + Send + 'static,
-) -> Playing {
+    on_usage_sent: impl FnOnce() + Send + 'static,
+) -> StreamBody {
     let (sender, receiver) = mpsc::channel(16);
     tokio::spawn(async move {
-        let mut told = Some(told);
+        let mut on_usage_sent = Some(on_usage_sent);
         for frame in frames {
             if !frame.pause.is_zero() {
                 tokio::select! {
@@ -92,11 +92,11 @@ pub(crate) fn play(
                     () = sender.closed() => return,
                 }
             }
-            if frame.tells_usage
-                && let Some(told) = told.take()
+            if frame.reports_usage
+                && let Some(on_usage_sent) = on_usage_sent.take()
             {
                 // Before the bytes are sent, so that a client that has read them finds them counted.
-                told();
+                on_usage_sent();
             }
             if sender.send(Ok(frame.bytes)).await.is_err() {
                 return;
@@ -112,5 +112,5 @@ pub(crate) fn play(
             }
         }
     });
-    Playing(receiver)
+    StreamBody(receiver)
 }

@@ -7,7 +7,7 @@ const MOST: u64 = 16;
 const VALUES: usize = 10_000;
 
 /// A small value that matches the schema.
-pub(crate) fn sample(schema: &Value) -> Value {
+pub(crate) fn schema_sample(schema: &Value) -> Value {
     let mut left = VALUES;
     within(schema, schema, 0, &mut left)
 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::usage::Usage;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ResponsePlan {
     /// Unique, also across servers; letters and digits.
     pub(crate) id: String,
     pub(crate) model: String,
@@ -104,7 +104,7 @@ pub(crate) struct Failure {
     pub(crate) retry_after: Option<u64>,
 }
 
-impl Plan {
+impl ResponsePlan {
     pub(crate) fn empty(id: &str, model: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -142,7 +142,7 @@ impl Deltas {
     }
 
     /// Splits a text into words; a long text into groups of words.
-    pub(crate) fn words(text: &str) -> Self {
+    pub(crate) fn split_words(text: &str) -> Self {
         const MOST: usize = 10_000;
         let least = text.len() / MOST;
         let mut pieces = vec![String::new()];

@@ -6,11 +6,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Reads a marker from left to right, up to and including its `]]`.
-pub(super) struct Words<'text> {
+pub(super) struct MarkerReader<'text> {
     rest: &'text str,
 }
 
-impl<'text> Words<'text> {
+impl<'text> MarkerReader<'text> {
     /// Starts after `[[`.
     pub(super) fn new(rest: &'text str) -> Self {
         Self { rest }
@@ -27,7 +27,7 @@ impl<'text> Words<'text> {
 
     /// The next word of the marker.
     pub(super) fn word(&mut self) -> Option<&'text str> {
-        self.blank();
+        self.skip_blanks();
         let end = self.rest.find("]]").unwrap_or(self.rest.len());
         let word = self.rest.get(..end)?.split(char::is_whitespace).next()?;
         self.rest = self.rest.get(word.len()..)?;
@@ -35,7 +35,7 @@ impl<'text> Words<'text> {
     }
 
     /// Consumes the next word if it is this one.
-    pub(super) fn take(&mut self, word: &str) -> bool {
+    pub(super) fn consume(&mut self, word: &str) -> bool {
         let before = self.rest;
         let taken = self.word() == Some(word);
         if !taken {
@@ -50,13 +50,13 @@ impl<'text> Words<'text> {
     }
 
     pub(super) fn number_or<T: FromStr>(&mut self, what: &str, other: T) -> Result<T, String> {
-        self.blank();
+        self.skip_blanks();
         if self.rest.starts_with("]]") { Ok(other) } else { self.number(what) }
     }
 
     /// `TIMES n`, if it is next.
     pub(super) fn times(&mut self) -> Result<Option<u32>, String> {
-        if self.take("TIMES") { self.number("how many attempts").map(Some) } else { Ok(None) }
+        if self.consume("TIMES") { self.number("how many attempts").map(Some) } else { Ok(None) }
     }
 
     /// An error type, if it is next: a word with an underscore, or all in capitals.
@@ -74,7 +74,7 @@ impl<'text> Words<'text> {
 
     /// A JSON value, or `{}` if there is none. It ends where the JSON ends, not at the next `]]`.
     pub(super) fn json(&mut self) -> Result<Box<RawValue>, String> {
-        self.blank();
+        self.skip_blanks();
         if self.rest.starts_with("]]") || self.rest.starts_with(";;") {
             return serde_json::from_str("{}").map_err(|error| error.to_string());
         }
@@ -117,7 +117,7 @@ impl<'text> Words<'text> {
     }
 
     pub(super) fn close(&mut self) -> Result<(), String> {
-        self.blank();
+        self.skip_blanks();
         if let Some(rest) = self.rest.strip_prefix("]]") {
             self.rest = rest;
             return Ok(());
@@ -128,7 +128,7 @@ impl<'text> Words<'text> {
         }
     }
 
-    fn blank(&mut self) {
+    fn skip_blanks(&mut self) {
         self.rest = self.rest.trim_start();
     }
 
