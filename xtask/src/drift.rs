@@ -1,7 +1,7 @@
 //! `cargo xtask drift`: finds what other versions of the real programs send that agentwire does not
 //! understand, and which scenarios fail with them.
 
-mod known;
+mod known_residue;
 mod report;
 mod residue;
 mod scenarios;
@@ -15,9 +15,9 @@ use agentwire_dialects::program::{DefaultCommand, Program};
 use agentwire_dialects::programs;
 use agentwire_protocol::AgentType;
 
-use self::known::Known;
+use self::known_residue::KnownResidue;
 use self::report::{Report, Row};
-use self::residue::Seen;
+use self::residue::Observed;
 use self::scenarios::{Column, Outcome, Results};
 
 /// Run all scenarios with other versions of the real programs and report what is new
@@ -99,7 +99,7 @@ impl Failure {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let (message, code) = match look(args) {
+    let (message, code) = match make_report(args) {
         Ok(report) => match print(args, &report) {
             Ok(()) => return ExitCode::from(u8::from(report.has_drift())),
             Err(error) => (format!("failed to print: {error}"), 2),
@@ -107,11 +107,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(Failure::NotRun(message)) => (message, 2),
         Err(Failure::NotInstalled(message)) => (message, 3),
     };
-    note(&message);
+    log(&message);
     ExitCode::from(code)
 }
 
-fn look(args: &Args) -> Result<Report, Failure> {
+fn make_report(args: &Args) -> Result<Report, Failure> {
     let is_pinned = args.versions == Versions::Pinned;
     if args.update && !is_pinned {
         return Err(Failure::NotRun("--update needs --versions pinned".to_owned()));
@@ -123,7 +123,7 @@ fn look(args: &Args) -> Result<Report, Failure> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = own.parent().unwrap_or(own);
     let file = root.join("crates/cli/tests/real/known.json");
-    let mut known = Known::read(&file)?;
+    let mut known = KnownResidue::read(&file)?;
     // With `pinned`, all columns run, including new ones that known.json does not list yet.
     let columns = match (is_pinned, args.agent) {
         (true, None) => Vec::new(),
@@ -140,7 +140,7 @@ fn look(args: &Args) -> Result<Report, Failure> {
             }
             Ok(()) | Err(_) => scenarios::run(root, &args.versions, &columns, &directory)?,
         }
-        note(&format!("the logs of all sessions are in {}", directory.display()));
+        log(&format!("the logs of all sessions are in {}", directory.display()));
     }
     let results = match scenarios::read(&directory)? {
         Outcome::Ran(results) => results,
@@ -149,27 +149,27 @@ fn look(args: &Args) -> Result<Report, Failure> {
     let Results { columns } = results;
     let mut rows = Vec::new();
     for column in columns {
-        let seen = Seen::of(&column, &directory.join(&column.name))?;
+        let observed = Observed::of(&column, &directory.join(&column.name))?;
         if args.update {
-            known.learn(&column, &seen.residue);
+            known.record(&column, &observed.residue);
         }
-        rows.push(row(column, seen, &known)?);
+        rows.push(row(column, observed, &known)?);
     }
     if args.update {
         known.write(&file)?;
-        note(&format!("updated {}", file.display()));
+        log(&format!("updated {}", file.display()));
     }
     Ok(Report { rows })
 }
 
-fn row(column: Column, seen: Seen, known: &Known) -> Result<Row, Failure> {
+fn row(column: Column, observed: Observed, known: &KnownResidue) -> Result<Row, Failure> {
     let before = known.of(&column.name).ok_or_else(|| {
         Failure::NotRun(format!(
             "known.json has no entry for {}; add it with `cargo xtask drift --versions pinned --update`",
             column.name
         ))
     })?;
-    Ok(Row::new(column, seen, before))
+    Ok(Row::new(column, observed, before))
 }
 
 fn target(root: &Path) -> PathBuf {
@@ -190,6 +190,6 @@ fn print(args: &Args, report: &Report) -> io::Result<()> {
 }
 
 /// Prints progress and failures.
-fn note(message: &str) {
+fn log(message: &str) {
     let _ = writeln!(io::stderr().lock(), "drift: {message}");
 }

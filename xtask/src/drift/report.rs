@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::residue::{Residue, Seen};
+use super::residue::{Observed, Residue};
 use super::scenarios::Column;
 
 const HEAD: [&str; 6] = ["program", "pinned", "found", "scenarios", "new messages", "new fields"];
@@ -32,7 +32,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn new(column: Column, seen: Seen, known: &Residue) -> Self {
+    pub(super) fn new(column: Column, observed: Observed, known: &Residue) -> Self {
         let (passed, failed): (Vec<_>, Vec<_>) =
             column.scenarios.into_iter().partition(|(_, error)| error.is_none());
         let failed = failed.into_iter().map(|(name, error)| (name, error.unwrap_or_default()));
@@ -42,8 +42,8 @@ impl Row {
             version: column.version,
             passed: passed.len(),
             failed: failed.collect(),
-            new: seen.residue.beyond(known),
-            examples: seen.examples,
+            new: observed.residue.beyond(known),
+            examples: observed.examples,
         }
     }
 
@@ -68,7 +68,7 @@ impl Row {
     }
 
     /// What to look at: its type, its name, and details.
-    fn news(&self) -> impl Iterator<Item = (&'static str, &str, Option<String>)> {
+    fn findings(&self) -> impl Iterator<Item = (&'static str, &str, Option<String>)> {
         let failed = self.failed.iter().map(|(name, error)| {
             let words = error.split_whitespace().collect::<Vec<_>>().join(" ");
             ("failed", name.as_str(), Some(words.chars().take(ERROR).collect()))
@@ -107,7 +107,7 @@ impl Report {
         }
         for row in self.rows.iter().filter(|row| row.has_drift()) {
             let _ = writeln!(text, "\n{} {}", row.name, row.version);
-            for (what, name, more) in row.news() {
+            for (what, name, more) in row.findings() {
                 let _ = writeln!(text, "  {what:11}  {}", printable(name));
                 if let Some(more) = more {
                     let _ = writeln!(text, "  {:11}  {}", "", printable(&more));
@@ -125,7 +125,7 @@ impl Report {
         }
         for row in self.rows.iter().filter(|row| row.has_drift()) {
             let _ = writeln!(text, "\n## {} {}\n", row.name, row.version);
-            for (what, name, more) in row.news() {
+            for (what, name, more) in row.findings() {
                 let _ = write!(text, "- {what}: {}", quoted(name));
                 match more {
                     Some(more) => drop(writeln!(text, ": {}", quoted(&more))),

@@ -65,23 +65,23 @@ impl Residue {
 
 /// What the logs of one program contain.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     pub(super) residue: Residue,
     /// The start of a line, by the name of its message.
     pub(super) examples: BTreeMap<String, String>,
 }
 
-impl Seen {
+impl Observed {
     pub(super) fn of(column: &Column, directory: &Path) -> Result<Self, Failure> {
         let failed = |error| Failure::of(format!("read the logs of {}", column.name))(error);
         let dialect = driver(column.agent, Some(&column.driver))
             .map_err(|error| failed(io::Error::other(error.message)))?;
-        let mut seen = Self::default();
+        let mut observed = Self::default();
         for entry in fs::read_dir(directory).map_err(failed)? {
             let log = entry.and_then(|entry| fs::read_to_string(entry.path())).map_err(failed)?;
-            seen.read(dialect, &log).map_err(failed)?;
+            observed.read(dialect, &log).map_err(failed)?;
         }
-        Ok(seen)
+        Ok(observed)
     }
 
     /// Reads one session's log: an event per line.

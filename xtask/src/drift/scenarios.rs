@@ -39,7 +39,7 @@ pub(super) struct Column {
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct ResultsFile {
     skipped: Option<String>,
     #[serde(flatten)]
     results: Option<Results>,
@@ -87,11 +87,11 @@ pub(super) fn read(directory: &Path) -> Result<Outcome, Failure> {
 }
 
 fn parse(text: &str) -> io::Result<Outcome> {
-    let written: Written = serde_json::from_str(text)?;
+    let written: ResultsFile = serde_json::from_str(text)?;
     match written {
-        Written { skipped: Some(why), .. } => Ok(Outcome::Skipped(why)),
-        Written { results: Some(results), .. } => Ok(Outcome::Ran(results)),
-        Written { .. } => Err(io::Error::other("neither results nor a reason")),
+        ResultsFile { skipped: Some(why), .. } => Ok(Outcome::Skipped(why)),
+        ResultsFile { results: Some(results), .. } => Ok(Outcome::Ran(results)),
+        ResultsFile { .. } => Err(io::Error::other("neither results nor a reason")),
     }
 }
 

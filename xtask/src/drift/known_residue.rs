@@ -16,17 +16,17 @@ use super::scenarios::Column;
 /// By the name of a program and its driver.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Known(BTreeMap<String, Before>);
+pub(super) struct KnownResidue(BTreeMap<String, KnownProgram>);
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Before {
+struct KnownProgram {
     agent: AgentType,
     version: String,
     #[serde(flatten)]
     residue: Residue,
 }
 
-impl Known {
+impl KnownResidue {
     /// Reads the file; empty if there is none.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let failed = || Failure::of(format!("read {}", path.display()));
@@ -45,7 +45,7 @@ impl Known {
 
     /// The column names of an agent, or of all. With `newest`, columns of older versions are left out.
     pub(super) fn columns(&self, agent: Option<AgentType>, newest: bool) -> Vec<String> {
-        let is_wanted = |before: &Before| {
+        let is_wanted = |before: &KnownProgram| {
             let tested = program(before.agent).newest_tested();
             agent.is_none_or(|agent| agent == before.agent)
                 && (!newest || tested.is_none_or(|tested| tested == before.version))
@@ -59,8 +59,8 @@ impl Known {
     }
 
     /// Records what a column sends. Runs differ a little, so entries of the same version are kept.
-    pub(super) fn learn(&mut self, column: &Column, residue: &Residue) {
-        let fresh = || Before {
+    pub(super) fn record(&mut self, column: &Column, residue: &Residue) {
+        let fresh = || KnownProgram {
             agent: column.agent,
             version: column.version.clone(),
             residue: Residue::default(),
@@ -77,10 +77,10 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn file() -> Known {
+    fn file() -> KnownResidue {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/cli/tests/real/known.json");
-        Known::read(&path).expect("what is known")
+        KnownResidue::read(&path).expect("what is known")
     }
 
     /// After pinning another version, run `cargo xtask drift --versions pinned --update`.
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn another_version_replaces_and_the_same_version_adds() {
-        let mut known = Known::default();
+        let mut known = KnownResidue::default();
         let column = |version: &str| Column {
             name: "parrot".to_owned(),
             agent: AgentType::Acp,
@@ -118,10 +118,10 @@ mod tests {
         };
         let residue =
             |name: &str| Residue { messages: [name.to_owned()].into(), ..Residue::default() };
-        known.learn(&column("1.0.0"), &residue("a"));
-        known.learn(&column("1.0.0"), &residue("b"));
+        known.record(&column("1.0.0"), &residue("a"));
+        known.record(&column("1.0.0"), &residue("b"));
         assert_eq!(known.of("parrot").expect("it is known").messages.len(), 2);
-        known.learn(&column("1.1.0"), &residue("c"));
+        known.record(&column("1.1.0"), &residue("c"));
         assert_eq!(known.of("parrot"), Some(&residue("c")));
     }
 }
