@@ -15,27 +15,27 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::builder::ClientBuilder;
 use crate::error::{AgentError, AgentErrorType};
-use crate::follow::Plan;
+use crate::follow::FollowPlan;
 use crate::request::Request;
-use crate::select::ClientBuilder;
 use crate::session::Session;
 use crate::stream::Updates;
 use crate::transport::{Call, Transport};
 
 /// The page size of `list` calls.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 /// The shortest id prefix that [`AgentClient::find`] accepts, and the length of a whole id.
-const SHORTEST: usize = 4;
-const WHOLE: usize = 36;
+const MIN_PREFIX: usize = 4;
+const ID_LENGTH: usize = 36;
 
 /// The pauses between attempts of one call.
-const PAUSES: [Duration; 3] =
+const RETRY_PAUSES: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// No new attempt starts after this time.
-const INSISTENCE: Duration = Duration::from_secs(30);
+const RETRY_WINDOW: Duration = Duration::from_secs(30);
 
 /// The default of `ClientBuilder::buffer_bytes`.
 pub(crate) const BUFFER: usize = 1 << 20;
@@ -57,7 +57,7 @@ struct Shared {
     /// For new sessions whose config has no working directory.
     working_directory: Option<String>,
     /// Whether the gateway has ever answered.
-    was_there: AtomicBool,
+    has_answered: AtomicBool,
 }
 
 /// Selects sessions in [`AgentClient::sessions`]. The default selects all.
@@ -93,8 +93,8 @@ impl AgentClient {
         patience: Duration,
         working_directory: Option<String>,
     ) -> Self {
-        let was_there = AtomicBool::new(false);
-        let shared = Shared { transport, buffer, patience, working_directory, was_there };
+        let has_answered = AtomicBool::new(false);
+        let shared = Shared { transport, buffer, patience, working_directory, has_answered };
         Self { shared: Arc::new(shared) }
     }
 
@@ -167,12 +167,13 @@ impl AgentClient {
         let mut all = Vec::new();
         let mut after = None::<SessionId>;
         loop {
-            let wanted = limit.map_or(PAGE, |limit| limit.saturating_sub(all.len()).min(PAGE));
+            let wanted =
+                limit.map_or(PAGE_SIZE, |limit| limit.saturating_sub(all.len()).min(PAGE_SIZE));
             if wanted == 0 {
                 return Ok(all);
             }
             let page = Call::List { only_live, after: after.take(), limit: wanted };
-            let page: SessionList = self.ask(page).await?;
+            let page: SessionList = self.call_and_parse(page).await?;
             all.extend(page.sessions);
             match page.next {
                 Some(next) => after = Some(next),
@@ -183,22 +184,22 @@ impl AgentClient {
 
     /// Returns the id of the one session whose id starts with this prefix. The prefix needs at least four
     /// characters; if no session or several sessions match, the error is `sessionNotFound`.
-    pub async fn find(&self, beginning: &str) -> Result<SessionId, AgentError> {
-        if beginning.len() == WHOLE {
-            return Ok(self.summary(&SessionId::from(beginning)).await?.id);
+    pub async fn find(&self, prefix: &str) -> Result<SessionId, AgentError> {
+        if prefix.len() == ID_LENGTH {
+            return Ok(self.summary(&SessionId::from(prefix)).await?.id);
         }
-        let all = match beginning.len() < SHORTEST {
+        let all = match prefix.len() < MIN_PREFIX {
             true => Vec::new(),
             false => self.sessions(SessionFilter::default()).await?,
         };
-        let mut fitting = all.into_iter().filter(|found| found.id.as_str().starts_with(beginning));
+        let mut fitting = all.into_iter().filter(|found| found.id.as_str().starts_with(prefix));
         let message = match (fitting.next(), fitting.next()) {
             (Some(found), None) => return Ok(found.id),
             (Some(_), Some(_)) => {
-                format!("several sessions begin with {beginning}; use more of the id")
+                format!("several sessions begin with {prefix}; use more of the id")
             }
             (None, _) => {
-                format!("there is no session {beginning}; list sessions with `agentwire ls`")
+                format!("there is no session {prefix}; list sessions with `agentwire ls`")
             }
         };
         Err(GatewayError::new(ErrorCode::SessionNotFound, message).into())
@@ -206,12 +207,12 @@ impl AgentClient {
 
     /// Asks the gateway for the session's current summary.
     pub async fn summary(&self, id: &SessionId) -> Result<SessionSummary, AgentError> {
-        self.ask(Call::Show(id.clone())).await
+        self.call_and_parse(Call::Show(id.clone())).await
     }
 
     /// Asks the gateway for the session's current summary and its configuration.
     pub async fn details(&self, id: &SessionId) -> Result<SessionDetails, AgentError> {
-        self.ask(Call::Show(id.clone())).await
+        self.call_and_parse(Call::Show(id.clone())).await
     }
 
     /// Lists the open requests of all sessions, oldest first.
@@ -224,7 +225,7 @@ impl AgentClient {
         session: Option<&SessionId>,
         agent: Option<AgentType>,
     ) -> Result<Vec<Request>, AgentError> {
-        let list: RequestList = self.ask(Call::Requests(session.cloned())).await?;
+        let list: RequestList = self.call_and_parse(Call::Requests(session.cloned())).await?;
         let requests = list.requests.into_iter();
         Ok(requests.map(|open| Request::new(self.clone(), agent, open)).collect())
     }
@@ -239,8 +240,9 @@ impl AgentClient {
     /// A repeated start can find, by its key, a session whose first start failed. That is still a failure.
     async fn start(&self, request: SessionRequest) -> Result<SessionSummary, AgentError> {
         let key = Uuid::new_v4().to_string();
-        let (reply, before) = self.insist(Call::Start { request: Box::new(request), key }).await?;
-        let summary: SessionSummary = self.read(&reply)?;
+        let (reply, before) =
+            self.call_with_retries(Call::Start { request: Box::new(request), key }).await?;
+        let summary: SessionSummary = self.parse(&reply)?;
         match before {
             Some(refusal)
                 if summary.reason == Some(SessionEndReason::Failed) && summary.turns == 0 =>
@@ -253,27 +255,27 @@ impl AgentClient {
         }
     }
 
-    async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, AgentError> {
-        self.read(&self.call(call).await?)
+    async fn call_and_parse<T: DeserializeOwned>(&self, call: Call) -> Result<T, AgentError> {
+        self.parse(&self.call(call).await?)
     }
 
     /// Makes a call. A call that counts once or only reads is repeated if it may succeed later.
     pub(crate) async fn call(&self, call: Call) -> Result<Json<'static>, AgentError> {
         match call.is_repeatable() {
-            true => self.insist(call).await.map(|(reply, _)| reply),
-            false => self.make(call).await,
+            true => self.call_with_retries(call).await.map(|(reply, _)| reply),
+            false => self.call_once(call).await,
         }
     }
 
     /// Records that the gateway has answered.
-    pub(crate) fn note_there(&self) {
-        self.shared.was_there.store(true, Ordering::Relaxed);
+    pub(crate) fn note_answered(&self) {
+        self.shared.has_answered.store(true, Ordering::Relaxed);
     }
 
-    async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
+    async fn call_once(&self, call: Call) -> Result<Json<'static>, AgentError> {
         let reply = self.transport().call(call).await;
         if reply.as_ref().map_or_else(AgentError::is_refusal, |_| true) {
-            self.note_there();
+            self.note_answered();
         }
         reply
     }
@@ -281,26 +283,26 @@ impl AgentClient {
     /// Makes a call, and repeats it a few times while it may succeed later. Returns the last failure too,
     /// if there was one. If the gateway has never answered, the first failure is final; otherwise it may
     /// come back.
-    pub(crate) async fn insist(
+    pub(crate) async fn call_with_retries(
         &self,
         call: Call,
     ) -> Result<(Json<'static>, Option<AgentError>), AgentError> {
         let begun = Instant::now();
         let mut before = None;
-        for pause in PAUSES {
-            let error = match self.make(call.clone()).await {
+        for pause in RETRY_PAUSES {
+            let error = match self.call_once(call.clone()).await {
                 Ok(reply) => return Ok((reply, before)),
                 Err(error) => error,
             };
-            let may_be_back =
-                !error.is_unreachable() || self.shared.was_there.load(Ordering::Relaxed);
-            if !error.is_retryable() || !may_be_back || begun.elapsed() >= INSISTENCE {
+            let may_come_back =
+                !error.is_unreachable() || self.shared.has_answered.load(Ordering::Relaxed);
+            if !error.is_retryable() || !may_come_back || begun.elapsed() >= RETRY_WINDOW {
                 return Err(error);
             }
             before = Some(error);
             tokio::time::sleep(pause).await;
         }
-        Ok((self.make(call).await?, before))
+        Ok((self.call_once(call).await?, before))
     }
 
     /// Sends a command to a session. Over every transport, a command to an ended session fails as
@@ -330,12 +332,15 @@ impl AgentClient {
         }
     }
 
-    pub(crate) fn read<T: DeserializeOwned>(&self, reply: &Json<'static>) -> Result<T, AgentError> {
-        read(&**self.transport(), reply)
+    pub(crate) fn parse<T: DeserializeOwned>(
+        &self,
+        reply: &Json<'static>,
+    ) -> Result<T, AgentError> {
+        parse(&**self.transport(), reply)
     }
 
     pub(crate) fn follow(&self, session: &SessionId, after: u64) -> Updates {
-        let plan = Plan {
+        let plan = FollowPlan {
             transport: Arc::clone(self.transport()),
             session: session.clone(),
             after,
@@ -347,14 +352,14 @@ impl AgentClient {
     }
 }
 
-pub(crate) fn read<T: DeserializeOwned>(
+pub(crate) fn parse<T: DeserializeOwned>(
     transport: &dyn Transport,
     reply: &Json<'static>,
 ) -> Result<T, AgentError> {
-    reply.read().map_err(|error| nonsense(transport, &error))
+    reply.read().map_err(|error| unreadable(transport, &error))
 }
 
-fn nonsense(transport: &dyn Transport, error: &serde_json::Error) -> AgentError {
+fn unreadable(transport: &dyn Transport, error: &serde_json::Error) -> AgentError {
     let message = format!("failed to read the answer of {}: {error}", transport.name());
     AgentError::new(AgentErrorType::ProtocolError, message).with_native(error).retryable()
 }

@@ -1,6 +1,6 @@
 //! Finds a server and holds its credentials: address, token and TLS trust.
 
-mod owner;
+mod ownership;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -42,31 +42,31 @@ pub(crate) struct Trust {
 
 /// How a client locates its server.
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum ServerLocation {
     Named(Server),
     /// The server of this data directory, looked up for each connection.
-    Found(PathBuf, Equipment),
+    Found(PathBuf, Credentials),
 }
 
-impl Place {
+impl ServerLocation {
     pub(crate) fn server(&self) -> Result<Server, AgentError> {
         match self {
             Self::Named(server) => Ok(server.clone()),
-            Self::Found(data_dir, equipment) => equipment.put_on(Server::find(data_dir)?),
+            Self::Found(data_dir, credentials) => credentials.apply_to(Server::find(data_dir)?),
         }
     }
 }
 
 /// What the user configured. A field that is `None` keeps the value the server published.
 #[derive(Clone, Default)]
-pub(crate) struct Equipment {
+pub(crate) struct Credentials {
     pub(crate) token: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) ca_file: Option<PathBuf>,
 }
 
-impl Equipment {
-    pub(crate) fn put_on(&self, server: Server) -> Result<Server, AgentError> {
+impl Credentials {
+    pub(crate) fn apply_to(&self, server: Server) -> Result<Server, AgentError> {
         let server = match &self.ca_file {
             Some(path) => server.trusting(path),
             None => server,
@@ -83,7 +83,7 @@ impl Equipment {
 /// The pid alone proves nothing: another program may have it by now.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct ServerFile {
     pid: u32,
     http: String,
     #[serde(default)]
@@ -165,9 +165,9 @@ impl Server {
     /// Finds the server that `server.json` in this data directory names. If that server has exited, the
     /// error says so.
     pub fn find(data_dir: &Path) -> Result<Self, AgentError> {
-        owner::check_data_dir(data_dir)?;
+        ownership::check_data_dir(data_dir)?;
         let place = data_dir.join("server.json");
-        let opened = owner::open(&place).and_then(|mut file| {
+        let opened = ownership::open(&place).and_then(|mut file| {
             let text = io::read_to_string(&mut file)?;
             Ok((file, text))
         });
@@ -175,14 +175,14 @@ impl Server {
             Ok(opened) => opened,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let message = "no server is running; start one with `agentwire serve`";
-                return Err(AgentError::nobody(message.to_owned()));
+                return Err(AgentError::no_server(message.to_owned()));
             }
             Err(error) => {
                 let message = format!("failed to read {}: {error}", place.display());
                 return Err(AgentError::invalid(message));
             }
         };
-        let written: Written = serde_json::from_str(&text).map_err(|error| {
+        let server_file: ServerFile = serde_json::from_str(&text).map_err(|error| {
             let message =
                 format!("failed to read {}: {error}; restart the server", place.display());
             AgentError::invalid(message)
@@ -192,19 +192,19 @@ impl Server {
             let message = format!(
                 "no server is running: {} belongs to process {}, which has exited; start one with `agentwire serve`",
                 place.display(),
-                written.pid
+                server_file.pid
             );
-            return Err(AgentError::nobody(message));
+            return Err(AgentError::no_server(message));
         }
-        let mut server = Self::new(&written.http)?;
-        server.authority = near(server.authority);
-        server.pid = Some(written.pid);
-        server.trust.own = written.certificate;
-        let Some(path) = written.token_file else { return Ok(server) };
+        let mut server = Self::new(&server_file.http)?;
+        server.authority = loopback_of(server.authority);
+        server.pid = Some(server_file.pid);
+        server.trust.own = server_file.certificate;
+        let Some(path) = server_file.token_file else { return Ok(server) };
         // The operator may have replaced a lost token since the server started.
         let newer = if path.exists() { None } else { operator_token(data_dir) };
         let path = newer.unwrap_or(path);
-        owner::check_token(&path)?;
+        ownership::check_token(&path)?;
         server.with_token_file(&path)
     }
 
@@ -270,12 +270,12 @@ fn operator_token(data_dir: &Path) -> Option<PathBuf> {
     struct Operator {
         file: PathBuf,
     }
-    let text = io::read_to_string(owner::open(&data_dir.join("operator.json")).ok()?).ok()?;
+    let text = io::read_to_string(ownership::open(&data_dir.join("operator.json")).ok()?).ok()?;
     serde_json::from_str(&text).ok().map(|Operator { file }| file)
 }
 
 /// Replaces the wildcard address of a server on this machine with loopback.
-fn near(authority: Authority) -> Authority {
+fn loopback_of(authority: Authority) -> Authority {
     let port = authority.port().map(|port| format!(":{port}")).unwrap_or_default();
     let near = match authority.host() {
         "0.0.0.0" => format!("127.0.0.1{port}"),
@@ -341,7 +341,7 @@ mod tests {
             ("0.0.0.0", "127.0.0.1"),
             ("10.0.0.1:80", "10.0.0.1:80"),
         ] {
-            assert_eq!(near(written.parse().unwrap()), reached);
+            assert_eq!(loopback_of(written.parse().unwrap()), reached);
         }
     }
 

@@ -107,9 +107,22 @@ impl fmt::Display for Gap {
 }
 
 /// Why a call, a stream or an agent failed.
+///
+/// ```rust,no_run
+/// use agentwire_client::{AgentClient, AgentErrorType};
+///
+/// async fn attach(client: &AgentClient, id: &str) {
+///     match client.attach(id).await {
+///         Ok(session) => println!("{}", session.state().as_str()),
+///         Err(error) if error.kind() == AgentErrorType::SessionNotFound => println!("no session"),
+///         Err(error) if error.is_retryable() => println!("try again later: {error}"),
+///         Err(error) => println!("{error}"),
+///     }
+/// }
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct AgentError {
-    told: Box<ReportedError>,
+    inner: Box<ReportedError>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -131,7 +144,7 @@ struct ReportedError {
 impl AgentError {
     /// An error of this type. It is not retryable.
     pub fn new(kind: AgentErrorType, message: impl Into<String>) -> Self {
-        let told = ReportedError {
+        let inner = ReportedError {
             kind,
             message: message.into(),
             code: None,
@@ -143,7 +156,7 @@ impl AgentError {
             is_unreachable: false,
             is_refusal: false,
         };
-        Self { told: Box::new(told) }
+        Self { inner: Box::new(inner) }
     }
 
     /// The connection to the gateway failed. `to` names the gateway and `why` gives the reason. The same
@@ -155,17 +168,17 @@ impl AgentError {
 
     /// Nothing accepts connections at `to`. The same call may succeed later.
     pub fn unreachable(to: impl fmt::Display, why: impl fmt::Display) -> Self {
-        Self::nobody(format!("failed to reach {to}: {why}")).with_native(why)
+        Self::no_server(format!("failed to reach {to}: {why}")).with_native(why)
     }
 
     /// No server is there, with this message. The same call may succeed later.
-    pub(crate) fn nobody(message: String) -> Self {
-        Self::new(AgentErrorType::ConnectionFailed, message).unheard()
+    pub(crate) fn no_server(message: String) -> Self {
+        Self::new(AgentErrorType::ConnectionFailed, message).not_received()
     }
 
     /// Marks the call as not received by any gateway. It may succeed later, if one was there before.
-    pub(crate) fn unheard(mut self) -> Self {
-        self.told.is_unreachable = true;
+    pub(crate) fn not_received(mut self) -> Self {
+        self.inner.is_unreachable = true;
         self.retryable()
     }
 
@@ -182,70 +195,70 @@ impl AgentError {
 
     /// Adds the original message of the agent or of the connection.
     pub fn with_native(mut self, native: impl fmt::Display) -> Self {
-        self.told.native = Some(native.to_string());
+        self.inner.native = Some(native.to_string());
         self
     }
 
     /// Adds the agent that the error is about, unless one is set.
     pub fn with_agent(mut self, agent: AgentType) -> Self {
-        self.told.agent.get_or_insert(agent);
+        self.inner.agent.get_or_insert(agent);
         self
     }
 
     /// Marks the error as one that may not occur again later.
     pub fn retryable(mut self) -> Self {
-        self.told.is_retryable = true;
+        self.inner.is_retryable = true;
         self
     }
 
     /// The type of the error.
     pub fn kind(&self) -> AgentErrorType {
-        self.told.kind
+        self.inner.kind
     }
 
     /// The message for people, with advice where there is some.
     pub fn message(&self) -> &str {
-        &self.told.message
+        &self.inner.message
     }
 
     /// The original message of the agent, or of what failed on the way to it.
     pub fn native_error(&self) -> Option<&str> {
-        self.told.native.as_deref()
+        self.inner.native.as_deref()
     }
 
     /// The agent that the error is about.
     pub fn agent_type(&self) -> Option<AgentType> {
-        self.told.agent
+        self.inner.agent
     }
 
     /// The gateway's error code, if the gateway refused.
     pub fn code(&self) -> Option<ErrorCode> {
-        self.told.code
+        self.inner.code
     }
 
     /// More details from the gateway, for programs.
     pub fn details(&self) -> Option<&Json<'static>> {
-        self.told.details.as_ref()
+        self.inner.details.as_ref()
     }
 
     /// The missing events, if that is the error. The stream that returned it continues after them.
     pub fn gap(&self) -> Option<Gap> {
-        self.told.gap
+        self.inner.gap
     }
 
     /// Whether the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
-        self.told.is_retryable
+        self.inner.is_retryable
     }
 
     /// Whether no gateway received the call.
     pub(crate) fn is_unreachable(&self) -> bool {
-        self.told.is_unreachable
+        self.inner.is_unreachable
     }
 
     /// Whether the gateway itself refused.
     pub(crate) fn is_refusal(&self) -> bool {
-        self.told.code.is_some() || self.told.is_refusal
+        self.inner.code.is_some() || self.inner.is_refusal
     }
 }
 
@@ -259,10 +272,10 @@ fn is_retryable(code: ErrorCode) -> bool {
 impl From<GatewayError> for AgentError {
     fn from(error: GatewayError) -> Self {
         let GatewayError { code, message, details } = error;
-        let mut told = Self::new(code.into(), message);
-        (told.told.code, told.told.details) = (Some(code), details);
-        told.told.is_retryable = is_retryable(code);
-        told
+        let mut error = Self::new(code.into(), message);
+        (error.inner.code, error.inner.details) = (Some(code), details);
+        error.inner.is_retryable = is_retryable(code);
+        error
     }
 }
 
@@ -285,7 +298,7 @@ impl From<Refusal> for AgentError {
             return GatewayError { details, ..GatewayError::new(code, message) }.into();
         }
         let mut error = Self::new(AgentErrorType::Unknown, message).with_native(code);
-        (error.told.details, error.told.is_refusal) = (details, true);
+        (error.inner.details, error.inner.is_refusal) = (details, true);
         error
     }
 }
@@ -293,7 +306,7 @@ impl From<Refusal> for AgentError {
 impl From<Gap> for AgentError {
     fn from(gap: Gap) -> Self {
         let mut error = Self::new(AgentErrorType::ProtocolError, gap.to_string());
-        error.told.gap = Some(gap);
+        error.inner.gap = Some(gap);
         error
     }
 }
@@ -301,31 +314,31 @@ impl From<Gap> for AgentError {
 /// The error that a front sends to its client.
 impl From<AgentError> for GatewayError {
     fn from(error: AgentError) -> Self {
-        let ReportedError { code, message, details, .. } = *error.told;
+        let ReportedError { code, message, details, .. } = *error.inner;
         Self { details, ..Self::new(code.unwrap_or(ErrorCode::Internal), message) }
     }
 }
 
 impl fmt::Display for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.told.message)
+        f.write_str(&self.inner.message)
     }
 }
 
 impl fmt::Debug for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("AgentError");
-        shown.field("kind", &self.told.kind).field("message", &self.told.message);
-        if let Some(code) = self.told.code {
+        shown.field("kind", &self.inner.kind).field("message", &self.inner.message);
+        if let Some(code) = self.inner.code {
             shown.field("code", &code);
         }
-        if let Some(agent) = self.told.agent {
+        if let Some(agent) = self.inner.agent {
             shown.field("agent", &agent);
         }
-        if let Some(native) = &self.told.native {
+        if let Some(native) = &self.inner.native {
             shown.field("native", native);
         }
-        if let Some(gap) = self.told.gap {
+        if let Some(gap) = self.inner.gap {
             shown.field("gap", &gap);
         }
         shown.finish_non_exhaustive()

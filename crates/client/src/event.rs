@@ -26,7 +26,9 @@ impl Event {
         let text = std::str::from_utf8(raw).unwrap_or_default();
         let event = protocol::Event::from_json(text).map_err(|error| {
             let message = format!("failed to read an event: {error}");
-            session.named(AgentError::new(AgentErrorType::ProtocolError, message).with_native(text))
+            session.with_agent(
+                AgentError::new(AgentErrorType::ProtocolError, message).with_native(text),
+            )
         })?;
         Ok(Self { event, raw: text.into(), session: session.clone() })
     }

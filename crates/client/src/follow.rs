@@ -13,11 +13,11 @@ use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use self::backoff::Pause;
+use self::backoff::Backoff;
 use self::cursor::Cursor;
-use crate::client::read;
+use crate::client::parse;
 use crate::error::{AgentError, Gap};
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 use crate::stream::Update;
 use crate::transport::{Call, Connection, Followed, Transport};
 
@@ -34,7 +34,7 @@ const END: &str = "\"type\":\"sessionEnded\"";
 
 /// What to follow, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct FollowPlan {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) session: SessionId,
     pub(crate) after: u64,
@@ -45,37 +45,37 @@ pub(crate) struct Plan {
 }
 
 /// An update for the reader, and the buffer space that it occupies.
-pub(crate) struct Handed {
+pub(crate) struct BufferedUpdate {
     pub(crate) update: Result<Update, AgentError>,
     pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
 /// The channel to the reader, bounded in bytes.
-pub(crate) struct Outlet {
-    pub(crate) handed: mpsc::Sender<Handed>,
+pub(crate) struct UpdateSender {
+    pub(crate) updates: mpsc::Sender<BufferedUpdate>,
     pub(crate) room: Arc<Semaphore>,
     /// The whole buffer, in bytes.
     pub(crate) size: usize,
 }
 
 /// Follows a session to its end, over as many connections as needed.
-pub(crate) async fn follow(plan: Plan, outlet: Outlet) {
+pub(crate) async fn follow(plan: FollowPlan, sender: UpdateSender) {
     let cursor = Cursor::new(plan.after);
     let mut follower =
-        Follower { plan, outlet, cursor, is_lost: false, opened: None, has_end: false };
+        Follower { plan, sender, cursor, is_lost: false, opened: None, has_end: false };
     match follower.run().await {
         Ok(()) | Err(Stop::Unread) => {}
         // A gateway that is gone for good cannot confirm the end, but the last event was `sessionEnded`.
         Err(Stop::Failed(error)) if follower.has_end && !error.is_retryable() => {}
         Err(Stop::Failed(error)) => {
-            let _ = follower.outlet.send(Err(error), 0).await;
+            let _ = follower.sender.send(Err(error), 0).await;
         }
     }
 }
 
 struct Follower {
-    plan: Plan,
-    outlet: Outlet,
+    plan: FollowPlan,
+    sender: UpdateSender,
     cursor: Cursor,
     /// The reader has received `Update::Lost`.
     is_lost: bool,
@@ -88,13 +88,13 @@ struct Follower {
 /// The part of a session's summary that a follower needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Standing {
+struct SessionStatus {
     last_seq: u64,
     /// A string, because a newer gateway may have states that this version does not know.
     state: String,
 }
 
-impl Standing {
+impl SessionStatus {
     fn is_ended(&self) -> bool {
         self.state == SessionState::Ended.as_str()
     }
@@ -104,7 +104,7 @@ impl Standing {
 enum End {
     Over,
     /// Reconnect at once.
-    LetGo,
+    Reconnect,
 }
 
 /// Why a follower stops early.
@@ -122,13 +122,13 @@ impl From<AgentError> for Stop {
 
 impl Follower {
     async fn run(&mut self) -> Result<(), Stop> {
-        let mut pause = Pause::new(self.plan.patience);
+        let mut backoff = Backoff::new(self.plan.patience);
         loop {
             let (position, before) = (self.cursor.position(), self.opened);
             let why = match self.connection().await {
                 Ok(End::Over) => return Ok(()),
-                Ok(End::LetGo) => {
-                    pause = Pause::new(self.plan.patience);
+                Ok(End::Reconnect) => {
+                    backoff = Backoff::new(self.plan.patience);
                     continue;
                 }
                 Err(Stop::Unread) => return Err(Stop::Unread),
@@ -141,30 +141,30 @@ impl Follower {
             let is_steady = |opened: Instant| opened.elapsed() > STEADY;
             let was_steady = before != self.opened && self.opened.is_some_and(is_steady);
             if self.cursor.position() > position || was_steady {
-                pause = Pause::new(self.plan.patience);
-            } else if pause.is_over() {
+                backoff = Backoff::new(self.plan.patience);
+            } else if backoff.is_over() {
                 return Err(why.into());
             }
             if !std::mem::replace(&mut self.is_lost, true) {
-                self.tell(Update::Lost(why)).await?;
+                self.send(Update::Lost(why)).await?;
             }
-            sleep(pause.next()).await;
+            sleep(backoff.next()).await;
         }
     }
 
     /// Opens one connection and reads it to its end.
     async fn connection(&mut self) -> Result<End, Stop> {
-        let standing = self.ask().await?;
-        let (last, position) = (standing.last_seq, self.cursor.position());
+        let status = self.status().await?;
+        let (last, position) = (status.last_seq, self.cursor.position());
         if position > last {
             self.cursor.go_back(last);
-            self.tell(Update::Gap(Gap::Forgotten { from: last + 1, to: position })).await?;
+            self.send(Update::Gap(Gap::Forgotten { from: last + 1, to: position })).await?;
         }
-        if self.is_over(&standing) {
+        if self.is_over(&status) {
             return Ok(End::Over);
         }
         // An ended session stops at its last event, unless it is resumed.
-        let end = standing.is_ended().then_some(last);
+        let end = status.is_ended().then_some(last);
         // The last event may be one that the profile leaves out. Where the end is known, request all
         // events.
         let is_whole = self.plan.profile == Profile::Full || end.or(self.plan.up_to).is_some();
@@ -174,7 +174,7 @@ impl Follower {
         let mut connection = self.plan.transport.follow(session, after, profile).await?;
         self.opened = Some(Instant::now());
         if std::mem::take(&mut self.is_lost) {
-            self.tell(Update::Back).await?;
+            self.send(Update::Back).await?;
         }
         self.read(&mut connection, is_whole, end).await
     }
@@ -194,19 +194,19 @@ impl Follower {
                 biased;
                 next = connection.next() => next,
                 () = sleep_until(ask_at) => {
-                    match self.ask().await {
-                        Ok(standing) if self.is_over(&standing) => return Ok(End::Over),
-                        Ok(standing) if standing.is_ended() && !is_whole => {
-                            return Ok(End::LetGo);
+                    match self.status().await {
+                        Ok(status) if self.is_over(&status) => return Ok(End::Over),
+                        Ok(status) if status.is_ended() && !is_whole => {
+                            return Ok(End::Reconnect);
                         }
                         // The remaining events are on their way.
-                        Ok(standing) if standing.is_ended() && soon < QUIET => {
+                        Ok(status) if status.is_ended() && soon < QUIET => {
                             ask_at = Instant::now() + soon;
                             soon = (soon * 2).min(QUIET);
                         }
-                        Ok(standing) => {
+                        Ok(status) => {
                             let position = self.cursor.position();
-                            let is_behind = is_whole && standing.last_seq > position;
+                            let is_behind = is_whole && status.last_seq > position;
                             let at = is_behind.then_some(position);
                             if at.is_some() && at == behind {
                                 let why = format!("the log has more events, but none arrived after {position}");
@@ -225,7 +225,7 @@ impl Follower {
                 Some(Ok(Followed::Events(lines))) if lines.is_empty() => {}
                 Some(Ok(Followed::Events(lines))) => {
                     let last = lines.get(lines.len() - 1).map(|(_, line)| line);
-                    self.take(&lines).await?;
+                    self.hand_out(&lines).await?;
                     self.has_end = last.is_some_and(|line| has_end(&line));
                     let has_reached = |last: u64| self.cursor.position() >= last;
                     if self.plan.up_to.is_some_and(has_reached) {
@@ -236,7 +236,7 @@ impl Follower {
                     soon = SOON;
                 }
                 Some(Ok(Followed::End)) => return Ok(End::Over),
-                Some(Ok(Followed::LetGo)) => return Ok(End::LetGo),
+                Some(Ok(Followed::LetGo)) => return Ok(End::Reconnect),
                 Some(Err(error)) => return Err(error.into()),
                 None => return Err(self.broken("the connection ended").into()),
             }
@@ -244,44 +244,44 @@ impl Follower {
     }
 
     /// Hands the new events to the reader.
-    async fn take(&mut self, lines: &EventLines) -> Result<(), Stop> {
+    async fn hand_out(&mut self, lines: &EventLines) -> Result<(), Stop> {
         let mut new = Vec::new();
-        let taken = self.cursor.take(lines, &mut new);
+        let advanced = self.cursor.advance(lines, &mut new);
         // The gateway has already applied a profile that it was asked for.
         let profile = if self.cursor.expects_all() { self.plan.profile } else { Profile::Full };
         for update in new {
             let update = match update {
-                Update::Events(lines) => Update::Events(lines.shown(profile)),
+                Update::Events(lines) => Update::Events(lines.filtered(profile)),
                 other => other,
             };
             if !matches!(&update, Update::Events(lines) if lines.is_empty()) {
-                self.tell(update).await?;
+                self.send(update).await?;
             }
         }
-        taken.map_err(|jump| self.broken(jump).into())
+        advanced.map_err(|jump| self.broken(jump).into())
     }
 
     fn broken(&self, why: impl std::fmt::Display) -> AgentError {
         AgentError::broken(self.plan.transport.name(), why)
     }
 
-    async fn ask(&self) -> Result<Standing, AgentError> {
+    async fn status(&self) -> Result<SessionStatus, AgentError> {
         let shown = self.plan.transport.call(Call::Show(self.plan.session.clone())).await?;
-        read(&*self.plan.transport, &shown)
+        parse(&*self.plan.transport, &shown)
     }
 
-    fn is_over(&self, standing: &Standing) -> bool {
+    fn is_over(&self, status: &SessionStatus) -> bool {
         let position = self.cursor.position();
-        let is_read = position >= standing.last_seq && standing.is_ended();
+        let is_read = position >= status.last_seq && status.is_ended();
         is_read || self.plan.up_to.is_some_and(|last| position >= last)
     }
 
-    async fn tell(&mut self, update: Update) -> Result<(), Stop> {
+    async fn send(&mut self, update: Update) -> Result<(), Stop> {
         let bytes = match &update {
             Update::Events(lines) => lines.text().len(),
             _ => 0,
         };
-        self.outlet.send(Ok(update), bytes).await
+        self.sender.send(Ok(update), bytes).await
     }
 }
 
@@ -289,7 +289,7 @@ fn has_end(line: &[u8]) -> bool {
     std::str::from_utf8(line).is_ok_and(|line| line.contains(END))
 }
 
-impl Outlet {
+impl UpdateSender {
     /// Waits for buffer space. An update larger than the buffer waits until the buffer is empty.
     async fn send(&self, update: Result<Update, AgentError>, bytes: usize) -> Result<(), Stop> {
         let wanted = u32::try_from(bytes.min(self.size)).unwrap_or(u32::MAX);
@@ -300,6 +300,6 @@ impl Outlet {
                 Some(room.map_err(|_| Stop::Unread)?)
             }
         };
-        self.handed.send(Handed { update, room }).await.map_err(|_| Stop::Unread)
+        self.updates.send(BufferedUpdate { update, room }).await.map_err(|_| Stop::Unread)
     }
 }

@@ -43,15 +43,15 @@
 //!
 //! Everything needs a tokio runtime. `docs/client.md` describes the guarantees.
 
+mod builder;
 mod client;
 #[cfg(feature = "http")]
 mod discovery;
 mod error;
 mod event;
+mod event_lines;
 mod follow;
-mod lines;
 mod request;
-mod select;
 mod session;
 mod stream;
 pub mod transport;
@@ -70,14 +70,14 @@ pub use agentwire_protocol::{
 };
 pub use tokio_util::sync::CancellationToken;
 
+pub use builder::ClientBuilder;
 pub use client::{AgentClient, SessionFilter};
 #[cfg(feature = "http")]
 pub use discovery::Server;
 pub use error::{AgentError, AgentErrorType, Gap};
 pub use event::Event;
-pub use lines::EventLines;
+pub use event_lines::EventLines;
 pub use request::{CallbackRequest, PermissionRequest, QuestionRequest, Request};
-pub use select::ClientBuilder;
 pub use session::{CancellableSession, OnDrop, Session};
 pub use stream::{Batches, EventStream, Update, Updates};
 #[cfg(feature = "http")]

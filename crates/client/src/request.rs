@@ -64,18 +64,18 @@ pub enum Request {
 
 /// A tool that asks for permission to run.
 #[derive(Clone)]
-pub struct PermissionRequest(Asked);
+pub struct PermissionRequest(RequestHandle);
 
 /// Questions to the user.
 #[derive(Clone)]
-pub struct QuestionRequest(Asked);
+pub struct QuestionRequest(RequestHandle);
 
 /// A request to the program that drives the session, not to a person.
 #[derive(Clone)]
-pub struct CallbackRequest(Asked);
+pub struct CallbackRequest(RequestHandle);
 
 #[derive(Clone)]
-struct Asked {
+struct RequestHandle {
     client: AgentClient,
     /// The session's agent, where it is known.
     agent: Option<AgentType>,
@@ -85,48 +85,48 @@ struct Asked {
 impl Request {
     pub(crate) fn new(client: AgentClient, agent: Option<AgentType>, open: OpenRequest) -> Self {
         let kind = open.request.kind;
-        let asked = Asked { client, agent, open };
+        let handle = RequestHandle { client, agent, open };
         match kind {
-            RequestKind::Permission if asked.open.request.questions.is_empty() => {
-                Self::Permission(PermissionRequest(asked))
+            RequestKind::Permission if handle.open.request.questions.is_empty() => {
+                Self::Permission(PermissionRequest(handle))
             }
             RequestKind::Permission | RequestKind::Question => {
-                Self::Question(QuestionRequest(asked))
+                Self::Question(QuestionRequest(handle))
             }
-            RequestKind::Hook => Self::Hook(CallbackRequest(asked)),
-            RequestKind::Mcp => Self::Mcp(CallbackRequest(asked)),
-            RequestKind::Other => Self::Other(CallbackRequest(asked)),
+            RequestKind::Hook => Self::Hook(CallbackRequest(handle)),
+            RequestKind::Mcp => Self::Mcp(CallbackRequest(handle)),
+            RequestKind::Other => Self::Other(CallbackRequest(handle)),
         }
     }
 
-    fn asked(&self) -> &Asked {
+    fn handle(&self) -> &RequestHandle {
         match self {
-            Self::Permission(PermissionRequest(asked))
-            | Self::Question(QuestionRequest(asked))
-            | Self::Hook(CallbackRequest(asked))
-            | Self::Mcp(CallbackRequest(asked))
-            | Self::Other(CallbackRequest(asked)) => asked,
+            Self::Permission(PermissionRequest(handle))
+            | Self::Question(QuestionRequest(handle))
+            | Self::Hook(CallbackRequest(handle))
+            | Self::Mcp(CallbackRequest(handle))
+            | Self::Other(CallbackRequest(handle)) => handle,
         }
     }
 
     /// Denies the request, whatever its kind. The agent receives the message.
     pub async fn deny(&self, message: impl Into<String>) -> Result<bool, AgentError> {
-        self.asked().deny(message.into()).await
+        self.handle().deny(message.into()).await
     }
 
     /// Answers the request with any settlement.
     pub async fn settle(&self, settlement: Settlement) -> Result<bool, AgentError> {
-        self.asked().settle(settlement).await
+        self.handle().settle(settlement).await
     }
 
     /// The request as the protocol describes it.
     pub fn into_open(self) -> OpenRequest {
         match self {
-            Self::Permission(PermissionRequest(asked))
-            | Self::Question(QuestionRequest(asked))
-            | Self::Hook(CallbackRequest(asked))
-            | Self::Mcp(CallbackRequest(asked))
-            | Self::Other(CallbackRequest(asked)) => asked.open,
+            Self::Permission(PermissionRequest(handle))
+            | Self::Question(QuestionRequest(handle))
+            | Self::Hook(CallbackRequest(handle))
+            | Self::Mcp(CallbackRequest(handle))
+            | Self::Other(CallbackRequest(handle)) => handle.open,
         }
     }
 }
@@ -135,7 +135,7 @@ impl Deref for Request {
     type Target = OpenRequest;
 
     fn deref(&self) -> &OpenRequest {
-        &self.asked().open
+        &self.handle().open
     }
 }
 
@@ -169,7 +169,7 @@ impl PermissionRequest {
 
     /// Allows the tool to run with this input instead: an object in the form that the tool expects.
     pub async fn allow_with(&self, input: &impl Serialize) -> Result<bool, AgentError> {
-        let input = written(input)?;
+        let input = to_json(input)?;
         // A missing replacement would allow the original input.
         if !input.get().starts_with('{') {
             return Err(AgentError::invalid("the input of a tool must be a JSON object"));
@@ -234,7 +234,7 @@ impl QuestionRequest {
 impl CallbackRequest {
     /// Answers with this value, in the agent's own format.
     pub async fn respond(&self, output: &impl Serialize) -> Result<bool, AgentError> {
-        self.0.settle(Settlement::output(self.0.id(), written(output)?)).await
+        self.0.settle(Settlement::output(self.0.id(), to_json(output)?)).await
     }
 
     /// Declines to answer: a hook is skipped, anything else is denied.
@@ -243,7 +243,7 @@ impl CallbackRequest {
     }
 }
 
-impl Asked {
+impl RequestHandle {
     fn id(&self) -> RequestId {
         RequestId::from(self.open.request.request_id.to_string())
     }
@@ -258,8 +258,8 @@ impl Asked {
         let digest = self.open.request.input_digest.clone();
         let input_digest = settlement.input_digest.or(Some(digest));
         let settlement = Settlement { request_id: self.id(), input_digest, ..settlement };
-        let told = self.client.send(&self.open.session_id, Command::Settle(settlement)).await;
-        let Err(error) = told else { return Ok(true) };
+        let sent = self.client.send(&self.open.session_id, Command::Settle(settlement)).await;
+        let Err(error) = sent else { return Ok(true) };
         match (error.code(), self.agent) {
             (Some(ErrorCode::RequestSettled | ErrorCode::RequestNotFound), _) => Ok(false),
             (_, Some(agent)) => Err(error.with_agent(agent)),
@@ -268,13 +268,13 @@ impl Asked {
     }
 }
 
-fn written(value: &impl Serialize) -> Result<Json<'static>, AgentError> {
+fn to_json(value: &impl Serialize) -> Result<Json<'static>, AgentError> {
     let failed = |error| AgentError::invalid(format!("failed to write the answer: {error}"));
     let text = serde_json::to_string(value).map_err(failed)?;
     Ok(Json::parse(&text).map_err(failed)?.into_owned())
 }
 
-macro_rules! shown {
+macro_rules! impl_deref_and_debug {
     ($($name:ident),*) => {$(
         impl Deref for $name {
             type Target = OpenRequest;
@@ -292,4 +292,4 @@ macro_rules! shown {
     )*};
 }
 
-shown!(PermissionRequest, QuestionRequest, CallbackRequest);
+impl_deref_and_debug!(PermissionRequest, QuestionRequest, CallbackRequest);

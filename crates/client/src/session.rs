@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::cancellable::{CancellableSession, OnDrop};
-pub(crate) use self::snapshot::{Known, settled};
+pub(crate) use self::snapshot::{Snapshot, settled_request};
 use crate::client::AgentClient;
 use crate::error::AgentError;
 use crate::event::Event;
@@ -36,13 +36,13 @@ struct Shared {
     agent: AgentType,
     /// [`Self::events`] starts after this event.
     begins_after: u64,
-    known: Mutex<Known>,
+    known: Mutex<Snapshot>,
 }
 
 impl Session {
     pub(crate) fn new(client: AgentClient, summary: SessionSummary, begins_after: u64) -> Self {
         let (id, agent) = (summary.id.clone(), summary.agent_type);
-        let known = Mutex::new(Known::new(summary));
+        let known = Mutex::new(Snapshot::new(summary));
         Self { shared: Arc::new(Shared { client, id, agent, begins_after, known }) }
     }
 
@@ -88,8 +88,9 @@ impl Session {
 
     /// Asks the gateway for the current summary and the session's configuration.
     pub async fn details(&self) -> Result<SessionDetails, AgentError> {
-        let details = self.client().details(self.id()).await.map_err(|error| self.named(error))?;
-        self.known().learn(&details.summary);
+        let details =
+            self.client().details(self.id()).await.map_err(|error| self.with_agent(error))?;
+        self.known().replace_summary(&details.summary);
         Ok(details)
     }
 
@@ -123,7 +124,7 @@ impl Session {
         let mut prompt = prompt.into();
         prompt.message_id.get_or_insert_with(|| Uuid::new_v4().to_string());
         let reply = self.send(Command::Prompt(prompt)).await?;
-        let taken: PromptResult = self.client().read(&reply)?;
+        let taken: PromptResult = self.client().parse(&reply)?;
         Ok(taken.message_id)
     }
 
@@ -174,19 +175,19 @@ impl Session {
 
     /// Sends any command and returns the reply.
     pub async fn send(&self, command: Command) -> Result<Json<'static>, AgentError> {
-        self.client().send(self.id(), command).await.map_err(|error| self.named(error))
+        self.client().send(self.id(), command).await.map_err(|error| self.with_agent(error))
     }
 
     /// Lists the session's open requests, oldest first.
     pub async fn requests(&self) -> Result<Vec<Request>, AgentError> {
         let asked = self.client().requests_of(Some(self.id()), Some(self.agent_type()));
-        asked.await.map_err(|error| self.named(error))
+        asked.await.map_err(|error| self.with_agent(error))
     }
 
     /// Waits until the session has ended, and returns its final summary.
     pub async fn ended(&self) -> Result<SessionSummary, AgentError> {
         let mut updates = self.updates_after(self.summary().await?.last_seq);
-        while updates.try_next().await.map_err(|error| self.named(error))?.is_some() {}
+        while updates.try_next().await.map_err(|error| self.with_agent(error))?.is_some() {}
         self.summary().await
     }
 
@@ -200,8 +201,8 @@ impl Session {
         CancellableSession::new(self.clone(), token.child_token(), on_drop)
     }
 
-    pub(crate) fn note(&self, event: &Event) {
-        self.known().note(event);
+    pub(crate) fn apply(&self, event: &Event) {
+        self.known().apply(event);
     }
 
     /// The log ends before event `from`.
@@ -209,11 +210,11 @@ impl Session {
         self.known().forget(from);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Snapshot> {
         self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn named(&self, error: AgentError) -> AgentError {
+    pub(crate) fn with_agent(&self, error: AgentError) -> AgentError {
         error.with_agent(self.agent_type())
     }
 }

@@ -15,8 +15,8 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::error::{AgentError, AgentErrorType, Gap};
 use crate::event::Event;
-use crate::follow::{Handed, Outlet, Plan, follow};
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
+use crate::follow::{BufferedUpdate, FollowPlan, UpdateSender, follow};
 use crate::session::Session;
 
 /// How many updates may wait for the reader, in addition to the limit in bytes.
@@ -40,13 +40,30 @@ pub enum Update {
 
 /// A session's events in the gateway's exact bytes, over connections that may break.
 ///
+/// ```rust,no_run
+/// use agentwire_client::{AgentError, Session, Update};
+///
+/// async fn watch(session: &Session) -> Result<(), AgentError> {
+///     let mut updates = session.updates();
+///     while let Some(update) = updates.try_next().await? {
+///         match update {
+///             Update::Events(lines) => lines.iter().for_each(|(_, json)| println!("{json}")),
+///             Update::Lost(error) => println!("reconnecting: {error}"),
+///             Update::Back => println!("reconnected"),
+///             Update::Gap(gap) => println!("{gap}"),
+///         }
+///     }
+///     Ok(())
+/// }
+/// ```
+///
 /// The first read opens the connection. The stream ends when the session has ended and everything was read;
 /// an error is its last item. Dropping it closes its connection.
 #[must_use = "a stream does nothing until it is read"]
 pub struct Updates {
     /// Until the first read.
-    plan: Option<Plan>,
-    handed: Option<mpsc::Receiver<Handed>>,
+    plan: Option<FollowPlan>,
+    updates: Option<mpsc::Receiver<BufferedUpdate>>,
     task: Option<Task>,
     room: Arc<Semaphore>,
     size: usize,
@@ -67,13 +84,13 @@ impl Drop for Task {
 }
 
 impl Updates {
-    pub(crate) fn new(plan: Plan, buffer: usize) -> Self {
+    pub(crate) fn new(plan: FollowPlan, buffer: usize) -> Self {
         let size = buffer.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Self {
             position: plan.after,
             up_to: None,
             plan: Some(plan),
-            handed: None,
+            updates: None,
             task: None,
             room: Arc::new(Semaphore::new(size)),
             size,
@@ -112,7 +129,7 @@ impl Updates {
         is_cancelled
     }
 
-    fn plan(mut self, change: impl FnOnce(&mut Plan)) -> Self {
+    fn plan(mut self, change: impl FnOnce(&mut FollowPlan)) -> Self {
         if let Some(plan) = &mut self.plan {
             change(plan);
         }
@@ -137,14 +154,14 @@ impl Updates {
 
     fn begin(&mut self) {
         let Some(plan) = self.plan.take() else { return };
-        let (handed, read) = mpsc::channel(UPDATES);
-        let outlet = Outlet { handed, room: Arc::clone(&self.room), size: self.size };
-        self.task = Some(Task(tokio::spawn(follow(plan, outlet))));
-        self.handed = Some(read);
+        let (updates, read) = mpsc::channel(UPDATES);
+        let sender = UpdateSender { updates, room: Arc::clone(&self.room), size: self.size };
+        self.task = Some(Task(tokio::spawn(follow(plan, sender))));
+        self.updates = Some(read);
     }
 
     fn end(&mut self) {
-        (self.plan, self.handed, self.task, self.held) = (None, None, None, None);
+        (self.plan, self.updates, self.task, self.held) = (None, None, None, None);
     }
 
     /// The task is done. If it panicked, returns an error.
@@ -170,8 +187,8 @@ impl Stream for Updates {
             return Poll::Ready(None);
         }
         self.begin();
-        let Some(handed) = &mut self.handed else { return Poll::Ready(None) };
-        let Some(Handed { update, room }) = ready!(handed.poll_recv(context)) else {
+        let Some(updates) = &mut self.updates else { return Poll::Ready(None) };
+        let Some(BufferedUpdate { update, room }) = ready!(updates.poll_recv(context)) else {
             return self.poll_end(context).map(|fault| fault.map(Err));
         };
         self.held = room;
@@ -286,7 +303,7 @@ impl Stream for EventStream {
                 *at += 1;
                 let event = Event::read(&raw, &this.session);
                 if let Ok(event) = &event {
-                    this.session.note(event);
+                    this.session.apply(event);
                 }
                 return Poll::Ready(Some(event));
             }
@@ -298,9 +315,9 @@ impl Stream for EventStream {
                     if let Gap::Forgotten { from, .. } = gap {
                         this.session.forget(from);
                     }
-                    return Poll::Ready(Some(Err(this.session.named(gap.into()))));
+                    return Poll::Ready(Some(Err(this.session.with_agent(gap.into()))));
                 }
-                Some(Err(error)) => return Poll::Ready(Some(Err(this.session.named(error)))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(this.session.with_agent(error)))),
                 None => return Poll::Ready(None),
             }
         }
@@ -327,7 +344,7 @@ impl Batches {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
     }
 
-    fn take(&mut self) -> Poll<Option<Result<Vec<Event>, AgentError>>> {
+    fn flush(&mut self) -> Poll<Option<Result<Vec<Event>, AgentError>>> {
         (self.bytes, self.due) = (0, None);
         Poll::Ready(Some(Ok(std::mem::take(&mut self.gathered))))
     }
@@ -342,7 +359,7 @@ impl Stream for Batches {
             if let Some(then) = this.then.take() {
                 if !this.gathered.is_empty() {
                     this.then = Some(then);
-                    return this.take();
+                    return this.flush();
                 }
                 return Poll::Ready(then.map(Err));
             }
@@ -351,7 +368,7 @@ impl Stream for Batches {
                     this.bytes += event.raw().len();
                     this.gathered.push(event);
                     if this.bytes >= BATCH {
-                        return this.take();
+                        return this.flush();
                     }
                     let flush = this.flush;
                     this.due.get_or_insert_with(|| Box::pin(tokio::time::sleep(flush)));
@@ -361,7 +378,7 @@ impl Stream for Batches {
                 Poll::Pending => {
                     let due = this.due.as_mut().map(|due| due.as_mut().poll(context));
                     return match due {
-                        Some(Poll::Ready(())) => this.take(),
+                        Some(Poll::Ready(())) => this.flush(),
                         Some(Poll::Pending) | None => Poll::Pending,
                     };
                 }

@@ -17,7 +17,7 @@ use agentwire_protocol::{Command, Json, Profile, SessionId, SessionRequest};
 use futures_core::Stream;
 
 use crate::error::AgentError;
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 
 /// Connects to a gateway. A call gets one reply, and a connection shows the events of a session for as long
 /// as it lasts. An implementation need not handle broken connections, repeated events or slow readers.

@@ -58,8 +58,9 @@ fn every_example_has_its_test() {
 #[test]
 fn quickstart() {
     let printed = run("quickstart");
-    for told in ["I write a file.", "Tool: Write", "success: true", "tokens so far", "turn 2."] {
-        assert!(printed.contains(told), "{printed}");
+    for expected in ["I write a file.", "Tool: Write", "success: true", "tokens so far", "turn 2."]
+    {
+        assert!(printed.contains(expected), "{printed}");
     }
 }
 
@@ -69,8 +70,8 @@ fn quickstart_reads_its_arguments() {
     let script = "/ask Which colour? | red | green\n/say Done.";
     let (output, printed) = start("quickstart", &["demo", script]);
     assert!(output.status.success(), "{printed}");
-    for told in ["Which colour? (no terminal to ask)", "Done."] {
-        assert!(printed.contains(told), "no {told:?} in {printed}");
+    for expected in ["Which colour? (no terminal to ask)", "Done."] {
+        assert!(printed.contains(expected), "no {expected:?} in {printed}");
     }
     for (args, why) in [
         (["codec", "Fix the test"].as_slice(), "there is no agent codec"),
@@ -85,8 +86,9 @@ fn quickstart_reads_its_arguments() {
 #[test]
 fn permissions() {
     let printed = run("permissions");
-    for told in ["allowed: Write", "denied: Bash rm -rf build", "another input: echo", "colour"] {
-        assert!(printed.contains(told), "{printed}");
+    for expected in ["allowed: Write", "denied: Bash rm -rf build", "another input: echo", "colour"]
+    {
+        assert!(printed.contains(expected), "{printed}");
     }
 }
 

@@ -27,7 +27,7 @@ fn event(seq: u64, kind: &str, more: Value) -> Value {
 }
 
 /// A session with one turn of this many words.
-fn story(words: u64) -> Vec<Value> {
+fn session_events(words: u64) -> Vec<Value> {
     let mut events = vec![
         event(1, "sessionStarted", json!({ "agentType": "claude", "config": {} })),
         event(2, "turnStarted", json!({ "turnNumber": 1 })),
@@ -56,34 +56,34 @@ fn all(last: u64) -> Vec<Result<u64, AgentError>> {
 
 #[tokio::test(start_paused = true)]
 async fn cut_repeated_and_refused_connections_lose_nothing() {
-    let script = ScriptedTransport::new().events(story(50)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(50)).expect("a script");
     let script = script.cut_after(7).cut_after(7).cut_after(30).cut_after(53).repeating(5);
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
     let mut updates = session.updates_after(0);
-    let (mut read, mut told) = (Vec::new(), Vec::new());
+    let (mut read, mut reported) = (Vec::new(), Vec::new());
     while let Some(update) = updates.try_next().await.expect("an update") {
         match update {
             Update::Events(lines) => read.extend(lines.iter().map(|(seq, _)| seq)),
             Update::Lost(why) => {
                 assert!(why.is_retryable());
-                told.push("lost");
+                reported.push("lost");
                 let _ = script.clone().refusing_connections(3);
             }
-            Update::Back => told.push("back"),
+            Update::Back => reported.push("back"),
             Update::Gap(gap) => panic!("{gap:?}"),
         }
     }
     assert_eq!(read, (1..=54).collect::<Vec<_>>());
     assert_eq!(updates.position(), 54);
-    let times = told.iter().filter(|told| **told == "lost").count();
-    assert!(times >= 3 && told.chunks(2).all(|pair| pair == ["lost", "back"]), "{told:?}");
+    let times = reported.iter().filter(|reported| **reported == "lost").count();
+    assert!(times >= 3 && reported.chunks(2).all(|pair| pair == ["lost", "back"]), "{reported:?}");
 }
 
 /// Missing events are reported, and the events after them are read.
 #[tokio::test(start_paused = true)]
 async fn a_gap_is_reported() {
-    let script = ScriptedTransport::new().events(story(20)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(20)).expect("a script");
     let client = AgentClient::over(script.without(9).without(10).without(15));
     let read = numbers(&client).await;
     let gaps: Vec<_> = read.iter().filter_map(|it| it.as_ref().err()?.gap()).collect();
@@ -96,7 +96,7 @@ async fn a_gap_is_reported() {
 /// A log with fewer events than were read is another log.
 #[tokio::test(start_paused = true)]
 async fn a_shorter_log_is_a_gap() {
-    let script = ScriptedTransport::new().events(story(2)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(2)).expect("a script");
     let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
     let mut events = session.events_after(40);
     let error = events.try_next().await.expect_err("a gap");
@@ -107,7 +107,8 @@ async fn a_shorter_log_is_a_gap() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unreachable_gateway_is_given_up() {
-    let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
+    let script =
+        ScriptedTransport::new().events(session_events(20)).expect("a script").cut_after(5);
     let builder = AgentClient::builder().patience(Duration::from_secs(7));
     let client = builder.over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
@@ -125,11 +126,11 @@ async fn an_unreachable_gateway_is_given_up() {
 /// A stream that starts while the gateway is unreachable waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_stream_may_start_while_the_gateway_is_unreachable() {
-    let script = ScriptedTransport::new().events(story(20)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(20)).expect("a script");
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
     let _ = script.clone().refusing_connections(5);
-    let away = AgentError::unreachable("the script", "it starts anew");
+    let away = AgentError::unreachable("the script", "it restarts");
     let _ = script.fail("show", away.clone()).fail("show", away);
     let mut updates = session.updates();
     assert!(matches!(updates.try_next().await, Ok(Some(Update::Lost(_)))));
@@ -140,7 +141,7 @@ async fn a_stream_may_start_while_the_gateway_is_unreachable() {
 /// After the last event, the stream needs no confirmation from the gateway.
 #[tokio::test(start_paused = true)]
 async fn after_the_last_event_a_stream_needs_no_gateway() {
-    let script = ScriptedTransport::new().events(story(2)).expect("a script").live();
+    let script = ScriptedTransport::new().events(session_events(2)).expect("a script").live();
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
     let mut updates = session.updates_after(0);
     // One call is made before the connection opens.
@@ -154,7 +155,7 @@ async fn after_the_last_event_a_stream_needs_no_gateway() {
 /// An unknown state of a newer gateway does not stop a stream.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_state_does_not_stop_a_stream() {
-    let script = ScriptedTransport::new().events(story(2)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(2)).expect("a script");
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
     let _ = script.reply("show", &json!({ "lastSeq": 6, "state": "dreaming", "new": {} }));
     let mut events = session.events();
@@ -168,7 +169,7 @@ async fn an_unknown_state_does_not_stop_a_stream() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_start_stays_failed() {
     let request = SessionRequest::new(AgentType::Claude, "x");
-    let script = || ScriptedTransport::new().events(story(2)).expect("a script");
+    let script = || ScriptedTransport::new().events(session_events(2)).expect("a script");
     let session = AgentClient::over(script()).attach(SESSION).await.expect("a session");
     let failed =
         json!({ "state": "ended", "reason": "failed", "error": "no such program", "turns": 0 });
@@ -197,13 +198,13 @@ async fn a_failed_start_stays_failed() {
 /// If the gateway has never answered, the first failure is final; otherwise it is waited for.
 #[tokio::test(start_paused = true)]
 async fn only_a_known_gateway_is_waited_for() {
-    let away = || AgentError::unreachable("the script", "nobody listens");
-    let script = ScriptedTransport::new().events(story(2)).expect("a script");
+    let away = || AgentError::unreachable("the script", "nothing listens");
+    let script = ScriptedTransport::new().events(session_events(2)).expect("a script");
     let client = AgentClient::over(script.clone().fail("show", away()).fail("start", away()));
     let begun = tokio::time::Instant::now();
-    client.attach(SESSION).await.expect_err("nobody is there");
+    client.attach(SESSION).await.expect_err("no gateway is there");
     let request = SessionRequest::new(AgentType::Claude, "x");
-    client.create(request.clone()).await.expect_err("nobody is there");
+    client.create(request.clone()).await.expect_err("no gateway is there");
     assert_eq!(begun.elapsed(), Duration::ZERO);
     client.attach(SESSION).await.expect("a session");
     let _ = script.clone().fail("show", away()).fail("start", away()).fail("list", away());
@@ -216,9 +217,9 @@ async fn only_a_known_gateway_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_guard_repeats_its_command() {
     for on_drop in [OnDrop::Interrupt, OnDrop::Stop] {
-        let script = ScriptedTransport::new().events(story(2)).expect("a script").live();
+        let script = ScriptedTransport::new().events(session_events(2)).expect("a script").live();
         let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
-        let away = AgentError::unreachable("the script", "it starts anew");
+        let away = AgentError::unreachable("the script", "it restarts");
         let name = if on_drop == OnDrop::Stop { "stop" } else { "interrupt" };
         let _ = script.clone().fail(name, away.clone()).fail(name, away);
         drop(session.cancellable(on_drop));
@@ -231,7 +232,7 @@ async fn a_dropped_guard_repeats_its_command() {
 #[tokio::test(start_paused = true)]
 async fn a_full_buffer_waits_for_its_reader() {
     const BUFFER: usize = 10_000;
-    let script = ScriptedTransport::new().events(story(100_000)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(100_000)).expect("a script");
     let client = AgentClient::builder().buffer_bytes(BUFFER).over(script);
     let session = client.attach(SESSION).await.expect("a session");
     let mut events = session.events();
@@ -251,7 +252,8 @@ async fn a_full_buffer_waits_for_its_reader() {
 
 #[tokio::test(start_paused = true)]
 async fn events_update_the_known_state() {
-    let script = ScriptedTransport::new().events(story(3)).expect("a script").hold_after(1);
+    let script =
+        ScriptedTransport::new().events(session_events(3)).expect("a script").hold_after(1);
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
     assert_eq!(session.state(), SessionState::Starting);
@@ -299,14 +301,15 @@ async fn unknown_kinds_and_fields_survive() {
 /// A session with events that the core profile leaves out, one of them the last.
 fn with_statuses(words: u64) -> Vec<Value> {
     let status = || json!({ "type": "statusChanged", "status": "working" });
-    let mut events = story(words);
+    let mut events = session_events(words);
     events.insert(3, status());
     events.push(status());
-    for (seq, told) in (1..).zip(&mut events) {
-        let (kind, mut more) = (told["type"].as_str().expect("a type").to_owned(), told.take());
+    for (seq, numbered) in (1..).zip(&mut events) {
+        let (kind, mut more) =
+            (numbered["type"].as_str().expect("a type").to_owned(), numbered.take());
         let fields = more.as_object_mut().expect("an event");
         ["id", "seq"].into_iter().for_each(|name| drop(fields.remove(name)));
-        *told = event(seq, &kind, more);
+        *numbered = event(seq, &kind, more);
     }
     events
 }
@@ -343,8 +346,8 @@ async fn in_core_left_out_events_are_no_gap() {
 /// However a guard is cancelled, it sends one command; a released one sends none.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_guard_sends_one_command() {
-    let told = async |cancel: &dyn Fn(&CancellationToken, CancellableSession)| {
-        let events = story(2).into_iter().take(5);
+    let commands_after = async |cancel: &dyn Fn(&CancellationToken, CancellableSession)| {
+        let events = session_events(2).into_iter().take(5);
         let script = ScriptedTransport::new().events(events).expect("a script").live();
         let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
         let token = CancellationToken::new();
@@ -355,16 +358,16 @@ async fn a_cancelled_guard_sends_one_command() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         (script.commands().len(), ended.is_ok())
     };
-    assert_eq!(told(&|token, held| (token.cancel(), drop(held)).1).await, (1, true));
-    assert_eq!(told(&|_, held| drop(held)).await, (1, true));
-    assert_eq!(told(&|_, held| drop(tokio::spawn(held.cancel()))).await, (1, true));
-    assert_eq!(told(&|_, held| drop(held.release())).await, (0, false));
+    assert_eq!(commands_after(&|token, held| (token.cancel(), drop(held)).1).await, (1, true));
+    assert_eq!(commands_after(&|_, held| drop(held)).await, (1, true));
+    assert_eq!(commands_after(&|_, held| drop(tokio::spawn(held.cancel()))).await, (1, true));
+    assert_eq!(commands_after(&|_, held| drop(held.release())).await, (0, false));
 }
 
 /// The rest of a batch is not read after the token is cancelled.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_stream_ends_at_once() {
-    let script = ScriptedTransport::new().events(story(50)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(50)).expect("a script");
     let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
     let (one, other) = (CancellationToken::new(), CancellationToken::new());
     let mut events = session.events().cancelled_by(one.clone()).cancelled_by(other);
@@ -378,22 +381,22 @@ async fn a_cancelled_stream_ends_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_reported() {
     #[derive(Debug)]
-    struct Falls(ScriptedTransport);
-    impl Transport for Falls {
+    struct Panics(ScriptedTransport);
+    impl Transport for Panics {
         fn name(&self) -> String {
-            "a transport that falls over".to_owned()
+            "a transport that panics".to_owned()
         }
         fn call(&self, call: Call) -> Calling<'_> {
             self.0.call(call)
         }
         fn follow(&self, _session: &SessionId, _after: u64, _profile: Profile) -> Opening<'_> {
-            panic!("it falls over")
+            panic!("it panics")
         }
     }
-    let script = ScriptedTransport::new().events(story(5)).expect("a script").live();
-    let session = AgentClient::over(Falls(script)).attach(SESSION).await.expect("a session");
+    let script = ScriptedTransport::new().events(session_events(5)).expect("a script").live();
+    let session = AgentClient::over(Panics(script)).attach(SESSION).await.expect("a session");
     let mut events = session.events();
-    let error = events.try_next().await.expect_err("it is told");
+    let error = events.try_next().await.expect_err("the panic is reported");
     assert!(error.to_string().contains("failed to follow"), "{error}");
     assert_eq!(events.try_next().await.expect("the end"), None);
 }
@@ -421,7 +424,8 @@ async fn a_slowly_refusing_gateway_is_given_up() {
             })
         }
     }
-    let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
+    let script =
+        ScriptedTransport::new().events(session_events(20)).expect("a script").cut_after(5);
     let client = AgentClient::builder().patience(Duration::from_secs(100)).over(Slow(script));
     let session = client.attach(SESSION).await.expect("a session");
     let mut events = session.events();
@@ -436,7 +440,8 @@ async fn a_slowly_refusing_gateway_is_given_up() {
     assert_eq!(error.expect("it is given up").kind(), AgentErrorType::ConnectionFailed);
     // Unlimited patience works too.
     let client = AgentClient::builder().patience(Duration::MAX);
-    let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
+    let script =
+        ScriptedTransport::new().events(session_events(20)).expect("a script").cut_after(5);
     assert_eq!(numbers(&client.over(script)).await, all(24));
 }
 
@@ -451,7 +456,7 @@ async fn a_settled_request_is_no_longer_open() {
         let more = json!({ "requestId": id, "outcome": "allowed", "by": "client" });
         event(seq, "requestSettled", more)
     };
-    let mut events = story(0);
+    let mut events = session_events(0);
     events.truncate(2);
     events.extend([asked(3, "a", "permission"), settled(4, "a")]);
     events.extend([asked(5, "b", "hook"), settled(6, "b")]);
@@ -476,7 +481,7 @@ async fn an_invalid_input_is_refused() {
         "requestId": "r", "kind": "permission", "inputDigest": "d", "toolName": "Bash",
         "input": { "command": "ls" },
     });
-    let events = [story(0).swap_remove(0), event(2, "requestRaised", more)];
+    let events = [session_events(0).swap_remove(0), event(2, "requestRaised", more)];
     let script = ScriptedTransport::new().events(events).expect("a script").live();
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
@@ -494,7 +499,7 @@ async fn an_invalid_input_is_refused() {
 /// Calls that count once are repeated; others are not.
 #[tokio::test(start_paused = true)]
 async fn calls_that_count_once_are_repeated() {
-    let script = ScriptedTransport::new().events(story(1)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(1)).expect("a script");
     let lost = || AgentError::broken("the script", "it lost the answer");
     let script = script.fail("prompt", lost()).fail("prompt", lost()).fail("interrupt", lost());
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
@@ -521,7 +526,7 @@ proptest! {
             .build()
             .expect("a runtime");
         let read = runtime.block_on(async {
-            let script = ScriptedTransport::new().events(story(36)).expect("a script");
+            let script = ScriptedTransport::new().events(session_events(36)).expect("a script");
             let script = cuts.iter().fold(script, |script, seq| script.cut_after(*seq));
             let script = missing.iter().fold(script, |script, seq| script.without(*seq));
             numbers(&AgentClient::over(script.repeating(rewind))).await
@@ -530,19 +535,19 @@ proptest! {
         let expected: Vec<u64> = (1..=40).filter(|seq| !missing.contains(seq)).collect();
         prop_assert_eq!(events, expected);
         let gaps = read.iter().filter_map(|it| it.as_ref().err()?.gap());
-        let told: std::collections::BTreeSet<u64> = gaps
+        let reported: std::collections::BTreeSet<u64> = gaps
             .flat_map(|gap| match gap {
                 Gap::Skipped { from, to } | Gap::Forgotten { from, to } => from..=to,
             })
             .collect();
-        prop_assert_eq!(told, missing);
+        prop_assert_eq!(reported, missing);
         prop_assert!(read.iter().all(|it| it.as_ref().err().is_none_or(|it| it.gap().is_some())));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unread_stream_makes_no_calls() {
-    let script = ScriptedTransport::new().events(story(1)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(1)).expect("a script");
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
     let asked = script.calls().len();

@@ -32,9 +32,12 @@ async fn read(session: &Session) -> Vec<Result<u64, AgentError>> {
 
 #[tokio::test(start_paused = true)]
 async fn script_methods_work_in_any_order() {
-    let plot = |script: ScriptedTransport| script.hold_after(4).cut_after(2).without(3);
-    let told = |script: ScriptedTransport| script.transcript(&texts("a", 6)).expect("a recording");
-    for script in [plot(told(ScriptedTransport::new())), told(plot(ScriptedTransport::new()))] {
+    let faults = |script: ScriptedTransport| script.hold_after(4).cut_after(2).without(3);
+    let recorded =
+        |script: ScriptedTransport| script.transcript(&texts("a", 6)).expect("a recording");
+    for script in
+        [faults(recorded(ScriptedTransport::new())), recorded(faults(ScriptedTransport::new()))]
+    {
         let session = AgentClient::over(script.clone()).attach("a").await.expect("a session");
         assert_eq!(session.snapshot().last_seq, 4);
         session.prompt("go on").await.expect("it is taken");
@@ -82,8 +85,8 @@ async fn a_created_session_starts_before_its_first_event() {
     let script = ScriptedTransport::new().transcript(&recording).expect("a recording");
     let request = SessionRequest::new(AgentType::Codex, "x");
     let session = AgentClient::over(script).create(request).await.expect("a session");
-    let begun = session.snapshot();
-    assert_eq!((begun.state, begun.last_seq), (SessionState::Starting, 0));
+    let created = session.snapshot();
+    assert_eq!((created.state, created.last_seq), (SessionState::Starting, 0));
     assert_eq!(session.agent_type(), AgentType::Codex);
     assert_eq!(read(&session).await, [Ok(1), Ok(2), Ok(3)]);
     assert_eq!(session.state(), SessionState::Ended);

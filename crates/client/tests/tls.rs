@@ -38,8 +38,8 @@ async fn serve(place: &Path, name: &str) -> (SocketAddr, PathBuf, String) {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            let mut asked = [0; 4096];
-            let _ = stream.read(&mut asked).await;
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
             let body = r#"{"sessions":[]}"#;
             let answer = format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\

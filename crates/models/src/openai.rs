@@ -10,7 +10,7 @@
 //! [[tool apply_patch "*** Begin Patch\n…"]]     a custom_tool_call, if the tool is offered so
 //! [[tool mcp__server.echo {"text":"hi"}]]       NAMESPACE.NAME
 //! [[tool web_search {"action":{…}}]]            the fields of a web_search_call; the API runs it,
-//!                                               so that the response goes on
+//!                                               so the response continues
 //! [[stop max_tokens]] [[stop REASON]]           response.incomplete
 //! [[fail 429 usage_limit_reached]]              the code of the error, or its type
 //! ```

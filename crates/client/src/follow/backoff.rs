@@ -8,13 +8,13 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
-pub(super) struct Pause {
+pub(super) struct Backoff {
     next: Duration,
     since: Instant,
     patience: Duration,
 }
 
-impl Pause {
+impl Backoff {
     pub(super) fn new(patience: Duration) -> Self {
         Self { next: FIRST, since: Instant::now(), patience }
     }
@@ -42,8 +42,8 @@ mod tests {
     fn pauses_double_up_to_a_limit_and_differ() {
         let all: Vec<Vec<Duration>> = (0..32)
             .map(|_| {
-                let mut pause = Pause::new(Duration::ZERO);
-                (0..10).map(|_| pause.next()).collect()
+                let mut backoff = Backoff::new(Duration::ZERO);
+                (0..10).map(|_| backoff.next()).collect()
             })
             .collect();
         let longest = (0..10).map(|times| (FIRST * (1 << times)).min(LONGEST));

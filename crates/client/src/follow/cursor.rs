@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::error::Gap;
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 use crate::stream::Update;
 
 #[derive(Debug)]
@@ -55,7 +55,11 @@ impl Cursor {
 
     /// Passes on the new events among these, in slices that share memory. A number that is missing a second
     /// time at the same position, with no later event in its place, becomes a gap.
-    pub(crate) fn take(&mut self, lines: &EventLines, new: &mut Vec<Update>) -> Result<(), Jump> {
+    pub(crate) fn advance(
+        &mut self,
+        lines: &EventLines,
+        new: &mut Vec<Update>,
+    ) -> Result<(), Jump> {
         let mut from = 0;
         let hand_on = |from: usize, to: usize, new: &mut Vec<Update>| {
             if from < to {

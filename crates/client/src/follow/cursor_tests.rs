@@ -40,17 +40,17 @@ impl Read {
 fn a_missing_number_is_a_gap_the_second_time() {
     let mut cursor = Cursor::new(2);
     let mut read = Read::default();
-    let mut take = |cursor: &mut Cursor, numbers: &[u64]| {
+    let mut advance = |cursor: &mut Cursor, numbers: &[u64]| {
         let mut new = Vec::new();
-        let taken = cursor.take(&lines(numbers), &mut new);
+        let advanced = cursor.advance(&lines(numbers), &mut new);
         read.note(new);
-        taken
+        advanced
     };
-    assert_eq!(take(&mut cursor, &[1, 2, 3, 4]), Ok(()));
-    assert_eq!(take(&mut cursor, &[3, 5, 8]), Err(Jump { wanted: 6, came: 8 }));
+    assert_eq!(advance(&mut cursor, &[1, 2, 3, 4]), Ok(()));
+    assert_eq!(advance(&mut cursor, &[3, 5, 8]), Err(Jump { wanted: 6, came: 8 }));
     // A later event came, so the one before may exist after all.
-    assert_eq!(take(&mut cursor, &[9]), Err(Jump { wanted: 6, came: 9 }));
-    assert_eq!(take(&mut cursor, &[7, 8, 9]), Ok(()));
+    assert_eq!(advance(&mut cursor, &[9]), Err(Jump { wanted: 6, came: 9 }));
+    assert_eq!(advance(&mut cursor, &[7, 8, 9]), Ok(()));
     assert_eq!((read.events, read.gaps), (vec![3, 4, 5, 7, 8, 9], vec![(6, 6)]));
 }
 
@@ -59,7 +59,7 @@ fn with_a_profile_missing_numbers_are_no_gap() {
     let mut new = Vec::new();
     let mut cursor = Cursor::new(0);
     cursor.expect_all(false);
-    assert_eq!(cursor.take(&lines(&[2, 2, 5, 1, 9]), &mut new), Ok(()));
+    assert_eq!(cursor.advance(&lines(&[2, 2, 5, 1, 9]), &mut new), Ok(()));
     let mut read = Read::default();
     read.note(new);
     assert_eq!((read.events, read.gaps), (vec![2, 5, 9], vec![]));
@@ -90,9 +90,9 @@ proptest! {
             shown.truncate(cut);
             for piece in shown.chunks(size) {
                 let mut new = Vec::new();
-                let taken = cursor.take(&lines(piece), &mut new);
+                let advanced = cursor.advance(&lines(piece), &mut new);
                 read.note(new);
-                if taken.is_err() {
+                if advanced.is_err() {
                     break;
                 }
             }
@@ -101,9 +101,9 @@ proptest! {
             }
         }
         prop_assert_eq!(&read.events, &log.iter().copied().collect::<Vec<_>>());
-        let told: BTreeSet<u64> = read.gaps.iter().flat_map(|(from, to)| *from..=*to).collect();
+        let reported: BTreeSet<u64> = read.gaps.iter().flat_map(|(from, to)| *from..=*to).collect();
         let missing: BTreeSet<u64> = (1..=last).filter(|seq| !log.contains(seq)).collect();
-        prop_assert_eq!(told, missing);
+        prop_assert_eq!(reported, missing);
     }
 
     /// Whatever connections leave out, the reader receives events in order and without repeats, and every
@@ -114,12 +114,12 @@ proptest! {
         let mut read = Read::default();
         for batch in batches {
             let mut new = Vec::new();
-            let _ = cursor.take(&lines(&batch), &mut new);
+            let _ = cursor.advance(&lines(&batch), &mut new);
             read.note(new);
         }
         prop_assert!(read.events.is_sorted_by(|a, b| a < b));
-        let told = read.gaps.iter().flat_map(|(from, to)| *from..=*to);
-        let known: BTreeSet<u64> = read.events.iter().copied().chain(told).collect();
+        let reported = read.gaps.iter().flat_map(|(from, to)| *from..=*to);
+        let known: BTreeSet<u64> = read.events.iter().copied().chain(reported).collect();
         prop_assert_eq!(known, (1..=cursor.position()).collect::<BTreeSet<_>>());
     }
 }

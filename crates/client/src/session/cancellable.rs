@@ -25,16 +25,17 @@ pub enum OnDrop {
 impl OnDrop {
     /// Sends the command, and repeats it if it may not have arrived: no one else will. An ended session
     /// needs nothing more.
-    async fn tell(self, session: &Session) -> Result<(), AgentError> {
+    async fn send(self, session: &Session) -> Result<(), AgentError> {
         let command = match self {
             Self::Interrupt => Command::Interrupt { cancel_queued: false },
             Self::Stop => Command::Stop,
         };
-        let told = session.client().insist(Call::Command(session.id().clone(), command)).await;
-        let Err(error) = told else { return Ok(()) };
+        let sent =
+            session.client().call_with_retries(Call::Command(session.id().clone(), command)).await;
+        let Err(error) = sent else { return Ok(()) };
         match session.summary().await {
             Ok(summary) if summary.state == SessionState::Ended => Ok(()),
-            Ok(_) | Err(_) => Err(session.named(error)),
+            Ok(_) | Err(_) => Err(session.with_agent(error)),
         }
     }
 }
@@ -73,21 +74,21 @@ pub struct CancellableSession {
     token: CancellationToken,
     on_drop: OnDrop,
     /// Sends the command when the token is cancelled.
-    teller: Option<JoinHandle<Result<(), AgentError>>>,
+    sender: Option<JoinHandle<Result<(), AgentError>>>,
     /// It was cancelled or released.
     is_over: bool,
 }
 
 impl CancellableSession {
     pub(super) fn new(session: Session, token: CancellationToken, on_drop: OnDrop) -> Self {
-        let teller = Handle::try_current().ok().map(|runtime| {
+        let sender = Handle::try_current().ok().map(|runtime| {
             let (session, token) = (session.clone(), token.clone());
             runtime.spawn(async move {
                 token.cancelled().await;
-                on_drop.tell(&session).await
+                on_drop.send(&session).await
             })
         });
-        Self { session, token, on_drop, teller, is_over: false }
+        Self { session, token, on_drop, sender, is_over: false }
     }
 
     /// The token, for other work that should end with this guard. Cancelling it cancels the guard: the
@@ -111,19 +112,19 @@ impl CancellableSession {
     pub async fn cancel(mut self) -> Result<(), AgentError> {
         self.is_over = true;
         self.token.cancel();
-        match self.teller.take() {
-            Some(teller) => teller.await.unwrap_or_else(|error| {
+        match self.sender.take() {
+            Some(sender) => sender.await.unwrap_or_else(|error| {
                 Err(AgentError::new(AgentErrorType::Unknown, format!("failed to cancel: {error}")))
             }),
-            None => self.on_drop.tell(&self.session).await,
+            None => self.on_drop.send(&self.session).await,
         }
     }
 
     /// Gives up the guard; the session continues.
     pub fn release(mut self) -> Session {
         self.is_over = true;
-        if let Some(teller) = self.teller.take().filter(|_| !self.token.is_cancelled()) {
-            teller.abort();
+        if let Some(sender) = self.sender.take().filter(|_| !self.token.is_cancelled()) {
+            sender.abort();
         }
         self.session.clone()
     }

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::AgentError;
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 
 /// A gateway in this process, for programs that want no server and no child process. Agents are children of
 /// this process and end with it. Clones share one gateway.
@@ -62,7 +62,7 @@ impl InProcessTransport {
         Ok(Self { gateway: Arc::new(Gateway { hub: Hub::open(settings).await? }) })
     }
 
-    async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
+    async fn make_call(&self, call: Call) -> Result<Json<'static>, AgentError> {
         let hub = &self.gateway.hub;
         Ok(match call {
             Call::Start { request, key } => {
@@ -91,7 +91,7 @@ impl Transport for InProcessTransport {
     }
 
     fn call(&self, call: Call) -> Calling<'_> {
-        Box::pin(self.make(call))
+        Box::pin(self.make_call(call))
     }
 
     fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_> {
@@ -103,7 +103,7 @@ impl Transport for InProcessTransport {
                     let mut cursor = cursor?;
                     let next = match cursor.next().await {
                         Ok(Some(batch)) => EventLines::numbered(batch.first, batch.lines)
-                            .map(|events| Followed::Events(events.shown(profile)))
+                            .map(|events| Followed::Events(events.filtered(profile)))
                             .ok_or_else(|| AgentError::broken("the log", "it is not UTF-8")),
                         Ok(None) => Ok(Followed::End),
                         Err(error) => Err(AgentError::from(Hub::storage_error(&error)).retryable()),

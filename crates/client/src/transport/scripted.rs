@@ -1,6 +1,6 @@
 //! A scripted gateway, for tests of programs that use this crate.
 
-mod script;
+mod session;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -13,10 +13,10 @@ use agentwire_protocol::{
 use futures_util::stream;
 use tokio::sync::Notify;
 
-use self::script::{Plot, Story};
+use self::session::{ConnectionFaults, ScriptedSession};
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::AgentError;
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 
 /// How many events arrive at once.
 const BATCH: usize = 16;
@@ -75,10 +75,10 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     /// In the order in which they start.
-    stories: Vec<Story>,
+    sessions: Vec<ScriptedSession>,
     /// Applies to each session, including those added later.
-    plot: Plot,
-    begun: usize,
+    faults: ConnectionFaults,
+    started: usize,
     calls: Vec<Call>,
     /// By the name of the call.
     replies: HashMap<String, VecDeque<Result<Json<'static>, AgentError>>>,
@@ -134,24 +134,24 @@ impl ScriptedTransport {
 
     /// Holds back what follows event `seq` until a command arrives. Each hold needs a command of its own.
     pub fn hold_after(self, seq: u64) -> Self {
-        self.each(|plot| plot.hold_after(seq))
+        self.for_each_session(|faults| faults.hold_after(seq))
     }
 
     /// Breaks the connection after event `seq`, once.
     pub fn cut_after(self, seq: u64) -> Self {
-        self.each(|plot| plot.cut_after(seq))
+        self.for_each_session(|faults| faults.cut_after(seq))
     }
 
     /// Removes event `seq` from the log.
     pub fn without(self, seq: u64) -> Self {
-        self.each(|plot| plot.leave_out(seq))
+        self.for_each_session(|faults| faults.leave_out(seq))
     }
 
-    fn each(self, change: impl Fn(&mut Plot)) -> Self {
+    fn for_each_session(self, change: impl Fn(&mut ConnectionFaults)) -> Self {
         {
             let mut state = self.state();
-            change(&mut state.plot);
-            state.stories.iter_mut().for_each(|story| change(story.plot()));
+            change(&mut state.faults);
+            state.sessions.iter_mut().for_each(|session| change(session.faults()));
         }
         self
     }
@@ -219,22 +219,22 @@ impl ScriptedTransport {
 
 impl State {
     fn add(&mut self, line: &str) -> Result<(), AgentError> {
-        let (session, seq) = script::place(line)?;
-        let at = match self.stories.iter().position(|story| *story.id() == session) {
+        let (id, seq) = session::session_and_seq(line)?;
+        let at = match self.sessions.iter().position(|session| *session.id() == id) {
             Some(at) => at,
             None => {
-                self.stories.push(Story::new(session, self.plot.clone()));
-                self.stories.len() - 1
+                self.sessions.push(ScriptedSession::new(id, self.faults.clone()));
+                self.sessions.len() - 1
             }
         };
-        if let Some(story) = self.stories.get_mut(at) {
-            story.add(seq, line);
+        if let Some(session) = self.sessions.get_mut(at) {
+            session.add(seq, line);
         }
         Ok(())
     }
 
-    fn story(&self, id: &SessionId) -> Result<&Story, AgentError> {
-        self.stories.iter().find(|story| story.id() == id).ok_or_else(|| {
+    fn session(&self, id: &SessionId) -> Result<&ScriptedSession, AgentError> {
+        self.sessions.iter().find(|session| session.id() == id).ok_or_else(|| {
             let message = format!("the script has no session {id}");
             GatewayError::new(ErrorCode::SessionNotFound, message).into()
         })
@@ -253,33 +253,34 @@ impl State {
                 let id = match &request.session_id {
                     Some(id) => SessionId::from(id.as_str()),
                     None => {
-                        let next = self.stories.get(self.begun).or(self.stories.last());
-                        self.begun += 1;
-                        next.map(|story| story.id().clone()).ok_or_else(|| {
+                        let next = self.sessions.get(self.started).or(self.sessions.last());
+                        self.started += 1;
+                        next.map(|session| session.id().clone()).ok_or_else(|| {
                             let message = "the script has no session to start";
                             GatewayError::new(ErrorCode::StartFailed, message)
                         })?
                     }
                 };
-                let story = self.story(&id)?;
+                let session = self.session(&id)?;
                 Ok(Json::of(&match request.session_id {
-                    Some(_) => story.resumed(self.is_live),
-                    None => story.beginning(request.agent_type),
+                    Some(_) => session.resumed(self.is_live),
+                    None => session.beginning(request.agent_type),
                 }))
             }
             Call::List { only_live, after, limit } => {
                 Ok(self.list(only_live, after.as_ref(), limit))
             }
-            Call::Show(id) => Ok(Json::of(&self.story(&id)?.summary(self.is_live))),
+            Call::Show(id) => Ok(Json::of(&self.session(&id)?.summary(self.is_live))),
             Call::Requests(of) => {
-                let fits = |story: &&Story| of.as_ref().is_none_or(|id| story.id() == id);
-                let stories = self.stories.iter().filter(fits);
-                let mut requests: Vec<_> = stories.flat_map(Story::requests).collect();
+                let fits =
+                    |session: &&ScriptedSession| of.as_ref().is_none_or(|id| session.id() == id);
+                let sessions = self.sessions.iter().filter(fits);
+                let mut requests: Vec<_> = sessions.flat_map(ScriptedSession::requests).collect();
                 requests.sort_by(|one, other| one.raised_at.cmp(&other.raised_at));
                 Ok(Json::of(&RequestList { requests }))
             }
             Call::Command(session, command) => {
-                self.story(&session)?;
+                self.session(&session)?;
                 self.release(&session);
                 Ok(match command {
                     Command::Prompt(prompt) => {
@@ -295,7 +296,7 @@ impl State {
     }
 
     fn list(&self, only_live: bool, after: Option<&SessionId>, limit: usize) -> Json<'static> {
-        let summaries = self.stories.iter().rev().map(|story| story.summary(self.is_live));
+        let summaries = self.sessions.iter().rev().map(|session| session.summary(self.is_live));
         let mut wanted = summaries
             .skip_while(|summary| after.is_some_and(|after| summary.id != *after))
             .skip(usize::from(after.is_some()))
@@ -305,27 +306,27 @@ impl State {
         Json::of(&SessionList { sessions, next })
     }
 
-    fn release(&mut self, session: &SessionId) {
-        if let Some(story) = self.stories.iter_mut().find(|story| story.id() == session) {
-            story.release();
+    fn release(&mut self, id: &SessionId) {
+        if let Some(session) = self.sessions.iter_mut().find(|session| session.id() == id) {
+            session.release();
         }
     }
 
     /// The next item after event `after`, or `None` if the connection must wait.
-    fn next(&mut self, session: &SessionId, after: u64, profile: Profile) -> Option<Next> {
+    fn next(&mut self, id: &SessionId, after: u64, profile: Profile) -> Option<Next> {
         let is_live = self.is_live;
-        let story = self.stories.iter_mut().find(|story| story.id() == session)?;
-        if story.cut(after) {
+        let session = self.sessions.iter_mut().find(|session| session.id() == id)?;
+        if session.cut(after) {
             let why = "it cuts the connection";
             return Some((Err(AgentError::broken("the script", why)), None));
         }
-        let events = story.after(after, BATCH);
+        let events = session.after(after, BATCH);
         match events.last() {
             Some((last, _)) => {
-                let shown = EventLines::of(events.iter().copied()).shown(profile);
+                let shown = EventLines::of(events.iter().copied()).filtered(profile);
                 Some((Ok(Followed::Events(shown)), Some(*last)))
             }
-            None if story.is_over(is_live) => Some((Ok(Followed::End), None)),
+            None if session.is_over(is_live) => Some((Ok(Followed::End), None)),
             None => None,
         }
     }

@@ -44,7 +44,7 @@ pub struct StdioTransport {
 }
 
 struct Shared {
-    how: Start,
+    launch: Launch,
     running: Mutex<Running>,
 }
 
@@ -59,7 +59,7 @@ enum Running {
 }
 
 #[derive(Clone)]
-struct Start {
+struct Launch {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
     directory: Option<PathBuf>,
@@ -68,25 +68,25 @@ struct Start {
 impl StdioTransport {
     /// Uses this program.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        let how = Start { program: program.into(), env: Vec::new(), directory: None };
-        Self::of(how)
+        let launch = Launch { program: program.into(), env: Vec::new(), directory: None };
+        Self::of(launch)
     }
 
-    fn of(how: Start) -> Self {
-        Self { shared: Arc::new(Shared { how, running: Mutex::default() }) }
+    fn of(launch: Launch) -> Self {
+        Self { shared: Arc::new(Shared { launch, running: Mutex::default() }) }
     }
 
     /// Adds a variable to the child's environment, which otherwise is that of this process.
     pub fn env(self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        let mut how = self.shared.how.clone();
-        how.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
-        Self::of(how)
+        let mut launch = self.shared.launch.clone();
+        launch.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        Self::of(launch)
     }
 
     /// Starts the child in this directory; sessions without a working directory work there.
     pub fn directory(self, path: impl AsRef<Path>) -> Self {
         let directory = Some(path.as_ref().to_owned());
-        Self::of(Start { directory, ..self.shared.how.clone() })
+        Self::of(Launch { directory, ..self.shared.launch.clone() })
     }
 
     /// The child's process id, if it runs.
@@ -113,15 +113,15 @@ impl StdioTransport {
                 return Err(AgentError::new(AgentErrorType::ConnectionFailed, message));
             }
         }
-        let new = Arc::new(Child::start(&self.shared.how)?);
+        let new = Arc::new(Child::start(&self.shared.launch)?);
         *running = Running::Child(Arc::clone(&new));
         Ok(new)
     }
 
-    async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
+    async fn make_call(&self, call: Call) -> Result<Json<'static>, AgentError> {
         let child = self.child()?;
         let started = matches!(call, Call::Start { .. });
-        let reply = child.call(|id| written(call, id), None).await?;
+        let reply = child.call(|id| call_line(call, id), None).await?;
         if started && let Ok(Id { id }) = reply.read() {
             // A start attaches to the session. Its events are requested when someone reads them.
             child.leave_unread(&id);
@@ -137,11 +137,11 @@ struct Id {
 
 impl Transport for StdioTransport {
     fn name(&self) -> String {
-        format!("{} unified", self.shared.how.program.display())
+        format!("{} unified", self.shared.launch.program.display())
     }
 
     fn call(&self, call: Call) -> Calling<'_> {
-        Box::pin(self.make(call))
+        Box::pin(self.make_call(call))
     }
 
     fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_> {
@@ -153,7 +153,7 @@ impl Transport for StdioTransport {
             let connection: Connection =
                 Box::pin(stream::unfold(reader, move |mut reader| async move {
                     let next = reader.next().await?.map(|events| match events {
-                        Some(events) => Followed::Events(events.shown(profile)),
+                        Some(events) => Followed::Events(events.filtered(profile)),
                         None => Followed::LetGo,
                     });
                     Some((next, reader))
@@ -175,7 +175,7 @@ impl Transport for StdioTransport {
 /// Shows the names of variables, not their values.
 impl fmt::Debug for StdioTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Start { program, env, directory } = &self.shared.how;
+        let Launch { program, env, directory } = &self.shared.launch;
         let names: Vec<_> = env.iter().map(|(name, _)| name).collect();
         f.debug_struct("StdioTransport")
             .field("program", program)
@@ -187,11 +187,11 @@ impl fmt::Debug for StdioTransport {
 }
 
 /// The line that makes a call.
-fn written(call: Call, id: Json<'static>) -> String {
+fn call_line(call: Call, id: Json<'static>) -> String {
     let id = Some(id);
     let inquiry = |inquiry| InquiryFrame { id: id.clone(), inquiry }.to_json().get().to_owned();
     match call {
-        Call::Start { request, key } => started(*request, &key, id),
+        Call::Start { request, key } => start_line(*request, &key, id),
         Call::List { only_live, after, limit } => {
             inquiry(Inquiry::List { live: only_live, after, limit: Some(limit) })
         }
@@ -204,7 +204,7 @@ fn written(call: Call, id: Json<'static>) -> String {
     }
 }
 
-fn started(request: SessionRequest, key: &str, id: Option<Json<'static>>) -> String {
+fn start_line(request: SessionRequest, key: &str, id: Option<Json<'static>>) -> String {
     let command = Command::Start(Box::new(request));
     let frame = CommandFrame { id, session_id: None, command }.to_json();
     // The frame was just written as an object.

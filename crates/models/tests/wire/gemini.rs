@@ -171,8 +171,8 @@ fn usage_is_scripted_and_summed() {
     let whole = ask_whole(&server, "[[say x]] [[usage 10 20 30 40]]").json();
     assert_eq!(whole["usageMetadata"], expected);
     // Cache writes are reported as input.
-    let told = Usage { input: 100, output: 40, cache_read: 60, cache_create: 0 };
-    assert_eq!(server.reported(), told);
+    let reported = Usage { input: 100, output: 40, cache_read: 60, cache_create: 0 };
+    assert_eq!(server.reported(), reported);
     let thought = response(&ask(&server, "[[usage 10 20]] [[think a b c]] [[say x]]"));
     assert_eq!(thought["usageMetadata"]["candidatesTokenCount"], 20);
     assert_eq!(thought["usageMetadata"]["thoughtsTokenCount"], 3);
@@ -180,7 +180,7 @@ fn usage_is_scripted_and_summed() {
     assert!(thought["usageMetadata"].get("cachedContentTokenCount").is_none());
     let before = server.reported();
     assert!(!ask(&server, "[[usage 1 1 1 1]] [[say x]] [[cut]]").whole);
-    assert_eq!(server.reported(), before, "of a response that breaks off nobody learns the usage");
+    assert_eq!(server.reported(), before, "a response that breaks off reports no usage");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use super::wire::Wire;
+use super::dial::Wire;
 use crate::discovery::{Server, Trust};
 
 /// The TLS configuration. Building it reads the system's certificates, which takes a while.
@@ -49,7 +49,7 @@ fn config(trust: &Trust) -> io::Result<ClientConfig> {
             io::Error::other(format!("failed to read the certificate in server.json: {error}"))
         })?;
         let own = CertificateDer::from(own);
-        let verifier = Arc::new(Own { own, provider });
+        let verifier = Arc::new(PinnedCertificate { own, provider });
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         return Ok(builder.with_no_client_auth());
     }
@@ -75,12 +75,12 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
 /// Accepts only the certificate that the server on this machine published, for any name. Anyone who can
 /// read that file can also read the token.
 #[derive(Debug)]
-struct Own {
+struct PinnedCertificate {
     own: CertificateDer<'static>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Own {
+impl ServerCertVerifier for PinnedCertificate {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,

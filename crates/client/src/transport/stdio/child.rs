@@ -11,23 +11,23 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::Start;
+use super::Launch;
 use super::router::{Attaching, Queue, Reply, Router};
 use crate::error::{AgentError, AgentErrorType};
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 
 /// How many lines may wait to be written.
-const LINES: usize = 16;
+const QUEUED_LINES: usize = 16;
 
 /// How long the child may take to exit after its stdin closes. It stops its sessions first, which takes
 /// less.
-const FAREWELL: Duration = Duration::from_secs(20);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The time limit of a reply: the child may have to ask an agent.
-const ANSWER: Duration = Duration::from_secs(120);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How many bytes of stderr to keep.
-const WORDS: usize = 4 << 10;
+const STDERR_BYTES: usize = 4 << 10;
 
 /// A running child process. Dropping this closes its stdin; the child then stops its sessions and exits.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Child {
     turn: Arc<tokio::sync::Mutex<()>>,
     closing: CancellationToken,
     /// Waits for the child to exit.
-    keeper: Mutex<Option<JoinHandle<()>>>,
+    waiter: Mutex<Option<JoinHandle<()>>>,
     name: String,
 }
 
@@ -54,17 +54,17 @@ pub(super) struct Reader {
 }
 
 impl Child {
-    pub(super) fn start(how: &Start) -> Result<Self, AgentError> {
-        let name = format!("{} unified", how.program.display());
-        let mut command = tokio::process::Command::new(&how.program);
+    pub(super) fn start(launch: &Launch) -> Result<Self, AgentError> {
+        let name = format!("{} unified", launch.program.display());
+        let mut command = tokio::process::Command::new(&launch.program);
         command
             .arg("unified")
-            .envs(how.env.iter().map(|(name, value)| (name, value)))
+            .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        if let Some(directory) = &how.directory {
+        if let Some(directory) = &launch.directory {
             command.current_dir(directory);
         }
         let failed = |why: &dyn std::fmt::Display| {
@@ -77,26 +77,26 @@ impl Child {
         else {
             return Err(failed(&"it has no pipes"));
         };
-        let (lines, written) = mpsc::channel(LINES);
+        let (lines, written) = mpsc::channel(QUEUED_LINES);
         let router = Arc::new(Router::new(lines.downgrade()));
         let mut writer = tokio::spawn(write(stdin, written));
-        let words = Arc::new(Mutex::new(Vec::new()));
-        let listener = tokio::spawn(listen(stderr, Arc::clone(&words)));
+        let stderr_tail = Arc::new(Mutex::new(Vec::new()));
+        let listener = tokio::spawn(keep_stderr_tail(stderr, Arc::clone(&stderr_tail)));
         let closing = CancellationToken::new();
-        let kept = (Arc::clone(&router), name.clone(), closing.clone());
-        let keeper = tokio::spawn(async move {
-            let (router, name, closing) = kept;
+        let captured = (Arc::clone(&router), name.clone(), closing.clone());
+        let waiter = tokio::spawn(async move {
+            let (router, name, closing) = captured;
             let ended = async {
                 read(stdout, &router).await;
                 // Stdout is closed.
-                tokio::time::timeout(FAREWELL, child.wait()).await
+                tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await
             };
             let late = async {
                 tokio::select! {
                     _ = &mut writer => {}
                     () = closing.cancelled() => {}
                 }
-                tokio::time::sleep(FAREWELL).await;
+                tokio::time::sleep(EXIT_TIMEOUT).await;
             };
             let ended = tokio::select! {
                 ended = ended => ended.ok().and_then(Result::ok),
@@ -108,12 +108,12 @@ impl Child {
             writer.abort();
             // Its last error messages arrive at once.
             let _ = tokio::time::timeout(Duration::from_secs(1), listener).await;
-            let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-            let words = String::from_utf8_lossy(&words).trim().to_owned();
-            router.end(&gone(&name, ended, &words));
+            let stderr_tail = stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
+            let stderr_tail = String::from_utf8_lossy(&stderr_tail).trim().to_owned();
+            router.end(&exit_error(&name, ended, &stderr_tail));
         });
-        let (turn, keeper) = (Arc::default(), Mutex::new(Some(keeper)));
-        Ok(Self { pid, router, lines, turn, closing, keeper, name })
+        let (turn, waiter) = (Arc::default(), Mutex::new(Some(waiter)));
+        Ok(Self { pid, router, lines, turn, closing, waiter, name })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -134,13 +134,13 @@ impl Child {
             // Register the call only when it can be sent. If it cannot, the child's end says why.
             let room = self.lines.reserve().await;
             let (number, replied) = self.router.call(attaching)?;
-            let _forget = Forget { router: &self.router, number };
+            let _forget = ForgetOnDrop { router: &self.router, number };
             if let Ok(room) = room {
                 room.send(line(Json::of(&number)));
             }
             replied.await.map_err(|_| AgentError::broken(&self.name, "it has exited"))?
         };
-        tokio::time::timeout(ANSWER, called).await.unwrap_or_else(|_| Err(self.late()))
+        tokio::time::timeout(REPLY_TIMEOUT, called).await.unwrap_or_else(|_| Err(self.timed_out()))
     }
 
     /// Starts to read a session.
@@ -149,8 +149,8 @@ impl Child {
         session: &SessionId,
         after: u64,
     ) -> Result<Reader, AgentError> {
-        let turn = tokio::time::timeout(ANSWER, Arc::clone(&self.turn).lock_owned()).await;
-        let turn = turn.map_err(|_| self.late())?;
+        let turn = tokio::time::timeout(REPLY_TIMEOUT, Arc::clone(&self.turn).lock_owned()).await;
+        let turn = turn.map_err(|_| self.timed_out())?;
         let (queue, after) = self.router.join(session, after);
         let reader = Reader {
             session: session.clone(),
@@ -171,18 +171,18 @@ impl Child {
     /// Ends the child and waits for it.
     pub(super) async fn end(self: Arc<Self>) {
         self.closing.cancel();
-        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut keeper) = keeper else { return };
+        let waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut waiter) = waiter else { return };
         // The writer closes stdin after all earlier lines. A child that does not read is killed.
         tokio::select! {
             _ = self.lines.send(String::new()) => {}
-            _ = &mut keeper => return,
+            _ = &mut waiter => return,
         }
-        let _ = keeper.await;
+        let _ = waiter.await;
     }
 
-    fn late(&self) -> AgentError {
-        AgentError::timed_out(&self.name, ANSWER.as_secs())
+    fn timed_out(&self) -> AgentError {
+        AgentError::timed_out(&self.name, REPLY_TIMEOUT.as_secs())
     }
 }
 
@@ -193,12 +193,12 @@ impl Drop for Child {
 }
 
 /// Removes a call that no one waits for.
-struct Forget<'r> {
+struct ForgetOnDrop<'r> {
     router: &'r Router,
     number: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
         self.router.forget(self.number);
     }
@@ -248,27 +248,33 @@ async fn read(stdout: ChildStdout, router: &Router) {
             Ok(0) | Err(_) => return,
         }
         if let Ok(text) = std::str::from_utf8(&line) {
-            router.line(text.trim_end());
+            router.route(text.trim_end());
         }
     }
 }
 
 /// Keeps the end of stderr.
-async fn listen(mut stderr: ChildStderr, words: Arc<Mutex<Vec<u8>>>) {
+async fn keep_stderr_tail(mut stderr: ChildStderr, stderr_tail: Arc<Mutex<Vec<u8>>>) {
     let mut chunk = [0; 1024];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
-        words.extend_from_slice(chunk.get(..read).unwrap_or_default());
-        let surplus = words.len().saturating_sub(WORDS);
-        words.drain(..surplus);
+        let mut stderr_tail = stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
+        stderr_tail.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        let surplus = stderr_tail.len().saturating_sub(STDERR_BYTES);
+        stderr_tail.drain(..surplus);
     }
 }
 
-fn gone(name: &str, status: Option<std::process::ExitStatus>, words: &str) -> AgentError {
+fn exit_error(
+    name: &str,
+    status: Option<std::process::ExitStatus>,
+    stderr_tail: &str,
+) -> AgentError {
     let how = status.map_or("it was killed".to_owned(), |status| format!("it exited: {status}"));
-    match words.is_empty() {
+    match stderr_tail.is_empty() {
         true => AgentError::broken(name, how),
-        false => AgentError::broken(name, format_args!("{how}: {words}")).with_native(words),
+        false => {
+            AgentError::broken(name, format_args!("{how}: {stderr_tail}")).with_native(stderr_tail)
+        }
     }
 }
 

@@ -14,13 +14,13 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedMutexGuard, mpsc, oneshot};
 
 use crate::error::{AgentError, Refusal};
-use crate::lines::{EventLines, Gathering};
+use crate::event_lines::{EventLines, EventLinesBuilder};
 
 /// How many bytes may wait for one reader; a single event always may.
 pub(super) const BOUND: usize = 1 << 20;
 
 /// How many bytes to pass on at once.
-const HANDED: usize = 128 << 10;
+const BATCH: usize = 128 << 10;
 
 pub(super) type Reply = Result<Json<'static>, AgentError>;
 
@@ -36,14 +36,14 @@ pub(super) struct Router {
 struct State {
     next: u64,
     /// Calls without a reply, by number.
-    calls: HashMap<u64, Pending>,
+    calls: HashMap<u64, PendingCall>,
     readers: HashMap<SessionId, Vec<Arc<Queue>>>,
     /// Why the child is gone.
     over: Option<AgentError>,
 }
 
 #[derive(Debug)]
-struct Pending {
+struct PendingCall {
     reply: oneshot::Sender<Reply>,
     attaching: Option<Attaching>,
 }
@@ -60,24 +60,24 @@ pub(super) struct Attaching {
 /// The events that wait for one reader.
 #[derive(Debug)]
 pub(super) struct Queue {
-    inner: Mutex<PendingCalls>,
+    state: Mutex<QueueState>,
     wake: Notify,
 }
 
 #[derive(Debug)]
-struct PendingCalls {
+struct QueueState {
     /// The last event that was queued.
     position: u64,
     /// The child has confirmed the attach, so its events are meant for this reader.
     is_attached: bool,
     lines: VecDeque<(u64, String)>,
     bytes: usize,
-    then: Option<Then>,
+    then: Option<QueueEnd>,
 }
 
-/// What follows the waiting events.
+/// What follows the queued events.
 #[derive(Debug)]
-enum Then {
+enum QueueEnd {
     LetGo,
     Failed(AgentError),
 }
@@ -103,7 +103,7 @@ struct Line<'l> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Lost {
+struct UnreadableSession {
     session_id: SessionId,
 }
 
@@ -124,7 +124,7 @@ impl Router {
         }
         state.next += 1;
         let number = state.next;
-        state.calls.insert(number, Pending { reply, attaching });
+        state.calls.insert(number, PendingCall { reply, attaching });
         Ok((number, replied))
     }
 
@@ -140,7 +140,7 @@ impl Router {
     /// readers.
     pub(super) fn join(&self, session: &SessionId, after: u64) -> (Arc<Queue>, u64) {
         let queue = Arc::new(Queue {
-            inner: Mutex::new(PendingCalls {
+            state: Mutex::new(QueueState {
                 position: after,
                 is_attached: false,
                 lines: VecDeque::new(),
@@ -151,7 +151,7 @@ impl Router {
         });
         let mut state = self.state();
         let readers = state.readers.entry(session.clone()).or_default();
-        let least = readers.iter().map(|reader| reader.inner().position).min();
+        let least = readers.iter().map(|reader| reader.state().position).min();
         readers.push(Arc::clone(&queue));
         (queue, least.map_or(after, |least| least.min(after)))
     }
@@ -160,12 +160,12 @@ impl Router {
         let mut state = self.state();
         let Some(readers) = state.readers.get_mut(session) else { return };
         readers.retain(|reader| !Arc::ptr_eq(reader, queue));
-        self.tidy(&mut state, session);
+        self.detach_if_unread(&mut state, session);
     }
 
     /// Detaches from a session without readers. If the line cannot be sent, its events arrive and are
     /// ignored.
-    fn tidy(&self, state: &mut State, session: &SessionId) {
+    fn detach_if_unread(&self, state: &mut State, session: &SessionId) {
         if state.readers.get(session).is_some_and(Vec::is_empty) {
             state.readers.remove(session);
             self.detach(session);
@@ -186,7 +186,7 @@ impl Router {
         }
     }
 
-    pub(super) fn line(&self, text: &str) {
+    pub(super) fn route(&self, text: &str) {
         // Ignore what is not a line of the protocol.
         let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return };
         if line.kind.is_some() {
@@ -214,8 +214,9 @@ impl Router {
             }
             // The child cannot read the session's events now; it may later.
             (None, Some(error)) => {
-                let lost = error.details().and_then(|details| details.read::<Lost>().ok());
-                if let Some(Lost { session_id }) = lost {
+                let lost =
+                    error.details().and_then(|details| details.read::<UnreadableSession>().ok());
+                if let Some(UnreadableSession { session_id }) = lost {
                     let readers = self.state().readers.remove(&session_id).unwrap_or_default();
                     let error = error.retryable();
                     readers.iter().for_each(|reader| reader.fail(&error));
@@ -229,7 +230,7 @@ impl Router {
         let mut state = self.state();
         let Some(readers) = state.readers.get_mut(session) else { return };
         readers.retain(|reader| reader.push(seq, text));
-        self.tidy(&mut state, session);
+        self.detach_if_unread(&mut state, session);
     }
 
     /// The child is gone.
@@ -260,31 +261,31 @@ impl Queue {
     /// The child now shows the session from this reader's position. Events that arrived earlier were for
     /// others.
     fn attach(&self) {
-        self.inner().is_attached = true;
+        self.state().is_attached = true;
     }
 
     /// Queues an event; returns whether the reader stays.
     fn push(&self, seq: u64, text: &str) -> bool {
-        let mut waiting = self.inner();
-        if !waiting.is_attached || seq <= waiting.position {
+        let mut state = self.state();
+        if !state.is_attached || seq <= state.position {
             return true;
         }
-        if waiting.bytes > 0 && waiting.bytes + text.len() > BOUND {
-            waiting.then = Some(Then::LetGo);
-            drop(waiting);
+        if state.bytes > 0 && state.bytes + text.len() > BOUND {
+            state.then = Some(QueueEnd::LetGo);
+            drop(state);
             self.wake.notify_one();
             return false;
         }
-        waiting.position = seq;
-        waiting.bytes += text.len();
-        waiting.lines.push_back((seq, text.to_owned()));
-        drop(waiting);
+        state.position = seq;
+        state.bytes += text.len();
+        state.lines.push_back((seq, text.to_owned()));
+        drop(state);
         self.wake.notify_one();
         true
     }
 
     fn fail(&self, why: &AgentError) {
-        self.inner().then.get_or_insert_with(|| Then::Failed(why.clone()));
+        self.state().then.get_or_insert_with(|| QueueEnd::Failed(why.clone()));
         self.wake.notify_one();
     }
 
@@ -292,13 +293,13 @@ impl Queue {
     pub(super) async fn next(&self) -> Result<Option<EventLines>, AgentError> {
         loop {
             {
-                let mut waiting = self.inner();
-                if !waiting.lines.is_empty() {
-                    return Ok(Some(waiting.take()));
+                let mut state = self.state();
+                if !state.lines.is_empty() {
+                    return Ok(Some(state.next_batch()));
                 }
-                match waiting.then.take() {
-                    Some(Then::LetGo) => return Ok(None),
-                    Some(Then::Failed(why)) => return Err(why),
+                match state.then.take() {
+                    Some(QueueEnd::LetGo) => return Ok(None),
+                    Some(QueueEnd::Failed(why)) => return Err(why),
                     None => {}
                 }
             }
@@ -306,21 +307,21 @@ impl Queue {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, PendingCalls> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl PendingCalls {
-    fn take(&mut self) -> EventLines {
-        let mut gathered = Gathering::default();
-        while gathered.len() < HANDED
+impl QueueState {
+    fn next_batch(&mut self) -> EventLines {
+        let mut builder = EventLinesBuilder::default();
+        while builder.len() < BATCH
             && let Some((seq, text)) = self.lines.pop_front()
         {
             self.bytes = self.bytes.saturating_sub(text.len());
-            gathered.push(seq, &text);
+            builder.push(seq, &text);
         }
-        gathered.take()
+        builder.finish()
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::client::{AgentClient, BUFFER, PATIENCE};
 #[cfg(feature = "http")]
-use crate::discovery::{Equipment, Server};
+use crate::discovery::{Credentials, Server};
 use crate::error::{AgentError, AgentErrorType};
 #[cfg(feature = "http")]
 use crate::transport::Call;
@@ -20,8 +20,24 @@ use crate::transport::stdio::StdioTransport;
 
 const PROGRAM: &str = "agentwire";
 
-/// Selects the gateway of a client. Values set here take precedence over the environment. The first of
-/// these that applies is used:
+/// Selects the gateway of a client.
+///
+/// ```rust,no_run
+/// use std::time::Duration;
+///
+/// use agentwire_client::{AgentClient, AgentError};
+///
+/// async fn connect() -> Result<AgentClient, AgentError> {
+///     AgentClient::builder()
+///         .url("http://127.0.0.1:8080")
+///         .token_file("/run/secrets/agentwire")
+///         .patience(Duration::from_secs(30))
+///         .connect()
+///         .await
+/// }
+/// ```
+///
+/// Values set here take precedence over the environment. The first of these that applies is used:
 ///
 /// 1. The server at [`Self::url`], and no other. Without it, the server at `AGENTWIRE_URL`, unless
 ///    [`Self::data_dir`] or [`Self::program`] is set.
@@ -138,7 +154,7 @@ impl ClientBuilder {
         let transport = self.select_transport().await?;
         let client = self.client(transport);
         // A server has just answered; a child process starts when it is needed.
-        client.note_there();
+        client.note_answered();
         Ok(client)
     }
 
@@ -161,17 +177,17 @@ impl ClientBuilder {
         #[cfg(feature = "http")]
         {
             let is_here = self.data_dir.is_some() || self.program.is_some();
-            let told = || self.variable("AGENTWIRE_URL").filter(|_| !is_here);
-            if let Some(url) = self.url.clone().or_else(told) {
-                let mut equipment = self.equipment();
-                if equipment.token_file.is_none() {
-                    let told = || self.variable("AGENTWIRE_TOKEN");
-                    equipment.token = equipment.token.or_else(told);
+            let from_environment = || self.variable("AGENTWIRE_URL").filter(|_| !is_here);
+            if let Some(url) = self.url.clone().or_else(from_environment) {
+                let mut credentials = self.credentials();
+                if credentials.token_file.is_none() {
+                    let from_environment = || self.variable("AGENTWIRE_TOKEN");
+                    credentials.token = credentials.token.or_else(from_environment);
                 }
-                let server = equipment.put_on(Server::new(&url)?)?;
-                return self.answering(HttpTransport::new(server)).await;
+                let server = credentials.apply_to(Server::new(&url)?)?;
+                return self.verified(HttpTransport::new(server)).await;
             }
-            match self.local().await {
+            match self.local_server().await {
                 Ok(transport) => return Ok(transport),
                 Err(error) if is_away(&error) => tried.push(error.to_string()),
                 // The server owns its sessions, so a child process beside it is no substitute.
@@ -194,26 +210,26 @@ impl ClientBuilder {
     }
 
     #[cfg(feature = "http")]
-    async fn local(&self) -> Result<Arc<dyn Transport>, AgentError> {
+    async fn local_server(&self) -> Result<Arc<dyn Transport>, AgentError> {
         let data_dir = self.usual_data_dir().ok_or_else(|| {
             let message = "there is no home directory; set AGENTWIRE_DATA_DIR";
             AgentError::new(AgentErrorType::ConnectionFailed, message)
         })?;
-        self.answering(HttpTransport::discover_with(&data_dir, self.equipment())?).await
+        self.verified(HttpTransport::discover_with(&data_dir, self.credentials())?).await
     }
 
     /// Returns the transport if the server answers and accepts the token.
     #[cfg(feature = "http")]
-    async fn answering(&self, transport: HttpTransport) -> Result<Arc<dyn Transport>, AgentError> {
+    async fn verified(&self, transport: HttpTransport) -> Result<Arc<dyn Transport>, AgentError> {
         let transport = transport.with_streaming(self.streaming);
         transport.call(Call::List { only_live: true, after: None, limit: 1 }).await?;
         Ok(Arc::new(transport))
     }
 
     #[cfg(feature = "http")]
-    fn equipment(&self) -> Equipment {
+    fn credentials(&self) -> Credentials {
         let Self { token, token_file, ca_file, .. } = self.clone();
-        Equipment { token, token_file, ca_file }
+        Credentials { token, token_file, ca_file }
     }
 
     #[cfg(feature = "http")]
@@ -284,5 +300,5 @@ impl fmt::Debug for ClientBuilder {
 }
 
 #[cfg(all(test, feature = "http", feature = "stdio"))]
-#[path = "select_tests.rs"]
+#[path = "builder_tests.rs"]
 mod tests;

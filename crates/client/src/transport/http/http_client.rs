@@ -16,18 +16,18 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde::Deserialize;
 use tower_service::Service;
 
-use super::wire::{Wire, dial};
-use crate::discovery::{Place, Server};
+use super::dial::{Wire, dial};
+use crate::discovery::{Server, ServerLocation};
 use crate::error::{AgentError, AgentErrorType, Refusal};
 
 /// The size limit of an answer: a page of events, one of which may be as large as an agent's line.
-pub(super) const ANSWER: usize = 512 << 20;
+pub(super) const ANSWER_LIMIT: usize = 512 << 20;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Sends requests, and keeps connections open for the next one.
 #[derive(Clone)]
-pub(super) struct Caller {
+pub(super) struct HttpClient {
     client: Client<Dialer, Full<Bytes>>,
 }
 
@@ -56,9 +56,9 @@ struct Problem {
     details: Option<Json<'static>>,
 }
 
-impl Caller {
-    pub(super) fn new(place: Place) -> Self {
-        Self { client: Client::builder(TokioExecutor::new()).build(Dialer { place }) }
+impl HttpClient {
+    pub(super) fn new(location: ServerLocation) -> Self {
+        Self { client: Client::builder(TokioExecutor::new()).build(Dialer { location }) }
     }
 
     /// Sends a request and returns the body of the answer.
@@ -75,7 +75,7 @@ impl Caller {
     async fn exchange(&self, server: &Server, request: Request<'_>) -> Result<Bytes, AgentError> {
         let answer = self.open(server, request, None).await?;
         let (head, body) = answer.into_parts();
-        let body = Limited::new(body, ANSWER).collect().await;
+        let body = Limited::new(body, ANSWER_LIMIT).collect().await;
         let body = body.map_err(|error| AgentError::broken(server, error))?.to_bytes();
         match head.status {
             status if status.is_success() => Ok(body),
@@ -90,15 +90,15 @@ impl Caller {
         request: Request<'_>,
         accept: Option<&'static str>,
     ) -> Result<Response<Incoming>, AgentError> {
-        let mut request = written(server, request)?;
+        let mut request = http_request(server, request)?;
         if let Some(accept) = accept {
             request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
         }
-        self.client.request(request).await.map_err(|error| reason(server, &error))
+        self.client.request(request).await.map_err(|error| innermost_error(server, &error))
     }
 }
 
-fn written(
+fn http_request(
     server: &Server,
     request: Request<'_>,
 ) -> Result<http::Request<Full<Bytes>>, AgentError> {
@@ -120,11 +120,11 @@ fn written(
 }
 
 /// The innermost error is the most precise.
-fn reason(server: &Server, error: &hyper_util::client::legacy::Error) -> AgentError {
+fn innermost_error(server: &Server, error: &hyper_util::client::legacy::Error) -> AgentError {
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {
-        if let Some(told) = source.downcast_ref::<AgentError>() {
-            return told.clone();
+        if let Some(inner_error) = source.downcast_ref::<AgentError>() {
+            return inner_error.clone();
         }
         inner = source;
     }
@@ -140,10 +140,10 @@ pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> AgentError {
             return refused(server, problem);
         }
     }
-    let why = match answer.headers().get(LOCATION).and_then(|place| place.to_str().ok()) {
-        Some(place) if status.is_redirection() => {
+    let why = match answer.headers().get(LOCATION).and_then(|location| location.to_str().ok()) {
+        Some(location) if status.is_redirection() => {
             format!(
-                "it redirects to {place}, where the token is not sent; use that address instead"
+                "it redirects to {location}, where the token is not sent; use that address instead"
             )
         }
         Some(_) | None => format!("it answered {status}; is it an agentwire server?"),
@@ -152,10 +152,10 @@ pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> AgentError {
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
             AgentError::unreachable(server, why)
         }
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => strange(server, why),
-        status if status.is_server_error() => strange(server, why),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => unexpected(server, why),
+        status if status.is_server_error() => unexpected(server, why),
         // Another program answers: for good, or while the server is down.
-        _ => strange(server, why).unheard(),
+        _ => unexpected(server, why).not_received(),
     }
 }
 
@@ -175,7 +175,7 @@ fn refused(server: &Server, problem: Problem) -> AgentError {
 }
 
 /// An answer that no agentwire server sends. The next one may be right.
-pub(super) fn strange(server: &Server, why: impl std::fmt::Display) -> AgentError {
+pub(super) fn unexpected(server: &Server, why: impl std::fmt::Display) -> AgentError {
     let message = format!("failed to communicate with {server}: {why}");
     AgentError::new(AgentErrorType::ProtocolError, message).with_native(why).retryable()
 }
@@ -196,7 +196,7 @@ pub(super) fn encode(part: &str) -> String {
 /// Opens connections for requests.
 #[derive(Clone)]
 struct Dialer {
-    place: Place,
+    location: ServerLocation,
 }
 
 impl Service<Uri> for Dialer {
@@ -210,7 +210,7 @@ impl Service<Uri> for Dialer {
 
     fn call(&mut self, address: Uri) -> Self::Future {
         // Looked up now: a restarted server may have a new certificate.
-        let server = self.place.server();
+        let server = self.location.server();
         Box::pin(async move {
             let server = server?;
             if !server.is_at(&address) {

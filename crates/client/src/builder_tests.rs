@@ -19,14 +19,14 @@ fn answering(
 ) -> (String, std::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (tell, told) = std::sync::mpsc::sync_channel(8);
+    let (send, tokens) = std::sync::mpsc::sync_channel(8);
     std::thread::spawn(move || {
         for mut client in listener.incoming().map_while(Result::ok) {
             let mut said = [0; 4096];
             let read = client.read(&mut said).unwrap_or(0);
             let text = String::from_utf8_lossy(&said[..read]).into_owned();
             let token = text.lines().find_map(|line| line.strip_prefix("authorization: Bearer "));
-            let _ = tell.try_send(token.unwrap_or_default().to_owned());
+            let _ = send.try_send(token.unwrap_or_default().to_owned());
             let answer = format!(
                 "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
@@ -34,7 +34,7 @@ fn answering(
             let _ = client.write_all(answer.as_bytes());
         }
     });
-    (address, told)
+    (address, tokens)
 }
 
 /// A builder without environment variables.

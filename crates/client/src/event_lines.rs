@@ -21,11 +21,11 @@ struct Mark {
 impl EventLines {
     /// Builds a batch from numbers and JSON texts.
     pub fn of<'e>(events: impl IntoIterator<Item = (u64, &'e str)>) -> Self {
-        let mut gathering = Gathering::default();
+        let mut builder = EventLinesBuilder::default();
         for (seq, event) in events {
-            gathering.push(seq, event);
+            builder.push(seq, event);
         }
-        gathering.take()
+        builder.finish()
     }
 
     /// Wraps lines numbered from `first` on, without copying. Returns `None` if they are not UTF-8.
@@ -102,18 +102,18 @@ impl EventLines {
     }
 
     /// The events that this profile shows, as it shows them.
-    pub(crate) fn shown(self, profile: Profile) -> Self {
+    pub(crate) fn filtered(self, profile: Profile) -> Self {
         if profile == Profile::Full {
             return self;
         }
-        let mut gathering = Gathering::default();
+        let mut builder = EventLinesBuilder::default();
         for (seq, line) in self.iter() {
             let event = Event::from_json(line).ok();
             if let Some(event) = event.and_then(|event| profile.show(event)) {
-                gathering.push(seq, Json::of(&event).get());
+                builder.push(seq, Json::of(&event).get());
             }
         }
-        gathering.take()
+        builder.finish()
     }
 
     fn begin(&self, at: usize) -> usize {
@@ -124,12 +124,12 @@ impl EventLines {
 
 /// Builds [`EventLines`] one event at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Gathering {
+pub(crate) struct EventLinesBuilder {
     text: BytesMut,
     marks: Vec<Mark>,
 }
 
-impl Gathering {
+impl EventLinesBuilder {
     /// Adds an event. Line breaks in its JSON become spaces.
     pub(crate) fn push(&mut self, seq: u64, event: &str) {
         self.text.reserve(event.len() + 1);
@@ -148,7 +148,7 @@ impl Gathering {
         self.text.len()
     }
 
-    pub(crate) fn take(&mut self) -> EventLines {
+    pub(crate) fn finish(&mut self) -> EventLines {
         let Self { text, marks } = std::mem::take(self);
         EventLines { text: text.freeze(), marks }
     }
