@@ -117,7 +117,7 @@ fn without_a_server_it_is_said_how_to_get_one() {
     assert!(told.contains(&format!("agentwire run --resume {id}")), "{told}");
     std::fs::remove_file(machines.path("data/server.json")).expect("a file");
     let told = machines.refused(From::Here, &["send", id, "hello"], 1);
-    assert!(told.contains("no server runs here; `agentwire serve` starts one"), "{told}");
+    assert!(told.contains("no server is running; start one with `agentwire serve`"), "{told}");
     // What was stopped needs no server to be over, and reading needs none.
     machines.told(From::Here, &["stop", id]);
     assert!(machines.told(From::Here, &["logs", id]).contains("\none\n"));
@@ -160,9 +160,9 @@ fn a_server_that_does_not_answer_is_named() {
 fn a_wrong_token_is_told_and_never_shown() {
     let machines = Machines::new();
     for (token, expected) in [
-        (Some("not-the-token"), "does not know this token"),
-        (None, "wants a token: set AGENTWIRE_TOKEN"),
-        (Some("a\u{7}b"), "characters that no token has"),
+        (Some("not-the-token"), "does not accept this token"),
+        (None, "requires a token; set AGENTWIRE_TOKEN"),
+        (Some("a\u{7}b"), "invalid characters"),
     ] {
         let mut command = machines.verb(From::There, &["ls", "--log-level", "trace"]);
         match token {
@@ -227,7 +227,7 @@ fn a_redirect_is_not_followed() {
         String::from_utf8_lossy(&asked[..read]).into_owned()
     });
     let told = machines.refused(From::There, &["ls", "--url", &url], 1);
-    assert!(told.contains(&format!("it sends us to {elsewhere}")), "{told}");
+    assert!(told.contains(&format!("it redirects to {elsewhere}")), "{told}");
     assert!(other.accept().is_err());
     assert!(answering.join().expect("an answer").contains("authorization: Bearer "));
 }

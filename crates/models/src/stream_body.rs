@@ -1,4 +1,4 @@
-//! Sends the frames of a response, each at its time, to a connection.
+//! A response body whose frames are sent at scripted times.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,22 +10,22 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-/// Bytes that are sent at once.
+/// Bytes that are sent together.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// Before it.
+    /// The pause before them.
     pub(crate) pause: Duration,
     pub(crate) bytes: Bytes,
-    /// Whoever reads this frame knows the usage.
-    pub(crate) tells_usage: bool,
+    /// A client that reads this frame knows the usage.
+    pub(crate) reports_usage: bool,
 }
 
 impl Frame {
     pub(crate) fn new(bytes: impl Into<Bytes>) -> Self {
-        Self { pause: Duration::ZERO, bytes: bytes.into(), tells_usage: false }
+        Self { pause: Duration::ZERO, bytes: bytes.into(), reports_usage: false }
     }
 
-    /// A server-sent event; some APIs name their events.
+    /// A server-sent event, with a name if the API names its events.
     pub(crate) fn event(name: Option<&str>, data: &Value) -> Self {
         let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
         Self::new(format!("{name}data: {data}\n\n"))
@@ -35,12 +35,12 @@ impl Frame {
         Self { pause, ..self }
     }
 
-    pub(crate) fn telling_usage(self) -> Self {
-        Self { tells_usage: true, ..self }
+    pub(crate) fn reporting_usage(self) -> Self {
+        Self { reports_usage: true, ..self }
     }
 }
 
-/// What comes after the last frame.
+/// What follows the last frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum After {
     Close,
@@ -48,11 +48,11 @@ pub(crate) enum After {
     Cut,
 }
 
-/// A body that comes piece by piece.
+/// A body that arrives piece by piece.
 #[derive(Debug)]
-pub(crate) struct Playing(mpsc::Receiver<Result<Bytes, Cut>>);
+pub(crate) struct StreamBody(mpsc::Receiver<Result<Bytes, Cut>>);
 
-/// The connection is cut on purpose.
+/// The script cuts the connection.
 #[derive(Debug)]
 pub(crate) struct Cut;
 
@@ -64,7 +64,7 @@ impl std::fmt::Display for Cut {
 
 impl std::error::Error for Cut {}
 
-impl Body for Playing {
+impl Body for StreamBody {
     type Data = Bytes;
     type Error = Cut;
 
@@ -76,15 +76,15 @@ impl Body for Playing {
     }
 }
 
-/// Plays the frames from a task of its own; `told` is called when the usage was sent.
-pub(crate) fn play(
+/// Sends the frames from a new task; calls `on_usage_sent` when the usage is sent.
+pub(crate) fn stream_body(
     frames: Vec<Frame>,
     after: After,
-    told: impl FnOnce() + Send + 'static,
-) -> Playing {
+    on_usage_sent: impl FnOnce() + Send + 'static,
+) -> StreamBody {
     let (sender, receiver) = mpsc::channel(16);
     tokio::spawn(async move {
-        let mut told = Some(told);
+        let mut on_usage_sent = Some(on_usage_sent);
         for frame in frames {
             if !frame.pause.is_zero() {
                 tokio::select! {
@@ -92,11 +92,11 @@ pub(crate) fn play(
                     () = sender.closed() => return,
                 }
             }
-            if frame.tells_usage
-                && let Some(told) = told.take()
+            if frame.reports_usage
+                && let Some(on_usage_sent) = on_usage_sent.take()
             {
-                // Before the bytes are out: who has read them finds it counted.
-                told();
+                // Before the bytes are sent, so that a client that has read them finds them counted.
+                on_usage_sent();
             }
             if sender.send(Ok(frame.bytes)).await.is_err() {
                 return;
@@ -106,11 +106,11 @@ pub(crate) fn play(
             After::Close => {}
             After::Hang => sender.closed().await,
             After::Cut => {
-                // An error of the body makes the connection drop what it has not yet written.
+                // A body error discards what the connection has not written yet, so let it write first.
                 sleep(Duration::from_millis(30)).await;
                 let _ = sender.send(Err(Cut)).await;
             }
         }
     });
-    Playing(receiver)
+    StreamBody(receiver)
 }

@@ -1,4 +1,4 @@
-//! Connections to a server, encrypted or not.
+//! TCP connections to a server, with or without TLS.
 
 use std::io;
 use std::time::Duration;
@@ -12,10 +12,9 @@ use super::tls;
 use crate::discovery::Server;
 use crate::error::AgentError;
 
-/// How long a connection may take to come about.
+/// The time limit for opening a connection.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
 
-/// A connection, encrypted or not.
 pub(super) type Wire = Box<dyn Duplex>;
 
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -28,7 +27,6 @@ impl Connection for Wire {
     }
 }
 
-/// Opens a connection.
 pub(super) async fn dial(server: &Server) -> Result<Wire, AgentError> {
     let opened = tokio::time::timeout(CONNECT, open(server)).await;
     let opened = opened.map_err(|_| AgentError::timed_out(server, CONNECT.as_secs()))?;

@@ -2,7 +2,7 @@
 
 use crate::conversation::Conversation;
 
-/// Puts what the conversation has for `{result}` and the like; `{{` is a brace.
+/// Replaces `{result}` and the other placeholders; `{{` is a brace.
 pub(super) fn fill(text: &str, conversation: &Conversation, longest: usize) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -17,7 +17,7 @@ pub(super) fn fill(text: &str, conversation: &Conversation, longest: usize) -> S
             .split_once('}')
             .and_then(|(name, after)| Some((value(name, conversation)?, after)));
         rest = match found {
-            // What does not fit is left out: results may be large, and named often.
+            // Values that do not fit are left out: results may be large and used often.
             Some((value, after)) if filled.len() + value.len() > longest => after,
             Some((value, after)) => {
                 filled.push_str(&value);

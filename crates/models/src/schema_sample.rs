@@ -1,4 +1,4 @@
-//! Makes a value that a schema allows, for answers that must have its form.
+//! Makes a value that matches a JSON schema, for structured answers.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ const DEEPEST: usize = 16;
 const MOST: u64 = 16;
 const VALUES: usize = 10_000;
 
-/// A small value of the schema.
-pub(crate) fn sample(schema: &Value) -> Value {
+/// A small value that matches the schema.
+pub(crate) fn schema_sample(schema: &Value) -> Value {
     let mut left = VALUES;
     within(schema, schema, 0, &mut left)
 }
@@ -33,7 +33,7 @@ fn within(root: &Value, schema: &Value, depth: usize, left: &mut usize) -> Value
         Some(Value::String(kind)) => Some(kind.as_str()),
         _ => None,
     };
-    // Gemini writes types in capitals.
+    // Gemini writes types in upper case.
     match kind.map(str::to_ascii_lowercase).as_deref() {
         Some("string") => "text".into(),
         Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(1.into()),

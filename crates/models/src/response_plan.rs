@@ -1,4 +1,4 @@
-//! What a response will be, before an API puts it into its words.
+//! A response before an API writes it in its own format.
 
 use std::time::Duration;
 
@@ -8,108 +8,103 @@ use serde_json::value::RawValue;
 
 use crate::usage::Usage;
 
-/// A response of the model.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    /// Unlike that of any other response, also of servers before; letters and digits.
+pub(crate) struct ResponsePlan {
+    /// Unique, also across servers; letters and digits.
     pub(crate) id: String,
     pub(crate) model: String,
     pub(crate) blocks: Vec<Block>,
     pub(crate) end: End,
     pub(crate) usage: Usage,
-    /// Headers that the script asks for.
+    /// Headers that the script sets.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    /// Another attempt goes differently.
+    /// The fault of this attempt is not in all attempts.
     pub(crate) passing: bool,
 }
 
-/// A part of a response.
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     Thinking(Deltas),
     Text(Deltas),
     Tool(Call),
-    /// An event that is not what the API says it is.
+    /// An event that is not valid JSON.
     Garbage,
 }
 
-/// A text in the pieces in which it is streamed.
+/// A text, split into the pieces that are streamed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deltas {
     pub(crate) pieces: Vec<String>,
-    /// Before each piece.
+    /// The pause before each piece.
     pub(crate) pause: Duration,
-    /// The stream breaks within this block: it is not closed.
+    /// The stream breaks inside this block, so it is not closed.
     pub(crate) open: bool,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     /// Unique among all calls; letters and digits.
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) kind: ToolKind,
-    /// As the script has it, byte for byte.
+    /// Byte for byte as in the script.
     pub(crate) input: Box<RawValue>,
-    /// Before each piece in which the input is streamed.
+    /// The pause before each piece of the input.
     pub(crate) pause: Duration,
 }
 
-/// What a tool takes, and who runs it.
+/// What input a tool takes, and who runs it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum ToolKind {
-    /// JSON; the program runs it.
+    /// JSON input; the program runs it.
     #[default]
     Function,
-    /// A text, which a script has as a JSON string; the program runs it.
+    /// Text input, which a script writes as a JSON string; the program runs it.
     Freeform,
-    /// Fields of a part of its own; the program runs it.
+    /// The fields of its own item; the program runs it.
     Part,
-    /// Likewise, but the API runs it, so that a call does not end the response.
+    /// The fields of its own item; the API runs it, so a call does not end the response.
     Hosted,
 }
 
-/// How a response ends.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     Stop(Stop),
-    /// Nothing more comes, until the client leaves.
+    /// Nothing more is sent until the client disconnects.
     Hang,
     /// The connection is cut.
     Cut,
-    /// An error: the answer itself if there are no blocks, else an event in the stream.
+    /// An error: the whole answer if there are no blocks, otherwise an event in the stream.
     Fail(Failure),
 }
 
 /// Why the model stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stop {
-    /// It had said all.
+    /// It was finished.
     End,
     /// It called tools.
     Tools,
-    /// It ran into its limit.
+    /// It reached its token limit.
     MaxTokens,
-    /// It would not.
+    /// It refused.
     Refusal,
-    /// Any other reason, in the API's own word.
+    /// Another reason, in the API's own format.
     Other(String),
 }
 
-/// An error of the API.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) status: u16,
-    /// In the API's own word; else what the API says for the status.
+    /// The API's error type; by default the one for the status.
     pub(crate) kind: Option<String>,
     pub(crate) message: String,
-    /// Seconds.
+    /// In seconds.
     pub(crate) retry_after: Option<u64>,
 }
 
-impl Plan {
-    /// A response that says nothing.
+impl ResponsePlan {
     pub(crate) fn empty(id: &str, model: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -120,6 +115,14 @@ impl Plan {
             headers: Vec::new(),
             passing: false,
         }
+    }
+
+    pub(crate) fn thinking_pieces(&self) -> u64 {
+        let pieces = self.blocks.iter().map(|block| match block {
+            Block::Thinking(deltas) => deltas.pieces.len() as u64,
+            _ => 0,
+        });
+        pieces.sum()
     }
 }
 
@@ -138,8 +141,8 @@ impl Deltas {
         Self { pause, ..self }
     }
 
-    /// Pieces that together are the text: words, and of a long text several at once.
-    pub(crate) fn words(text: &str) -> Self {
+    /// Splits a text into words; a long text into groups of words.
+    pub(crate) fn split_words(text: &str) -> Self {
         const MOST: usize = 10_000;
         let least = text.len() / MOST;
         let mut pieces = vec![String::new()];
@@ -158,18 +161,18 @@ impl Deltas {
 }
 
 impl Call {
-    /// The input as a value.
+    /// The parsed input.
     pub(crate) fn value(&self) -> Value {
         serde_json::from_str(self.input.get()).unwrap_or_default()
     }
 
-    /// The input's text in the pieces in which it is streamed.
+    /// The input's text, split into the pieces that are streamed.
     pub(crate) fn pieces(&self) -> Vec<String> {
         pieces(self.input.get())
     }
 }
 
-/// A text that is no prose in the pieces in which it is streamed.
+/// Splits a text that is not prose into pieces of equal length.
 pub(crate) fn pieces(text: &str) -> Vec<String> {
     const CHARACTERS: usize = 16;
     let characters: Vec<char> = text.chars().collect();

@@ -1,4 +1,4 @@
-//! Which gateway a client talks to, and how: what is named, else what answers.
+//! [`ClientBuilder`]: selects the gateway and how to connect to it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::client::{AgentClient, BUFFER, PATIENCE};
 #[cfg(feature = "http")]
-use crate::discovery::{Equipment, Server};
+use crate::discovery::{Credentials, Server};
 use crate::error::{AgentError, AgentErrorType};
 #[cfg(feature = "http")]
 use crate::transport::Call;
@@ -18,22 +18,37 @@ use crate::transport::http::{HttpTransport, Streaming};
 #[cfg(feature = "stdio")]
 use crate::transport::stdio::StdioTransport;
 
-/// The program's name.
 const PROGRAM: &str = "agentwire";
 
-/// How a client finds its gateway. What is said here wins over the environment; what is said nowhere is
-/// looked for:
+/// Selects the gateway of a client.
 ///
-/// 1. the server at [`Self::url`], and no other; or at `AGENTWIRE_URL`, unless [`Self::data_dir`] or
-///    [`Self::program`] is said;
-/// 2. the server that runs on this machine, which says where it is in the data directory
-///    ([`Self::data_dir`], `AGENTWIRE_DATA_DIR`, or the usual one). If it answers it is that or none: one
-///    that refuses us is an error;
-/// 3. a child of this program: `agentwire unified`, the program being [`Self::program`], `AGENTWIRE_BIN` or
-///    the one on `PATH`.
+/// ```rust,no_run
+/// use std::time::Duration;
 ///
-/// The token of a server is [`Self::token`], that in [`Self::token_file`], or `AGENTWIRE_TOKEN`; the server
-/// on this machine has said where its own is, which only the first two replace.
+/// use agentwire_client::{AgentClient, AgentError};
+///
+/// async fn connect() -> Result<AgentClient, AgentError> {
+///     AgentClient::builder()
+///         .url("http://127.0.0.1:8080")
+///         .token_file("/run/secrets/agentwire")
+///         .patience(Duration::from_secs(30))
+///         .connect()
+///         .await
+/// }
+/// ```
+///
+/// Values set here take precedence over the environment. The first of these that applies is used:
+///
+/// 1. The server at [`Self::url`], and no other. Without it, the server at `AGENTWIRE_URL`, unless
+///    [`Self::data_dir`] or [`Self::program`] is set.
+/// 2. The server that runs on this machine, found through the data directory ([`Self::data_dir`],
+///    `AGENTWIRE_DATA_DIR`, or the default). If it answers, no other gateway is tried: a refusal is an
+///    error.
+/// 3. A child process `agentwire unified`. The program is [`Self::program`], `AGENTWIRE_BIN`, or the
+///    `agentwire` on `PATH`.
+///
+/// The token for a server is [`Self::token`], the content of [`Self::token_file`], or `AGENTWIRE_TOKEN`.
+/// The server on this machine publishes its own token; only the first two replace it.
 #[derive(Clone)]
 pub struct ClientBuilder {
     url: Option<String>,
@@ -70,79 +85,80 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// The server at this address.
+    /// Use the server at this address.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
     }
 
-    /// With this token.
+    /// Send this token to the server.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// With the token in this file.
+    /// Send the token in this file to the server.
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.token_file = Some(path.into());
         self
     }
 
-    /// Trusting the certificates in this PEM file, beside those that the system trusts.
+    /// Trust the certificates in this PEM file in addition to the system's.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.ca_file = Some(path.into());
         self
     }
 
-    /// Where the server on this machine says where it is, and where a child keeps its sessions.
+    /// The data directory in which to look for a server on this machine, and in which a child process
+    /// stores its sessions.
     pub fn data_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(path.into());
         self
     }
 
-    /// The program to start where there is no server: a path, or a name on `PATH`.
+    /// The program to start if there is no server: a path, or a name on `PATH`.
     pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
         self.program = Some(path.into());
         self
     }
 
-    /// How events come from a server; what does not get through is left for what is simpler all the same.
+    /// How to receive events from a server. If this does not work on the network, a simpler way is used.
     #[cfg(feature = "http")]
     pub fn streaming(mut self, streaming: Streaming) -> Self {
         self.streaming = streaming;
         self
     }
 
-    /// How many bytes of a session's events may wait for their reader, 1 MiB unless it is said. Once there
-    /// are so many, no more are read from the gateway; nothing is dropped.
+    /// How many bytes of a session's events may wait for the reader; 1 MiB by default. When the buffer is
+    /// full, the client stops reading from the gateway; no event is dropped.
     pub fn buffer_bytes(mut self, bytes: usize) -> Self {
         self.buffer = bytes;
         self
     }
 
-    /// How long a gateway may be away before a stream gives it up, two minutes unless it is said.
+    /// How long the gateway may be unreachable before a stream fails; two minutes by default.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Where sessions work whose config says nothing of it: a directory of the gateway's machine. Without
-    /// this, where the gateway runs.
+    /// The working directory for sessions whose config has none, on the gateway's machine. Without it, they
+    /// work in the gateway's own directory.
     pub fn working_directory(mut self, path: impl Into<String>) -> Self {
         self.working_directory = Some(path.into());
         self
     }
 
-    /// A client of the gateway that was found.
+    /// Selects a gateway and connects to it.
     pub async fn connect(self) -> Result<AgentClient, AgentError> {
         let transport = self.select_transport().await?;
         let client = self.client(transport);
-        // A server has answered, and a child is started when it is wanted.
-        client.note_there();
+        // A server has just answered; a child process starts when it is needed.
+        client.note_answered();
         Ok(client)
     }
 
-    /// A client over that transport, with what was said here of sessions: buffer, patience, directory.
+    /// Makes a client that uses this transport, with the buffer, patience and working directory set here.
     pub fn over(self, transport: impl Transport) -> AgentClient {
         self.client(Arc::new(transport))
     }
@@ -151,30 +167,30 @@ impl ClientBuilder {
         AgentClient::new(transport, self.buffer, self.patience, self.working_directory)
     }
 
-    /// The way to the gateway that was found; if there is none, the error names all that was tried.
+    /// Selects the transport to a gateway. If there is none, the error lists everything that was tried.
     pub async fn select_transport(&self) -> Result<Arc<dyn Transport>, AgentError> {
         #[cfg_attr(
             not(any(feature = "http", feature = "stdio")),
-            expect(unused_mut, reason = "without a way there is nothing to try")
+            expect(unused_mut, reason = "without a transport there is nothing to try")
         )]
         let mut tried = Vec::<String>::new();
         #[cfg(feature = "http")]
         {
             let is_here = self.data_dir.is_some() || self.program.is_some();
-            let told = || self.variable("AGENTWIRE_URL").filter(|_| !is_here);
-            if let Some(url) = self.url.clone().or_else(told) {
-                let mut equipment = self.equipment();
-                if equipment.token_file.is_none() {
-                    let told = || self.variable("AGENTWIRE_TOKEN");
-                    equipment.token = equipment.token.or_else(told);
+            let from_environment = || self.variable("AGENTWIRE_URL").filter(|_| !is_here);
+            if let Some(url) = self.url.clone().or_else(from_environment) {
+                let mut credentials = self.credentials();
+                if credentials.token_file.is_none() {
+                    let from_environment = || self.variable("AGENTWIRE_TOKEN");
+                    credentials.token = credentials.token.or_else(from_environment);
                 }
-                let server = equipment.put_on(Server::new(&url)?)?;
-                return self.answering(HttpTransport::new(server)).await;
+                let server = credentials.apply_to(Server::new(&url)?)?;
+                return self.verified(HttpTransport::new(server)).await;
             }
-            match self.local().await {
+            match self.local_server().await {
                 Ok(transport) => return Ok(transport),
                 Err(error) if is_away(&error) => tried.push(error.to_string()),
-                // It is there, and its sessions are its own: a child beside it would not do.
+                // The server owns its sessions, so a child process beside it is no substitute.
                 Err(error) => return Err(error),
             }
         }
@@ -193,28 +209,27 @@ impl ClientBuilder {
         Err(AgentError::new(AgentErrorType::ConnectionFailed, message).retryable())
     }
 
-    /// The server on this machine.
     #[cfg(feature = "http")]
-    async fn local(&self) -> Result<Arc<dyn Transport>, AgentError> {
+    async fn local_server(&self) -> Result<Arc<dyn Transport>, AgentError> {
         let data_dir = self.usual_data_dir().ok_or_else(|| {
             let message = "there is no home directory; set AGENTWIRE_DATA_DIR";
             AgentError::new(AgentErrorType::ConnectionFailed, message)
         })?;
-        self.answering(HttpTransport::discover_with(&data_dir, self.equipment())?).await
+        self.verified(HttpTransport::discover_with(&data_dir, self.credentials())?).await
     }
 
-    /// That server, if it answers and lets us in.
+    /// Returns the transport if the server answers and accepts the token.
     #[cfg(feature = "http")]
-    async fn answering(&self, transport: HttpTransport) -> Result<Arc<dyn Transport>, AgentError> {
+    async fn verified(&self, transport: HttpTransport) -> Result<Arc<dyn Transport>, AgentError> {
         let transport = transport.with_streaming(self.streaming);
         transport.call(Call::List { only_live: true, after: None, limit: 1 }).await?;
         Ok(Arc::new(transport))
     }
 
     #[cfg(feature = "http")]
-    fn equipment(&self) -> Equipment {
+    fn credentials(&self) -> Credentials {
         let Self { token, token_file, ca_file, .. } = self.clone();
-        Equipment { token, token_file, ca_file }
+        Credentials { token, token_file, ca_file }
     }
 
     #[cfg(feature = "http")]
@@ -230,7 +245,7 @@ impl ClientBuilder {
             .or_else(|| Some(base()?.join("agentwire")))
     }
 
-    /// The program to start, or why there is none.
+    /// The program to start, or the reason that there is none.
     #[cfg_attr(not(feature = "stdio"), expect(dead_code, reason = "a child is a feature"))]
     fn found_program(&self) -> Result<PathBuf, String> {
         let given = self.program.clone().or_else(|| self.variable("AGENTWIRE_BIN").map(Into::into));
@@ -238,7 +253,7 @@ impl ClientBuilder {
         if name.as_os_str().as_encoded_bytes().contains(&b'/') {
             return match is_program(&name) {
                 true => Ok(name),
-                false => Err(format!("{} is no program that can be started", name.display())),
+                false => Err(format!("{} is not an executable program", name.display())),
             };
         }
         let path = (self.environment)("PATH").unwrap_or_default();
@@ -248,7 +263,7 @@ impl ClientBuilder {
             .find(|program| is_program(program));
         found.ok_or_else(|| {
             let name = name.display();
-            format!("{name} is not on PATH; install it, or name it by AGENTWIRE_BIN")
+            format!("{name} is not on PATH; install it or set AGENTWIRE_BIN")
         })
     }
 
@@ -258,7 +273,7 @@ impl ClientBuilder {
     }
 }
 
-/// Whether there is no server, or none that says anything.
+/// Whether no server is there, or it does not answer.
 #[cfg(feature = "http")]
 fn is_away(error: &AgentError) -> bool {
     let is_silent =
@@ -271,7 +286,7 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Tokens stay unsaid, and so does what may hold one: an address that is none of a server.
+/// Shows no token, and no address that may contain one because it is not a server's.
 impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ClientBuilder");
@@ -285,5 +300,5 @@ impl fmt::Debug for ClientBuilder {
 }
 
 #[cfg(all(test, feature = "http", feature = "stdio"))]
-#[path = "select_tests.rs"]
+#[path = "builder_tests.rs"]
 mod tests;

@@ -1,17 +1,17 @@
-//! The words of one marker.
+//! Reads the words, numbers and JSON of one marker.
 
 use std::str::FromStr;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Reads a marker from left to right, up to and with its `]]`.
-pub(super) struct Words<'text> {
+/// Reads a marker from left to right, up to and including its `]]`.
+pub(super) struct MarkerReader<'text> {
     rest: &'text str,
 }
 
-impl<'text> Words<'text> {
-    /// What comes after `[[`.
+impl<'text> MarkerReader<'text> {
+    /// Starts after `[[`.
     pub(super) fn new(rest: &'text str) -> Self {
         Self { rest }
     }
@@ -25,17 +25,17 @@ impl<'text> Words<'text> {
         self.split(|letter| !letter.is_ascii_lowercase())
     }
 
-    /// The next word, if the marker has one more.
+    /// The next word of the marker.
     pub(super) fn word(&mut self) -> Option<&'text str> {
-        self.blank();
+        self.skip_blanks();
         let end = self.rest.find("]]").unwrap_or(self.rest.len());
         let word = self.rest.get(..end)?.split(char::is_whitespace).next()?;
         self.rest = self.rest.get(word.len()..)?;
         (!word.is_empty()).then_some(word)
     }
 
-    /// Whether the next word is this one, which is then taken.
-    pub(super) fn take(&mut self, word: &str) -> bool {
+    /// Consumes the next word if it is this one.
+    pub(super) fn consume(&mut self, word: &str) -> bool {
         let before = self.rest;
         let taken = self.word() == Some(word);
         if !taken {
@@ -46,20 +46,20 @@ impl<'text> Words<'text> {
 
     pub(super) fn number<T: FromStr>(&mut self, what: &str) -> Result<T, String> {
         let word = self.word().ok_or_else(|| format!("a number is missing: {what}"))?;
-        word.parse().map_err(|_| format!("`{word}` is no fitting number: {what}"))
+        word.parse().map_err(|_| format!("`{word}` is not a valid number: {what}"))
     }
 
     pub(super) fn number_or<T: FromStr>(&mut self, what: &str, other: T) -> Result<T, String> {
-        self.blank();
+        self.skip_blanks();
         if self.rest.starts_with("]]") { Ok(other) } else { self.number(what) }
     }
 
-    /// `TIMES n`, if it comes next.
+    /// `TIMES n`, if it is next.
     pub(super) fn times(&mut self) -> Result<Option<u32>, String> {
-        if self.take("TIMES") { self.number("how many attempts").map(Some) } else { Ok(None) }
+        if self.consume("TIMES") { self.number("how many attempts").map(Some) } else { Ok(None) }
     }
 
-    /// The type of an error, if it comes next: a word with an underscore, or all in capitals.
+    /// An error type, if it is next: a word with an underscore, or all in capitals.
     pub(super) fn kind(&mut self) -> Option<String> {
         let before = self.rest;
         let kind = self.word().filter(|word| {
@@ -72,26 +72,26 @@ impl<'text> Words<'text> {
         kind.map(str::to_owned)
     }
 
-    /// A JSON value; `{}` if there is none. It ends where JSON says, not at the next `]]`.
+    /// A JSON value, or `{}` if there is none. It ends where the JSON ends, not at the next `]]`.
     pub(super) fn json(&mut self) -> Result<Box<RawValue>, String> {
-        self.blank();
+        self.skip_blanks();
         if self.rest.starts_with("]]") || self.rest.starts_with(";;") {
             return serde_json::from_str("{}").map_err(|error| error.to_string());
         }
         let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<&RawValue>();
         let value = match values.next() {
             Some(Ok(value)) => value.to_owned(),
-            Some(Err(error)) => return Err(format!("the tool's input is no JSON: {error}")),
+            Some(Err(error)) => return Err(format!("the tool's input is not JSON: {error}")),
             None => return Err("the marker does not end: `]]` is missing".to_owned()),
         };
         self.rest = self.rest.get(values.byte_offset()..).unwrap_or_default();
-        // A raw value may hold what no parser takes, such as half a surrogate pair.
+        // A raw value may contain invalid text, such as half a surrogate pair.
         serde_json::from_str::<Value>(value.get())
-            .map_err(|error| format!("the tool's input is no JSON: {error}"))?;
+            .map_err(|error| format!("the tool's input is not JSON: {error}"))?;
         Ok(value)
     }
 
-    /// All up to `]]`, without the one blank after the word before, with `\n` and `\]` read.
+    /// Everything up to `]]`, except one blank at the start, with `\n` and `\]` replaced.
     pub(super) fn text(&mut self) -> Result<String, String> {
         let mut text = String::new();
         let start = self.rest.strip_prefix(char::is_whitespace).unwrap_or(self.rest);
@@ -104,7 +104,7 @@ impl<'text> Words<'text> {
                     Some(other) => text.extend(['\\', other]),
                     None => text.push('\\'),
                 },
-                // Of `]]]` the last two close.
+                // In `]]]` the last two close the marker.
                 ']' if letters.as_str().starts_with(']') && !letters.as_str().starts_with("]]") => {
                     letters.next();
                     self.rest = letters.as_str();
@@ -116,20 +116,19 @@ impl<'text> Words<'text> {
         Err("the marker does not end: `]]` is missing".to_owned())
     }
 
-    /// The end of the marker.
     pub(super) fn close(&mut self) -> Result<(), String> {
-        self.blank();
+        self.skip_blanks();
         if let Some(rest) = self.rest.strip_prefix("]]") {
             self.rest = rest;
             return Ok(());
         }
         match self.word() {
-            Some(word) => Err(format!("`{word}` is too much")),
+            Some(word) => Err(format!("unexpected `{word}`")),
             None => Err("the marker does not end: `]]` is missing".to_owned()),
         }
     }
 
-    fn blank(&mut self) {
+    fn skip_blanks(&mut self) {
         self.rest = self.rest.trim_start();
     }
 

@@ -1,6 +1,6 @@
-//! Finds the steps that a request is to be answered with, and makes a plan of them.
+//! Selects the steps that answer a request, and plans the response from them.
 
-mod fill;
+mod placeholders;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
@@ -8,116 +8,115 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 
 use crate::conversation::{Conversation, Entry};
-use crate::plan::{Block, Call, Deltas, End, Failure, Plan, Stop, ToolKind};
-use crate::sample::sample;
-use crate::script::{LONGEST, Script, Step, Trouble};
+use crate::response_plan::{Block, Call, Deltas, End, Failure, ResponsePlan, Stop, ToolKind};
+use crate::schema_sample::schema_sample;
+use crate::script::{Fault, LONGEST, Script, Step};
 use crate::usage::Usage;
-use fill::fill;
+use placeholders::fill;
 
 const PAD_PIECE: usize = 16 * 1024;
 const ECHO: usize = 200;
 
-/// The steps of one response.
 #[derive(Debug)]
-pub(crate) struct Scene {
+pub(crate) struct ResponseSteps {
     steps: Vec<Step>,
-    /// What all attempts at this response have in common, and no other response.
+    /// Equal for all attempts at this response, and for no other response.
     pub(crate) key: u64,
 }
 
-impl Scene {
-    /// The steps for the request: those of the script, or a plain answer.
+impl ResponseSteps {
+    /// The steps for the request: from its script, or a plain answer.
     pub(crate) fn find(conversation: &Conversation) -> Result<Self, Failure> {
         if let Some(answer) = &conversation.side {
-            return Ok(Self::saying(answer));
+            return Ok(Self::plain_text(answer));
         }
-        if let Some(scene) = Self::scripted(conversation)? {
-            return Ok(scene);
+        if let Some(steps) = Self::scripted(conversation)? {
+            return Ok(steps);
         }
         Ok(match (&conversation.schema, conversation.unanswered()) {
-            (Some(schema), _) => Self::saying(&sample(schema).to_string()),
+            (Some(schema), _) => Self::plain_text(&schema_sample(schema).to_string()),
             (None, Some(prompt)) => {
                 let echo: String = prompt.trim().chars().take(ECHO).collect();
-                Self::saying(&format!("You said: {echo}"))
+                Self::plain_text(&format!("You said: {echo}"))
             }
-            (None, None) => Self::saying("Done."),
+            (None, None) => Self::plain_text("Done."),
         })
     }
 
-    /// How many responses the script of the last prompt with markers has had, if it is not over.
+    /// How many responses the script of the last prompt with markers has had, unless it is over.
     pub(crate) fn responses(conversation: &Conversation) -> Option<usize> {
-        Reached::find(conversation).ok()?.map(|reached| reached.responses)
+        ScriptPosition::find(conversation).ok()?.map(|position| position.responses)
     }
 
-    /// The script of the last prompt with markers, at the place that is reached.
+    /// The next steps of the last prompt's script.
     fn scripted(conversation: &Conversation) -> Result<Option<Self>, Failure> {
-        let Some(reached) = Reached::find(conversation)? else { return Ok(None) };
-        let Reached { script, text, place, responses } = reached;
+        let Some(position) = ScriptPosition::find(conversation)? else { return Ok(None) };
+        let ScriptPosition { script, text, index, responses } = position;
         let mut hasher = DefaultHasher::new();
-        (&conversation.session, text, place, responses).hash(&mut hasher);
+        (&conversation.session, text, index, responses).hash(&mut hasher);
         let key = hasher.finish();
-        let steps = joined(script, conversation).into_iter().nth(responses);
+        let steps = responses_of(script, conversation).into_iter().nth(responses);
         Ok(steps.map(|steps| Self { steps, key }))
     }
 
-    fn saying(text: &str) -> Self {
-        // So that no placeholder is read into it.
+    fn plain_text(text: &str) -> Self {
+        // The text must not be read as a placeholder.
         Self { steps: vec![Step::Say(text.replace('{', "{{"))], key: 0 }
     }
 
-    /// Whether the attempts at this response have to be counted.
+    /// Whether the attempts at this response must be counted.
     pub(crate) fn counts(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Trouble { times: Some(_), .. }))
+        self.steps.iter().any(|step| matches!(step, Step::Fault { times: Some(_), .. }))
     }
 
-    /// The plan of the attempt, counted from 0. `size` is that of the request.
+    /// Plans an attempt, numbered from 0. `size` is the size of the request.
     pub(crate) fn plan(
         self,
         conversation: &Conversation,
         attempt: u32,
         id: &str,
         size: usize,
-    ) -> Plan {
-        let mut stage = Stage::new(conversation, attempt, id);
+    ) -> ResponsePlan {
+        let mut planner = Planner::new(conversation, attempt, id);
         for step in self.steps {
-            stage.act(step);
-            if matches!(stage.end, End::Hang | End::Cut | End::Fail(_)) {
-                stage.leave_open();
+            planner.add(step);
+            if matches!(planner.end, End::Hang | End::Cut | End::Fail(_)) {
+                planner.leave_open();
                 break;
             }
         }
-        stage.finish(size)
+        planner.finish(size)
     }
 }
 
-/// A script, and how far it is.
-struct Reached<'conversation> {
+/// A script, and how far it has been played.
+struct ScriptPosition<'conversation> {
     script: Script,
-    /// The prompt that has it, and its place in the conversation.
+    /// The prompt with the script, and its index in the conversation.
     text: &'conversation str,
-    place: usize,
+    index: usize,
     responses: usize,
 }
 
-impl<'conversation> Reached<'conversation> {
+impl<'conversation> ScriptPosition<'conversation> {
     fn find(conversation: &'conversation Conversation) -> Result<Option<Self>, Failure> {
         let mut responses = 0;
-        let mut speaking = false;
+        let mut is_response = false;
         let mut broken = false;
-        for (place, entry) in conversation.entries.iter().enumerate().rev() {
-            let spoke = std::mem::replace(&mut speaking, *entry == Entry::Response);
+        for (index, entry) in conversation.entries.iter().enumerate().rev() {
+            let was_response = std::mem::replace(&mut is_response, *entry == Entry::Response);
             match entry {
-                Entry::Response if spoke => {}
+                Entry::Response if was_response => {}
                 Entry::Response if broken => broken = false,
                 Entry::Response => responses += 1,
                 Entry::Broken => broken = true,
-                // Nothing of the broken response is in the conversation.
+                // The conversation contains nothing of the broken response.
                 Entry::Results(_) => broken = false,
                 Entry::Abandoned => return Ok(None),
                 Entry::Prompt(text) => {
                     broken = false;
                     if let Some(script) = Script::parse(text)? {
-                        return Ok(Some(Self { script, text, place, responses }));
+                        return Ok(Some(Self { script, text, index, responses }));
                     }
                 }
             }
@@ -126,8 +125,8 @@ impl<'conversation> Reached<'conversation> {
     }
 }
 
-/// The steps of each response, where what only calls tools of the API itself is no end.
-fn joined(script: Script, conversation: &Conversation) -> Vec<Vec<Step>> {
+/// The steps of each response. A call that only uses the API's own tools does not end a response.
+fn responses_of(script: Script, conversation: &Conversation) -> Vec<Vec<Step>> {
     let mut responses: Vec<Vec<Step>> = Vec::new();
     let mut goes_on = false;
     for steps in script.responses {
@@ -142,25 +141,24 @@ fn joined(script: Script, conversation: &Conversation) -> Vec<Vec<Step>> {
     responses
 }
 
-/// The plan as far as it is made.
-struct Stage<'conversation> {
+struct Planner<'conversation> {
     conversation: &'conversation Conversation,
     id: &'conversation str,
     attempt: u32,
-    /// The attempts that the troubles so far take.
+    /// How many attempts the faults so far take.
     taken: u32,
-    /// The trouble of this attempt goes away with more attempts.
+    /// The fault of this attempt is not in all attempts.
     passing: bool,
     pause: Duration,
     blocks: Vec<Block>,
-    /// How much more text the response may have.
+    /// How many more bytes of text the response may have.
     left: usize,
     end: End,
     usage: Option<Usage>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-impl<'conversation> Stage<'conversation> {
+impl<'conversation> Planner<'conversation> {
     fn new(
         conversation: &'conversation Conversation,
         attempt: u32,
@@ -181,21 +179,21 @@ impl<'conversation> Stage<'conversation> {
         }
     }
 
-    /// A text with its placeholders filled, cut where the response is full.
+    /// Fills the placeholders of a text, and cuts it where the response is full.
     fn filled(&mut self, text: &str) -> String {
         let filled = fill(text, self.conversation, self.left);
         self.left -= filled.len();
         filled
     }
 
-    fn act(&mut self, step: Step) {
+    fn add(&mut self, step: Step) {
         match step {
             Step::Say(text) => {
-                let deltas = Deltas::words(&self.filled(&text));
+                let deltas = Deltas::split_words(&self.filled(&text));
                 self.blocks.push(Block::Text(deltas.after(self.pause)));
             }
             Step::Think(text) => {
-                let deltas = Deltas::words(&self.filled(&text));
+                let deltas = Deltas::split_words(&self.filled(&text));
                 self.blocks.push(Block::Thinking(deltas.after(self.pause)));
             }
             Step::Repeat { count, text } => {
@@ -227,24 +225,24 @@ impl<'conversation> Stage<'conversation> {
             Step::Usage(usage) => self.usage = Some(usage),
             Step::Header(name, value) => self.headers.push((name, value)),
             Step::Slow(pause) => self.pause = pause,
-            Step::Trouble { trouble, times: None } => self.suffer(trouble),
-            Step::Trouble { trouble, times: Some(times) } => {
+            Step::Fault { fault, times: None } => self.apply_fault(fault),
+            Step::Fault { fault, times: Some(times) } => {
                 let first = self.taken;
                 self.taken = first.saturating_add(times);
                 if (first..self.taken).contains(&self.attempt) {
                     self.passing = true;
-                    self.suffer(trouble);
+                    self.apply_fault(fault);
                 }
             }
         }
     }
 
-    fn suffer(&mut self, trouble: Trouble) {
-        match trouble {
-            Trouble::Garbage => self.blocks.push(Block::Garbage),
-            Trouble::Fail(failure) => self.end = End::Fail(failure),
-            Trouble::Hang => self.end = End::Hang,
-            Trouble::Cut => self.end = End::Cut,
+    fn apply_fault(&mut self, fault: Fault) {
+        match fault {
+            Fault::Garbage => self.blocks.push(Block::Garbage),
+            Fault::Fail(failure) => self.end = End::Fail(failure),
+            Fault::Hang => self.end = End::Hang,
+            Fault::Cut => self.end = End::Cut,
         }
     }
 
@@ -255,7 +253,7 @@ impl<'conversation> Stage<'conversation> {
         }
     }
 
-    fn finish(self, size: usize) -> Plan {
+    fn finish(self, size: usize) -> ResponsePlan {
         let written: usize = self
             .blocks
             .iter()
@@ -270,7 +268,7 @@ impl<'conversation> Stage<'conversation> {
             output: written.max(1) as u64,
             ..Usage::default()
         });
-        Plan {
+        ResponsePlan {
             id: self.id.to_owned(),
             model: self.conversation.model.clone(),
             blocks: self.blocks,

@@ -1,4 +1,4 @@
-//! Remembers what was asked and what usage was reported, within bounds.
+//! Records requests and reported usage, up to a limit.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,35 +11,35 @@ use crate::usage::Usage;
 const REQUESTS: usize = 4096;
 const BYTES: usize = 128 * 1024 * 1024;
 const UNKNOWN: usize = 256;
-/// How much is kept of the body of one.
+/// How many bytes of an unknown request's body are kept.
 const UNKNOWN_BODY: usize = 64 * 1024;
 const SECRETS: [&str; 4] = ["authorization", "cookie", "x-api-key", "x-goog-api-key"];
 
-/// A request that a server has had.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// `anthropic` …, or nothing if the request is for no API.
+    /// The API's name, such as `anthropic`; `None` if the request is for no API.
     pub api: Option<&'static str>,
-    /// The method.
+    /// The HTTP method.
     pub method: String,
-    /// The path, and the query if there is one.
+    /// The path with the query; a key in it is shown as `(set)`.
     pub path: String,
-    /// The headers, names in lower case. Of keys only that they were there.
+    /// The headers, with names in lower case; keys are shown as `(set)`.
     pub headers: BTreeMap<String, String>,
-    /// The body as it came.
+    /// The exact body.
     pub body: Bytes,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: Option<String>,
-    /// Whether the program asked for itself: a title, a summary, a probe.
+    /// Whether the program made the call on its own behalf: a title, a summary, a probe.
     pub side: bool,
-    /// The status of the answer; 0 as long as there is none.
+    /// The status of the answer; 0 until there is one.
     pub status: u16,
-    /// The usage that the client was told.
+    /// The usage reported to the client.
     pub usage: Usage,
 }
 
 impl Seen {
-    /// The body as JSON, if it is that.
+    /// The body as JSON, if it is valid.
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
@@ -72,11 +72,10 @@ impl Seen {
     }
 }
 
-/// The requests of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     seen: VecDeque<Seen>,
-    /// How many are no longer in `seen`.
+    /// How many requests were removed from `seen`.
     gone: u64,
     bytes: usize,
     unknown: VecDeque<Seen>,
@@ -84,7 +83,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Notes a request and says its number.
+    /// Adds a request and returns its number.
     pub(crate) fn note(&mut self, seen: Seen) -> u64 {
         self.bytes = self.bytes.saturating_add(seen.body.len());
         self.seen.push_back(seen);
@@ -97,7 +96,7 @@ impl Record {
         self.gone + self.seen.len() as u64 - 1
     }
 
-    /// Changes what is known of a request, if it is still remembered.
+    /// Changes a request, if it is still recorded.
     pub(crate) fn change(&mut self, number: u64, change: impl FnOnce(&mut Seen)) -> Option<Seen> {
         let place = usize::try_from(number.checked_sub(self.gone)?).ok()?;
         let seen = self.seen.get_mut(place)?;

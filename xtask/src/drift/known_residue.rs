@@ -1,4 +1,4 @@
-//! What is known of the pinned versions: what of all that they say no unified event carries.
+//! What the pinned versions send and no unified event carries, read from known.json.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,18 +16,18 @@ use super::scenarios::Column;
 /// By the name of a program and its driver.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Known(BTreeMap<String, Before>);
+pub(super) struct KnownResidue(BTreeMap<String, KnownProgram>);
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Before {
+struct KnownProgram {
     agent: AgentType,
     version: String,
     #[serde(flatten)]
     residue: Residue,
 }
 
-impl Known {
-    /// What the file says; nothing if there is none.
+impl KnownResidue {
+    /// Reads the file; empty if there is none.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let failed = || Failure::of(format!("read {}", path.display()));
         match fs::read_to_string(path) {
@@ -43,10 +43,9 @@ impl Known {
         written.map_err(Failure::of(format!("write {}", path.display())))
     }
 
-    /// The names of an agent's columns, or of all. Those of older versions are left out where another
-    /// version takes the place of the newest.
+    /// The column names of an agent, or of all. With `newest`, columns of older versions are left out.
     pub(super) fn columns(&self, agent: Option<AgentType>, newest: bool) -> Vec<String> {
-        let is_wanted = |before: &Before| {
+        let is_wanted = |before: &KnownProgram| {
             let tested = program(before.agent).newest_tested();
             agent.is_none_or(|agent| agent == before.agent)
                 && (!newest || tested.is_none_or(|tested| tested == before.version))
@@ -59,10 +58,9 @@ impl Known {
         self.0.get(name).map(|before| &before.residue)
     }
 
-    /// What that column says is known from now on. Runs differ a little, so that nothing is forgotten
-    /// as long as the version is the same.
-    pub(super) fn learn(&mut self, column: &Column, residue: &Residue) {
-        let fresh = || Before {
+    /// Records what a column sends. Runs differ a little, so entries of the same version are kept.
+    pub(super) fn record(&mut self, column: &Column, residue: &Residue) {
+        let fresh = || KnownProgram {
             agent: column.agent,
             version: column.version.clone(),
             residue: Residue::default(),
@@ -79,15 +77,15 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn file() -> Known {
+    fn file() -> KnownResidue {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/cli/tests/real/known.json");
-        Known::read(&path).expect("what is known")
+        KnownResidue::read(&path).expect("what is known")
     }
 
-    /// Whoever pins another version learns what it says.
+    /// After pinning another version, run `cargo xtask drift --versions pinned --update`.
     #[test]
-    fn the_versions_that_are_known_are_those_that_were_tested() {
+    fn known_versions_are_the_tested_versions() {
         let known = file();
         for agent in [AgentType::Claude, AgentType::Codex, AgentType::Gemini] {
             let of = known.0.values().filter(|before| before.agent == agent);
@@ -108,8 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_learnt_anew_and_the_same_one_added_to() {
-        let mut known = Known::default();
+    fn another_version_replaces_and_the_same_version_adds() {
+        let mut known = KnownResidue::default();
         let column = |version: &str| Column {
             name: "parrot".to_owned(),
             agent: AgentType::Acp,
@@ -120,10 +118,10 @@ mod tests {
         };
         let residue =
             |name: &str| Residue { messages: [name.to_owned()].into(), ..Residue::default() };
-        known.learn(&column("1.0.0"), &residue("a"));
-        known.learn(&column("1.0.0"), &residue("b"));
+        known.record(&column("1.0.0"), &residue("a"));
+        known.record(&column("1.0.0"), &residue("b"));
         assert_eq!(known.of("parrot").expect("it is known").messages.len(), 2);
-        known.learn(&column("1.1.0"), &residue("c"));
+        known.record(&column("1.1.0"), &residue("c"));
         assert_eq!(known.of("parrot"), Some(&residue("c")));
     }
 }

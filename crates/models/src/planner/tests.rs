@@ -14,8 +14,8 @@ fn conversation(entries: Vec<Entry>) -> Conversation {
     Conversation { model: "m-1".to_owned(), entries, ..Conversation::default() }
 }
 
-fn planned(conversation: &Conversation, attempt: u32) -> Plan {
-    Scene::find(conversation).expect("a scene").plan(conversation, attempt, "id", 40)
+fn planned(conversation: &Conversation, attempt: u32) -> ResponsePlan {
+    ResponseSteps::find(conversation).expect("steps").plan(conversation, attempt, "id", 40)
 }
 
 fn said(entries: Vec<Entry>) -> String {
@@ -29,11 +29,11 @@ fn said(entries: Vec<Entry>) -> String {
 }
 
 #[test]
-fn the_place_is_the_number_of_responses_since_the_marked_prompt() {
+fn the_position_is_the_number_of_responses_since_the_last_script() {
     let script = "[[say one]] [[tool A {}]] [[say two {result}]] [[stop max_tokens]] [[say three]]";
     let mut entries = vec![prompt("[[say older]]"), Entry::Response, prompt(script)];
     assert_eq!(said(entries.clone()), "one");
-    // The text and the call of one response, as some APIs have them.
+    // Some APIs send the text and the call of one response separately.
     entries.extend([Entry::Response, Entry::Response, results(&["r", "s"])]);
     assert_eq!(said(entries.clone()), "two r\ns");
     entries.extend([Entry::Response, prompt("go on")]);
@@ -43,7 +43,7 @@ fn the_place_is_the_number_of_responses_since_the_marked_prompt() {
 }
 
 #[test]
-fn what_was_given_up_does_not_go_on() {
+fn an_abandoned_script_does_not_continue() {
     let entries = vec![
         prompt("[[tool A {}]] [[say more]]"),
         Entry::Response,
@@ -55,7 +55,7 @@ fn what_was_given_up_does_not_go_on() {
 }
 
 #[test]
-fn a_response_that_broke_is_played_again() {
+fn a_broken_response_is_played_again() {
     let script = "[[tool A]] [[say two]] [[stop]] [[say three]]";
     let mut entries = vec![prompt(script), Entry::Response, results(&["r"])];
     let whole = entries.clone();
@@ -67,13 +67,13 @@ fn a_response_that_broke_is_played_again() {
 }
 
 #[test]
-fn what_is_no_prompt_is_not_echoed() {
+fn only_prompts_are_echoed() {
     assert_eq!(said(vec![prompt("[[say a]]"), Entry::Response]), "Done.");
     assert_eq!(said(Vec::new()), "Done.");
 }
 
 #[test]
-fn results_without_steps_are_taken_note_of() {
+fn results_without_steps_are_acknowledged() {
     assert_eq!(said(vec![prompt("[[tool A]]"), Entry::Response, results(&["r"])]), "Done.");
 }
 
@@ -95,12 +95,12 @@ fn placeholders_are_filled_once() {
 }
 
 #[test]
-fn troubles_take_their_attempts_one_after_another() {
+fn faults_use_their_attempts_one_after_another() {
     let conversation = conversation(vec![prompt(
         "[[fail 529 TIMES 2]] [[say a b]] [[cut TIMES 1]] [[garbage TIMES 1]] [[say c]]",
     )]);
-    assert!(Scene::find(&conversation).expect("a scene").counts());
-    let plans: Vec<Plan> = (0..5).map(|attempt| planned(&conversation, attempt)).collect();
+    assert!(ResponseSteps::find(&conversation).expect("steps").counts());
+    let plans: Vec<ResponsePlan> = (0..5).map(|attempt| planned(&conversation, attempt)).collect();
     for plan in &plans[..2] {
         assert!(matches!(&plan.end, End::Fail(failure) if failure.status == 529));
         assert!(plan.blocks.is_empty() && plan.passing);
@@ -123,7 +123,7 @@ fn deltas_are_words_and_usage_has_a_default() {
 }
 
 #[test]
-fn long_texts_come_in_larger_deltas_and_are_bounded() {
+fn long_texts_have_larger_deltas_and_a_limit() {
     let result = "a ".repeat(500_000);
     let entries = |script| vec![prompt(script), Entry::Response, results(&[&result])];
     let echoed = conversation(entries("[[tool A]] [[say {result}]]"));
@@ -145,7 +145,7 @@ fn calls_of_one_response_have_their_own_ids() {
 }
 
 #[test]
-fn an_answer_has_the_form_that_was_asked_for() {
+fn an_answer_matches_the_requested_schema() {
     let mut conversation = conversation(vec![prompt("hello")]);
     conversation.schema = Some(json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! Calls over HTTP. No redirect is followed: the token goes to the named server alone.
+//! HTTP requests. They follow no redirects, so the token goes only to the named server.
 
 use std::fmt::Write as _;
 use std::pin::Pin;
@@ -16,34 +16,31 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde::Deserialize;
 use tower_service::Service;
 
-use super::wire::{Wire, dial};
-use crate::discovery::{Place, Server};
+use super::dial::{Wire, dial};
+use crate::discovery::{Server, ServerLocation};
 use crate::error::{AgentError, AgentErrorType, Refusal};
 
-/// The longest answer that is read: a page of events, of which one may be as large as a line of an
-/// agent.
-pub(super) const ANSWER: usize = 512 << 20;
+/// The size limit of an answer: a page of events, one of which may be as large as an agent's line.
+pub(super) const ANSWER_LIMIT: usize = 512 << 20;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Calls servers, and keeps connections for the next call.
+/// Sends requests, and keeps connections open for the next one.
 #[derive(Clone)]
-pub(super) struct Caller {
+pub(super) struct HttpClient {
     client: Client<Dialer, Full<Bytes>>,
 }
 
-/// A request.
 pub(super) struct Request<'c> {
     pub(super) method: Method,
     pub(super) path: &'c str,
     pub(super) body: Option<Json<'static>>,
-    /// Sent twice, it counts once.
+    /// The idempotency key.
     pub(super) key: Option<&'c str>,
     pub(super) within: Duration,
 }
 
 impl<'c> Request<'c> {
-    /// Asks for what is at that path.
     pub(super) fn get(path: &'c str, within: Duration) -> Self {
         Self { method: Method::GET, path, body: None, key: None, within }
     }
@@ -59,12 +56,12 @@ struct Problem {
     details: Option<Json<'static>>,
 }
 
-impl Caller {
-    pub(super) fn new(place: Place) -> Self {
-        Self { client: Client::builder(TokioExecutor::new()).build(Dialer { place }) }
+impl HttpClient {
+    pub(super) fn new(location: ServerLocation) -> Self {
+        Self { client: Client::builder(TokioExecutor::new()).build(Dialer { location }) }
     }
 
-    /// Makes a request, and gives what is answered.
+    /// Sends a request and returns the body of the answer.
     pub(super) async fn call(
         &self,
         server: &Server,
@@ -78,7 +75,7 @@ impl Caller {
     async fn exchange(&self, server: &Server, request: Request<'_>) -> Result<Bytes, AgentError> {
         let answer = self.open(server, request, None).await?;
         let (head, body) = answer.into_parts();
-        let body = Limited::new(body, ANSWER).collect().await;
+        let body = Limited::new(body, ANSWER_LIMIT).collect().await;
         let body = body.map_err(|error| AgentError::broken(server, error))?.to_bytes();
         match head.status {
             status if status.is_success() => Ok(body),
@@ -86,22 +83,22 @@ impl Caller {
         }
     }
 
-    /// Makes a request whose answer is read as it comes.
+    /// Sends a request whose answer is read as it arrives.
     pub(super) async fn open(
         &self,
         server: &Server,
         request: Request<'_>,
         accept: Option<&'static str>,
     ) -> Result<Response<Incoming>, AgentError> {
-        let mut request = written(server, request)?;
+        let mut request = http_request(server, request)?;
         if let Some(accept) = accept {
             request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
         }
-        self.client.request(request).await.map_err(|error| reason(server, &error))
+        self.client.request(request).await.map_err(|error| innermost_error(server, &error))
     }
 }
 
-fn written(
+fn http_request(
     server: &Server,
     request: Request<'_>,
 ) -> Result<http::Request<Full<Bytes>>, AgentError> {
@@ -122,30 +119,32 @@ fn written(
         .map_err(|error| AgentError::invalid(format!("failed to make a request: {error}")))
 }
 
-/// Why there was no answer: the innermost reason says it best.
-fn reason(server: &Server, error: &hyper_util::client::legacy::Error) -> AgentError {
+/// The innermost error is the most precise.
+fn innermost_error(server: &Server, error: &hyper_util::client::legacy::Error) -> AgentError {
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {
-        if let Some(told) = source.downcast_ref::<AgentError>() {
-            return told.clone();
+        if let Some(inner_error) = source.downcast_ref::<AgentError>() {
+            return inner_error.clone();
         }
         inner = source;
     }
     AgentError::broken(server, inner)
 }
 
-/// What an answer says that is none.
+/// The error that an unsuccessful answer describes.
 pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> AgentError {
     let status = answer.status();
     if let Ok(problem) = serde_json::from_slice::<Problem>(answer.body()) {
-        // What somebody else says may have a code, but not the status too.
+        // Another program may use a code too, but not with the right status.
         if ErrorCode::named(&problem.code).is_some() || problem.status == Some(status.as_u16()) {
             return refused(server, problem);
         }
     }
-    let why = match answer.headers().get(LOCATION).and_then(|place| place.to_str().ok()) {
-        Some(place) if status.is_redirection() => {
-            format!("it sends us to {place}, where the token is not sent; name that address itself")
+    let why = match answer.headers().get(LOCATION).and_then(|location| location.to_str().ok()) {
+        Some(location) if status.is_redirection() => {
+            format!(
+                "it redirects to {location}, where the token is not sent; use that address instead"
+            )
         }
         Some(_) | None => format!("it answered {status}; is it an agentwire server?"),
     };
@@ -153,10 +152,10 @@ pub(super) fn refusal(server: &Server, answer: &Response<Bytes>) -> AgentError {
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
             AgentError::unreachable(server, why)
         }
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => strange(server, why),
-        status if status.is_server_error() => strange(server, why),
-        // Somebody else answers there: for good, or while the server is away.
-        _ => strange(server, why).unheard(),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => unexpected(server, why),
+        status if status.is_server_error() => unexpected(server, why),
+        // Another program answers: for good, or while the server is down.
+        _ => unexpected(server, why).not_received(),
     }
 }
 
@@ -164,24 +163,23 @@ fn refused(server: &Server, problem: Problem) -> AgentError {
     let Problem { code, detail, details, .. } = problem;
     let message = match (ErrorCode::named(&code), server.bearer()) {
         (Some(ErrorCode::Unauthorized), None) => format!(
-            "the server at {} wants a token: set AGENTWIRE_TOKEN, or give a token file",
+            "the server at {} requires a token; set AGENTWIRE_TOKEN or name a token file",
             server.url()
         ),
         (Some(ErrorCode::Unauthorized), Some(_)) => {
-            format!("the server at {} does not know this token: {detail}", server.url())
+            format!("the server at {} does not accept this token: {detail}", server.url())
         }
         _ => detail,
     };
     Refusal { code, message, details }.into()
 }
 
-/// What came is no answer of such a server; the next may be.
-pub(super) fn strange(server: &Server, why: impl std::fmt::Display) -> AgentError {
-    let message = format!("failed to speak to {server}: {why}");
+/// An answer that no agentwire server sends. The next one may be right.
+pub(super) fn unexpected(server: &Server, why: impl std::fmt::Display) -> AgentError {
+    let message = format!("failed to communicate with {server}: {why}");
     AgentError::new(AgentErrorType::ProtocolError, message).with_native(why).retryable()
 }
 
-/// A part of a path, as paths have it.
 pub(super) fn encode(part: &str) -> String {
     part.bytes().fold(String::with_capacity(part.len()), |mut path, byte| {
         match byte {
@@ -195,10 +193,10 @@ pub(super) fn encode(part: &str) -> String {
     })
 }
 
-/// Opens the connections that calls go over.
+/// Opens connections for requests.
 #[derive(Clone)]
 struct Dialer {
-    place: Place,
+    location: ServerLocation,
 }
 
 impl Service<Uri> for Dialer {
@@ -211,8 +209,8 @@ impl Service<Uri> for Dialer {
     }
 
     fn call(&mut self, address: Uri) -> Self::Future {
-        // As it is now: one that started anew may show another certificate.
-        let server = self.place.server();
+        // Looked up now: a restarted server may have a new certificate.
+        let server = self.location.server();
         Box::pin(async move {
             let server = server?;
             if !server.is_at(&address) {

@@ -1,4 +1,4 @@
-//! Which gateway is found, of those that are named or there.
+//! Which gateway the builder selects.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{Read as _, Write as _};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A server that has no sessions; says which token came.
+/// A server without sessions; sends the tokens it receives.
 fn server() -> (String, std::sync::mpsc::Receiver<String>) {
     answering("200 OK", r#"{"sessions":[]}"#)
 }
@@ -19,14 +19,14 @@ fn answering(
 ) -> (String, std::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (tell, told) = std::sync::mpsc::sync_channel(8);
+    let (send, tokens) = std::sync::mpsc::sync_channel(8);
     std::thread::spawn(move || {
         for mut client in listener.incoming().map_while(Result::ok) {
             let mut said = [0; 4096];
             let read = client.read(&mut said).unwrap_or(0);
             let text = String::from_utf8_lossy(&said[..read]).into_owned();
             let token = text.lines().find_map(|line| line.strip_prefix("authorization: Bearer "));
-            let _ = tell.try_send(token.unwrap_or_default().to_owned());
+            let _ = send.try_send(token.unwrap_or_default().to_owned());
             let answer = format!(
                 "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
@@ -34,10 +34,10 @@ fn answering(
             let _ = client.write_all(answer.as_bytes());
         }
     });
-    (address, told)
+    (address, tokens)
 }
 
-/// A builder that knows nothing of the environment of the test.
+/// A builder without environment variables.
 fn builder() -> ClientBuilder {
     ClientBuilder { environment: |_| None, ..ClientBuilder::default() }
 }
@@ -46,7 +46,7 @@ fn name(selected: Result<Arc<dyn Transport>, AgentError>) -> String {
     selected.unwrap().name()
 }
 
-/// A data directory in which a server says that it is there, for as long as the file is held.
+/// A data directory of a server that runs as long as the file is locked.
 fn data_dir(address: &str) -> (TempDir, std::fs::File) {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("server.json");
@@ -70,7 +70,7 @@ fn child_of(program: &Path) -> String {
 }
 
 #[tokio::test]
-async fn what_is_named_wins_over_what_is_found() {
+async fn a_named_server_takes_precedence() {
     let (named, token) = server();
     let (found, _) = server();
     let (place, _lock) = data_dir(&found);
@@ -86,16 +86,16 @@ async fn what_is_named_wins_over_what_is_found() {
     std::fs::write(&file, "from a file\n").unwrap();
     all.clone().url(&*url).token_file(&file).select_transport().await.unwrap();
     assert_eq!(token.recv().unwrap(), "from a file");
-    // One that is named and does not answer is not replaced by another.
+    // A named server that does not answer is not replaced by another.
     let nobody = all.clone().url("http://127.0.0.1:1").select_transport().await;
     assert_eq!(nobody.unwrap_err().kind(), AgentErrorType::ConnectionFailed);
-    // What runs on this machine comes before what would have to be started.
+    // A running server takes precedence over a child process.
     assert_eq!(name(all.select_transport().await), format!("the server at http://{found}"));
 }
 
-/// One that starts anew at another address is found there, with the token that was given.
+/// A server that restarts at another address is found there, with the same token.
 #[tokio::test]
-async fn a_server_that_moves_is_found_again() {
+async fn a_moved_server_is_found_again() {
     let (first, token) = server();
     let (place, lock) = data_dir(&first);
     let selected = builder().data_dir(place.path()).token("mine").select_transport().await.unwrap();
@@ -114,12 +114,12 @@ async fn a_server_that_moves_is_found_again() {
 }
 
 #[tokio::test]
-async fn where_no_server_answers_a_child_is_started() {
+async fn without_a_server_a_child_is_used() {
     let place = tempfile::tempdir().unwrap();
     let expected = child_of(&program(&place));
     let with = builder().data_dir(place.path()).program(program(&place));
     assert_eq!(name(with.select_transport().await), expected);
-    // One that says it is there and is not.
+    // A server.json without a server behind it.
     let (gone, lock) = data_dir("127.0.0.1:1");
     let with = builder().data_dir(gone.path()).program(program(&place));
     assert_eq!(name(with.clone().select_transport().await), expected);
@@ -127,9 +127,9 @@ async fn where_no_server_answers_a_child_is_started() {
     assert_eq!(name(with.select_transport().await), expected);
 }
 
-/// A server that is there and refuses us keeps its sessions: no child is started beside it.
+/// A server that refuses the client owns its sessions: no child process is started beside it.
 #[tokio::test]
-async fn one_that_refuses_us_is_not_passed_over() {
+async fn a_server_that_refuses_is_an_error() {
     let place = tempfile::tempdir().unwrap();
     let (address, _) =
         answering("401 Unauthorized", r#"{"code":"unauthorized","detail":"no such token"}"#);
@@ -145,20 +145,20 @@ async fn one_that_refuses_us_is_not_passed_over() {
 }
 
 #[tokio::test]
-async fn an_error_names_all_that_was_tried() {
+async fn the_error_lists_everything_tried() {
     let place = tempfile::tempdir().unwrap();
     let error = builder().data_dir(place.path()).select_transport().await.unwrap_err();
     let message = error.to_string();
-    for tried in ["no server runs here", "agentwire is not on PATH", "AGENTWIRE_BIN"] {
+    for tried in ["no server is running", "agentwire is not on PATH", "AGENTWIRE_BIN"] {
         assert!(message.contains(tried), "{message}");
     }
     let missing = place.path().join("none");
     let error = builder().data_dir(place.path()).program(&missing).select_transport().await;
-    assert!(error.unwrap_err().to_string().contains("none is no program"));
+    assert!(error.unwrap_err().to_string().contains("none is not an executable program"));
 }
 
 #[tokio::test]
-async fn the_environment_says_what_nobody_said() {
+async fn the_environment_fills_in_missing_settings() {
     fn environment(name: &str) -> Option<OsString> {
         match name {
             "AGENTWIRE_URL" => Some("nonsense".into()),
@@ -168,14 +168,14 @@ async fn the_environment_says_what_nobody_said() {
     }
     let from = ClientBuilder { environment, ..ClientBuilder::default() };
     let error = from.clone().select_transport().await.unwrap_err();
-    assert!(error.to_string().contains("must begin with http"), "{error}");
+    assert!(error.to_string().contains("must start with http"), "{error}");
     let (address, token) = server();
     let url = format!("http://{address}");
     from.clone().url(&*url).select_transport().await.unwrap();
     assert_eq!(token.recv().unwrap(), "secret");
     from.clone().url(&*url).token("mine").select_transport().await.unwrap();
     assert_eq!(token.recv().unwrap(), "mine");
-    // Who says where to look does not mean the server elsewhere, nor its token.
+    // A data directory in the builder overrides both the URL and the token of the environment.
     let (place, _lock) = data_dir(&address);
     let here = from.data_dir(place.path());
     assert_eq!(name(here.clone().select_transport().await), format!("the server at {url}"));
@@ -188,7 +188,7 @@ async fn the_environment_says_what_nobody_said() {
 }
 
 #[tokio::test]
-async fn a_name_is_looked_for_on_the_path() {
+async fn a_program_name_is_looked_up_on_path() {
     fn environment(name: &str) -> Option<OsString> {
         (name == "PATH").then(|| "/nowhere:/bin:/usr/bin".into())
     }

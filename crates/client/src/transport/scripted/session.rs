@@ -1,4 +1,4 @@
-//! One session of a script.
+//! One session of a script: its events, and what happens to its connections.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,35 +8,35 @@ use agentwire_protocol::{
 };
 
 use crate::error::AgentError;
-use crate::session::{Known, settled};
+use crate::session::{Snapshot, settled_request};
 
 #[derive(Debug)]
-pub(super) struct Story {
+pub(super) struct ScriptedSession {
     id: SessionId,
     events: BTreeMap<u64, String>,
-    plot: Plot,
+    faults: ConnectionFaults,
 }
 
-/// What happens on the way.
+/// What happens to the connections of a session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Plot {
-    /// After these events a command is waited for.
+pub(super) struct ConnectionFaults {
+    /// Wait for a command after these events.
     holds: Vec<u64>,
-    /// After these the connection breaks.
+    /// Break the connection after these events.
     cuts: Vec<u64>,
-    /// These are not there.
+    /// The log does not have these events.
     without: Vec<u64>,
 }
 
-/// Whose an event is, and its number.
-pub(super) fn place(line: &str) -> Result<(SessionId, u64), AgentError> {
+/// The session and the number of an event.
+pub(super) fn session_and_seq(line: &str) -> Result<(SessionId, u64), AgentError> {
     let event = Event::from_json(line).map_err(|error| {
         AgentError::invalid(format!("failed to read an event of the script: {error}: {line}"))
     })?;
     Ok((SessionId::from(event.session_id.as_ref()), event.seq))
 }
 
-impl Plot {
+impl ConnectionFaults {
     pub(super) fn hold_after(&mut self, seq: u64) {
         self.holds.push(seq);
         self.holds.sort_unstable();
@@ -51,9 +51,9 @@ impl Plot {
     }
 }
 
-impl Story {
-    pub(super) fn new(id: SessionId, plot: Plot) -> Self {
-        Self { id, events: BTreeMap::new(), plot }
+impl ScriptedSession {
+    pub(super) fn new(id: SessionId, faults: ConnectionFaults) -> Self {
+        Self { id, events: BTreeMap::new(), faults }
     }
 
     pub(super) fn id(&self) -> &SessionId {
@@ -64,58 +64,58 @@ impl Story {
         self.events.insert(seq, line.trim().to_owned());
     }
 
-    pub(super) fn plot(&mut self) -> &mut Plot {
-        &mut self.plot
+    pub(super) fn faults(&mut self) -> &mut ConnectionFaults {
+        &mut self.faults
     }
 
-    /// A command has come.
+    /// A command has arrived.
     pub(super) fn release(&mut self) {
-        if !self.plot.holds.is_empty() {
-            self.plot.holds.remove(0);
+        if !self.faults.holds.is_empty() {
+            self.faults.holds.remove(0);
         }
     }
 
-    /// Whether the connection breaks here, before the next event; only once.
+    /// Whether the connection breaks here, before the next event; each break happens once.
     pub(super) fn cut(&mut self, after: u64) -> bool {
         let next = self.shown(after).next().map_or(after + 1, |(seq, _)| seq);
-        let cut = self.plot.cuts.iter().position(|cut| (after..next).contains(cut));
-        cut.map(|cut| self.plot.cuts.remove(cut)).is_some()
+        let cut = self.faults.cuts.iter().position(|cut| (after..next).contains(cut));
+        cut.map(|cut| self.faults.cuts.remove(cut)).is_some()
     }
 
-    /// Those after that one that may be shown: at most so many, and none after which something happens.
+    /// The next events to show: at most `most`, and none past a break.
     pub(super) fn after(&self, after: u64, most: usize) -> Vec<(u64, &str)> {
         let stop =
-            self.plot.cuts.iter().copied().filter(|cut| *cut > after).min().unwrap_or(u64::MAX);
+            self.faults.cuts.iter().copied().filter(|cut| *cut > after).min().unwrap_or(u64::MAX);
         self.shown(after).take_while(|(seq, _)| *seq <= stop).take(most).collect()
     }
 
     pub(super) fn is_over(&self, is_live: bool) -> bool {
-        let ends = self.there(0).next_back().is_some_and(|(_, line)| is_end(line));
-        self.plot.holds.is_empty() && (ends || !is_live)
+        let ends = self.in_log(0).next_back().is_some_and(|(_, line)| is_end(line));
+        self.faults.holds.is_empty() && (ends || !is_live)
     }
 
-    /// The session when it is begun: nothing of it has happened yet.
+    /// The summary when the session starts, before its first event.
     pub(super) fn beginning(&self, agent_type: AgentType) -> SessionSummary {
         SessionSummary { agent_type, ..blank(&self.id) }
     }
 
-    /// The session when it goes on.
+    /// The summary when the session is resumed.
     pub(super) fn resumed(&self, is_live: bool) -> SessionSummary {
         let before = self.summary(is_live);
         SessionSummary { state: SessionState::Starting, reason: None, error: None, ..before }
     }
 
-    /// The session, as far as its events may be shown.
+    /// The summary after the events that may be shown.
     pub(super) fn summary(&self, is_live: bool) -> SessionSummary {
-        let mut known = Known::new(blank(&self.id));
+        let mut snapshot = Snapshot::new(blank(&self.id));
         let mut last = 0;
         for (seq, line) in self.shown(0) {
             last = seq;
             if let Ok(event) = Event::from_json(line) {
-                known.note(&event);
+                snapshot.apply(&event);
             }
         }
-        let mut summary = known.summary().clone();
+        let mut summary = snapshot.summary().clone();
         summary.last_seq = last;
         if self.is_over(is_live) {
             summary.state = SessionState::Ended;
@@ -123,12 +123,12 @@ impl Story {
         summary
     }
 
-    /// What is asked and not settled, as it is listed.
+    /// The open requests, as a gateway lists them.
     pub(super) fn requests(&self) -> Vec<OpenRequest> {
         let mut open = Vec::<OpenRequest>::new();
         for (_, line) in self.shown(0) {
             let Ok(event) = Event::from_json(line) else { continue };
-            if let Some(settled) = settled(&event) {
+            if let Some(settled) = settled_request(&event) {
                 open.retain(|asked| *asked.request.request_id.decode() != *settled);
             }
             if let Some(asked) = OpenRequest::of(&event) {
@@ -138,17 +138,17 @@ impl Story {
         open
     }
 
-    /// Those after that one, up to where a command is waited for.
+    /// The events after this number, up to the next hold.
     fn shown(&self, after: u64) -> impl Iterator<Item = (u64, &str)> {
-        let held = self.plot.holds.first().copied().unwrap_or(u64::MAX);
-        self.there(after).take_while(move |(seq, _)| *seq <= held)
+        let held = self.faults.holds.first().copied().unwrap_or(u64::MAX);
+        self.in_log(after).take_while(move |(seq, _)| *seq <= held)
     }
 
-    /// All after that one.
-    fn there(&self, after: u64) -> impl DoubleEndedIterator<Item = (u64, &str)> {
+    /// All events after this number.
+    fn in_log(&self, after: u64) -> impl DoubleEndedIterator<Item = (u64, &str)> {
         let next = (Bound::Excluded(after), Bound::Unbounded);
         let events = self.events.range(next).map(|(seq, line)| (*seq, line.as_str()));
-        events.filter(|(seq, _)| !self.plot.without.contains(seq))
+        events.filter(|(seq, _)| !self.faults.without.contains(seq))
     }
 }
 

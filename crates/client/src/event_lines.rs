@@ -1,17 +1,17 @@
-//! Events as the gateway keeps them: the exact text of each.
+//! Batches of events as exact text, without parsing.
 
 use agentwire_protocol::{Event, Json, Profile};
 use bytes::{Bytes, BytesMut};
 
-/// Some events of a session, in order: the number and the exact JSON text of each.
+/// Events of a session in order: the number and the exact JSON text of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventLines {
-    /// One event a line, `\n` after each. UTF-8.
+    /// One event per line, each followed by `\n`. UTF-8.
     text: Bytes,
     marks: Vec<Mark>,
 }
 
-/// An event: its number, and where its line ends (at its `\n`).
+/// An event's number, and the offset of the `\n` that ends its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     seq: u64,
@@ -19,17 +19,16 @@ struct Mark {
 }
 
 impl EventLines {
-    /// These events: number and JSON on one line.
+    /// Builds a batch from numbers and JSON texts.
     pub fn of<'e>(events: impl IntoIterator<Item = (u64, &'e str)>) -> Self {
-        let mut gathering = Gathering::default();
+        let mut builder = EventLinesBuilder::default();
         for (seq, event) in events {
-            gathering.push(seq, event);
+            builder.push(seq, event);
         }
-        gathering.take()
+        builder.finish()
     }
 
-    /// Lines that were one text already, numbered from `first` on; nothing is copied. Nothing, if they
-    /// are not UTF-8.
+    /// Wraps lines numbered from `first` on, without copying. Returns `None` if they are not UTF-8.
     #[cfg(feature = "in-process")]
     pub(crate) fn numbered(first: u64, text: Bytes) -> Option<Self> {
         let all = std::str::from_utf8(&text).ok()?;
@@ -38,32 +37,32 @@ impl EventLines {
         Some(Self { text, marks })
     }
 
-    /// The number of the first; 0 if there is none.
+    /// The number of the first event, or 0 if there is none.
     pub fn first(&self) -> u64 {
         self.marks.first().map_or(0, |mark| mark.seq)
     }
 
-    /// The number of the last; 0 if there is none.
+    /// The number of the last event, or 0 if there is none.
     pub fn last(&self) -> u64 {
         self.marks.last().map_or(0, |mark| mark.seq)
     }
 
-    /// How many.
+    /// How many events there are.
     pub fn len(&self) -> usize {
         self.marks.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.marks.is_empty()
     }
 
-    /// The text of all: one a line, `\n` after each.
+    /// All events as text: one per line, each followed by `\n`.
     pub fn text(&self) -> &Bytes {
         &self.text
     }
 
-    /// The events: number and JSON.
+    /// The number and the JSON text of each event.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &str)> {
         let text = std::str::from_utf8(&self.text).unwrap_or_default();
         let mut from = 0;
@@ -74,18 +73,17 @@ impl EventLines {
         })
     }
 
-    /// The number and the line of one of them, which shares the memory of all.
+    /// The number and the line of one event. The line shares the batch's memory.
     pub(crate) fn get(&self, at: usize) -> Option<(u64, Bytes)> {
         let mark = self.marks.get(at)?;
         Some((mark.seq, self.text.slice(self.begin(at)..mark.end)))
     }
 
-    /// The numbers.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.marks.iter().map(|mark| mark.seq)
     }
 
-    /// Those from one place to before another, which share the memory of all.
+    /// The events at positions `from..to`. They share the batch's memory.
     pub(crate) fn slice(&self, from: usize, to: usize) -> Self {
         let begin = self.begin(from);
         let marks = self.marks.get(from..to).unwrap_or_default();
@@ -94,7 +92,7 @@ impl EventLines {
         Self { text: self.text.slice(begin..end), marks }
     }
 
-    /// Takes some off the front: at most so many bytes, or one.
+    /// Splits off the front: at most this many bytes, but at least one event.
     #[cfg(feature = "http")]
     pub(crate) fn take_front(&mut self, bytes: usize) -> Self {
         let fitting = self.marks.partition_point(|mark| mark.end < bytes).max(1).min(self.len());
@@ -103,19 +101,19 @@ impl EventLines {
         front
     }
 
-    /// As that profile shows them.
-    pub(crate) fn shown(self, profile: Profile) -> Self {
+    /// The events that this profile shows, as it shows them.
+    pub(crate) fn filtered(self, profile: Profile) -> Self {
         if profile == Profile::Full {
             return self;
         }
-        let mut gathering = Gathering::default();
+        let mut builder = EventLinesBuilder::default();
         for (seq, line) in self.iter() {
             let event = Event::from_json(line).ok();
             if let Some(event) = event.and_then(|event| profile.show(event)) {
-                gathering.push(seq, Json::of(&event).get());
+                builder.push(seq, Json::of(&event).get());
             }
         }
-        gathering.take()
+        builder.finish()
     }
 
     fn begin(&self, at: usize) -> usize {
@@ -124,15 +122,15 @@ impl EventLines {
     }
 }
 
-/// Events that gather.
+/// Builds [`EventLines`] one event at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Gathering {
+pub(crate) struct EventLinesBuilder {
     text: BytesMut,
     marks: Vec<Mark>,
 }
 
-impl Gathering {
-    /// Adds an event. What is no single line is made one: JSON has no need of line ends.
+impl EventLinesBuilder {
+    /// Adds an event. Line breaks in its JSON become spaces.
     pub(crate) fn push(&mut self, seq: u64, event: &str) {
         self.text.reserve(event.len() + 1);
         let begin = self.text.len();
@@ -144,14 +142,13 @@ impl Gathering {
         self.text.extend_from_slice(b"\n");
     }
 
-    /// In bytes.
+    /// The size in bytes.
     #[cfg(any(feature = "http", feature = "stdio"))]
     pub(crate) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// What has gathered.
-    pub(crate) fn take(&mut self) -> EventLines {
+    pub(crate) fn finish(&mut self) -> EventLines {
         let Self { text, marks } = std::mem::take(self);
         EventLines { text: text.freeze(), marks }
     }
@@ -162,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_are_what_they_are_slices_of() {
+    fn slices_equal_their_events() {
         let events = [(3, "{\"a\":1}"), (4, "{}"), (9, "{\"é\":\n2}")];
         let lines = EventLines::of(events);
         assert_eq!((lines.first(), lines.last(), lines.len()), (3, 9, 3));
@@ -182,7 +179,7 @@ mod tests {
 
     #[cfg(feature = "http")]
     #[test]
-    fn what_is_taken_off_the_front_is_no_more_than_asked_or_one() {
+    fn take_front_stays_within_the_limit_or_takes_one() {
         let lines = EventLines::of([(3, "{\"a\":1}"), (4, "{}"), (9, "{\"b\":2}")]);
         for (bytes, expected) in [(1, 1), (8, 1), (10, 1), (11, 2), (18, 2), (19, 3), (99, 3)] {
             let mut rest = lines.clone();
