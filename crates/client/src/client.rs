@@ -315,9 +315,7 @@ impl AgentClient {
             return Err(error);
         }
         match self.summary(session).await {
-            Ok(summary) if summary.state == SessionState::Ended && is_stop => {
-                Ok(Json::trusted("{}"))
-            }
+            Ok(summary) if summary.state == SessionState::Ended && is_stop => Ok(Json::EMPTY),
             Ok(summary) if summary.state == SessionState::Ended => {
                 let message = format!("session {session} is over; resume it to go on");
                 Err(GatewayError::new(ErrorCode::Conflict, message).into())

@@ -358,10 +358,8 @@ mod tests {
     #[test]
     fn every_code_has_a_kind_and_is_told_with_its_words() {
         for code in ErrorCode::ALL {
-            let refused = GatewayError {
-                details: Some(Json::trusted("{}")),
-                ..GatewayError::new(code, "no")
-            };
+            let refused =
+                GatewayError { details: Some(Json::EMPTY), ..GatewayError::new(code, "no") };
             let error = AgentError::from(refused.clone());
             assert_eq!((error.code(), error.message()), (Some(code), "no"));
             assert_eq!(error.kind(), AgentErrorType::from(code));

@@ -296,7 +296,7 @@ impl State {
                     | Command::Settle(_)
                     | Command::Configure(_)
                     | Command::Start(_)
-                    | Command::Attach { .. } => Json::trusted("{}"),
+                    | Command::Attach { .. } => Json::EMPTY,
                 })
             }
         }
