@@ -155,11 +155,10 @@ impl Hub {
         let parts = Parts {
             tape: tape(dialect, plan.reachable(&config), &origin, &id),
             core: core
-                .keeping(policy.clone(), dialect.capabilities().permission_updates)
+                .judging(policy, dialect.capabilities().permission_updates)
                 .forming(planned.structured),
             plan,
             config,
-            policy,
             log: self.shared.log.clone(),
             writer: self.shared.log.open(id.clone(), after),
             commands: inbox,

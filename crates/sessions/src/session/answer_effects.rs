@@ -129,17 +129,17 @@ impl Actor {
         let mut kept = Vec::new();
         if widening.remember {
             let call = widening.call.as_ref().unwrap_or(raised);
-            kept.push(self.change_policy(|policy| policy.remember(&asked(call), allow, &OnDisk)));
+            kept.push(self.core.policy.remember(&asked(call), allow, &OnDisk));
         }
         for (rule, allow) in &widening.rules {
-            let added = self.change_policy(|policy| policy.add(rule, *allow));
+            let added = self.core.policy.add(rule, *allow);
             kept.push(added.unwrap_or_else(|why| why));
         }
         if let Some(mode) = widening.mode.clone() {
             let change = Configure { permission_mode: Some(mode.clone()), ..Configure::default() };
             match self.configure(NOBODY, change) {
                 // The agent may ask again before it has answered this.
-                Ok(()) => self.change_policy(|policy| policy.set_own_mode(&mode)),
+                Ok(()) => self.core.policy.set_own_mode(&mode),
                 Err(error) => self.core.error(error.code.as_str(), error.message),
             }
         }
@@ -154,7 +154,7 @@ impl Actor {
                 format!("the answer to {id} lets a call run that {why}; the request is still open");
             Err(GatewayError::new(ErrorCode::Forbidden, message))
         };
-        if let Verdict::Deny(rule) = self.requests.policy().decide(&asked(changed), &OnDisk) {
+        if let Verdict::Deny(rule) = self.core.policy.decide(&asked(changed), &OnDisk) {
             return forbidden(format!("is {rule}"));
         }
         if let Some(input) =
@@ -174,9 +174,9 @@ impl Actor {
         }
         let before = match self.callers.current().is_limited {
             true => Vec::new(),
-            false => self.requests.policy().doubts(&asked(shown), &OnDisk),
+            false => self.core.policy.doubts(&asked(shown), &OnDisk),
         };
-        let doubts = self.requests.policy().doubts(&asked(changed), &OnDisk);
+        let doubts = self.core.policy.doubts(&asked(changed), &OnDisk);
         match doubts.iter().find(|rule| !before.contains(rule)) {
             Some(rule) => forbidden(format!("the rule {rule} may deny")),
             None => Ok(()),
@@ -237,7 +237,7 @@ impl Actor {
         widening: &mut Widening,
     ) -> Result<Option<Json<'static>>, GatewayError> {
         // What was shown, and what would be shown now: a link may have changed since.
-        let now = self.requests.policy().always(&asked(raised), &OnDisk).suggestion;
+        let now = self.core.policy.always(&asked(raised), &OnDisk).suggestion;
         let shown = [raised.suggestions.as_ref(), now.as_ref()];
         let suggested: Vec<PermissionRule> =
             shown.into_iter().flatten().flat_map(suggested_rules).collect();
@@ -259,7 +259,7 @@ impl Actor {
                     for rule in rules {
                         let text = rule.text();
                         // A copy tells whether it can be kept.
-                        self.requests.policy().clone().add(&text, allow).map_err(invalid)?;
+                        self.core.policy.clone().add(&text, allow).map_err(invalid)?;
                         widening.rules.push((text, allow));
                     }
                 }

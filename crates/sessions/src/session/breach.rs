@@ -12,7 +12,7 @@ use agentwire_protocol::{EventKind, GatewayError, Text};
 
 use super::actor::Actor;
 use super::core::Core;
-use super::policy::{OnDisk, Policy, Verdict};
+use super::policy::{OnDisk, Verdict};
 use super::requests::asked;
 use super::state::OPEN_LIMIT;
 use crate::managed_files::Found;
@@ -82,9 +82,9 @@ impl Core {
 
     fn closed_by_agent(&mut self, request_id: &str) {
         let Some(raised) = self.book.requests.get(request_id) else { return };
-        let (Some(guard), Some(tool)) = (&self.guard, &raised.tool_use_id) else { return };
+        let Some(tool) = &raised.tool_use_id else { return };
         if raised.kind != RequestKind::Permission
-            || matches!(guard.decide(&asked(raised), &OnDisk), Verdict::Allow(_))
+            || matches!(self.policy.decide(&asked(raised), &OnDisk), Verdict::Allow(_))
         {
             return;
         }
@@ -136,21 +136,9 @@ impl Actor {
 
     /// Reports them, once, unless the mode allows everything.
     pub(super) fn warn_of_machine(&mut self) {
-        if self.requests.policy().mode() != ApprovalMode::AutoAll {
+        if self.core.policy.mode() != ApprovalMode::AutoAll {
             std::mem::take(&mut self.warnings).into_iter().for_each(|warning| self.warn(warning));
         }
-    }
-
-    /// Gives the policy to whoever sees what runs.
-    pub(super) fn guard(&mut self) {
-        self.core.guard = Some(self.requests.policy().clone());
-    }
-
-    /// Changes the policy, for requests and for what runs unasked.
-    pub(super) fn change_policy<T>(&mut self, change: impl FnOnce(&mut Policy) -> T) -> T {
-        let changed = change(self.requests.policy_mut());
-        self.guard();
-        changed
     }
 
     /// Ends what the agent did in breach of the rules.

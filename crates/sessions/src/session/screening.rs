@@ -45,7 +45,7 @@ impl Actor {
 
     /// What rules say of the call, as a hook says it.
     fn screened(&mut self, judged: &Judged) -> Value {
-        match screening(self.requests.policy(), &self.core.book, judged, &OnDisk) {
+        match screening(&self.core.policy, &self.core.book, judged, &OnDisk) {
             Screening::Deny(rule) => {
                 let name = judged.tool_name.as_deref().unwrap_or("a tool");
                 let message = Text::from(format!("{name} was denied: {rule}"));

@@ -131,8 +131,8 @@ impl Session {
         let record = serde_json::from_value(record).expect("a record");
         let journal = Journal::new("s".into(), 0);
         let book = Book::new(record, dialect.tools(), false);
-        let mut core = Core::new(journal, book, Hooks::default(), None, Some(Advisor(dialect)));
-        core.guard = Some(policy.clone());
+        let core = Core::new(journal, book, Hooks::default(), None, Some(Advisor(dialect)))
+            .judging(policy.clone(), false);
         let tape = Tape::new(dialect, &Setup::default());
         Self { tape, core, policy: policy.clone() }
     }
@@ -419,7 +419,7 @@ fn a_call_that_was_answered_is_no_breach_over_any_wire() {
             let mut session = Session::new(wire.dialect, &policy);
             assert_eq!(session.ask(wire, &asks), Came::Allowed, "{}: {asks:?}", wire.name);
             // By what it asked, not by what the policy says of it now.
-            session.core.guard = Some(self::policy(wire, ApprovalMode::Ask, &[], &[]));
+            session.core.policy = self::policy(wire, ApprovalMode::Ask, &[], &[]);
             session.hear(&[(wire.ran)(&asks)]);
             assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);
         }
