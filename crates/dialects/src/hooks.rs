@@ -17,7 +17,6 @@ pub(crate) use self::names::{camel, put};
 pub use self::output::{Decision, Output, Permission, Specific};
 pub use self::scope::{beyond_decision, beyond_form};
 
-/// A tool call in the words that hooks have for it, whichever agent makes it.
 pub use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 
 pub(crate) type Object = BTreeMap<String, Json<'static>>;
@@ -108,6 +107,11 @@ pub fn check_events(config: &SessionConfig) -> Result<(), String> {
         Some(unknown) => Err(format!("there is no hook {unknown}")),
         None => Ok(()),
     }
+}
+
+/// A tool call of any agent, in the words that hooks have for it.
+pub fn shown(call: &ToolCall<'_>) -> ToolUse {
+    call.as_claude()
 }
 
 /// Every matcher without a callback of the client's gets one of ours. Which event it is for, the

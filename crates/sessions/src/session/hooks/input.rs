@@ -151,7 +151,7 @@ impl ToolCall {
         let (server_name, title) = (server.as_deref(), title.as_deref());
         let call = words::ToolCall { name: &own, kind, server: server_name, input, title };
         let given = input.map(|input| input.clone().into_owned());
-        let words::ToolUse { name, input, .. } = call.as_claude();
+        let words::ToolUse { name, input, .. } = words::shown(&call);
         let agent = Agent {
             id: agent.id.clone().into_owned(),
             parent: agent.parent.clone().map(Text::into_owned),
