@@ -321,9 +321,7 @@ impl AgentClient {
             return Err(error);
         }
         match self.summary(session).await {
-            Ok(summary) if summary.state == SessionState::Ended && is_stop => {
-                Ok(Json::trusted("{}"))
-            }
+            Ok(summary) if summary.state == SessionState::Ended && is_stop => Ok(Json::EMPTY),
             Ok(summary) if summary.state == SessionState::Ended => {
                 let message = format!("session {session} has ended; resume it to continue");
                 Err(GatewayError::new(ErrorCode::Conflict, message).into())

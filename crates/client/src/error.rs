@@ -354,10 +354,8 @@ mod tests {
     #[test]
     fn every_code_has_a_type_and_keeps_its_message() {
         for code in ErrorCode::ALL {
-            let refused = GatewayError {
-                details: Some(Json::trusted("{}")),
-                ..GatewayError::new(code, "no")
-            };
+            let refused =
+                GatewayError { details: Some(Json::EMPTY), ..GatewayError::new(code, "no") };
             let error = AgentError::from(refused.clone());
             assert_eq!((error.code(), error.message()), (Some(code), "no"));
             assert_eq!(error.kind(), AgentErrorType::from(code));

@@ -196,6 +196,7 @@ async fn session(
         config: asked.config.clone(),
         // The command line and `initialize` say all there is, as with the program itself.
         replaces_config: true,
+        has_native_hooks: true,
         ..NewSession::of(agent)
     };
     // What subagents say is heard of only by who asks for it; in `initialize` it may be asked for too.

@@ -7,8 +7,8 @@ use agentwire_protocol::{AgentType, ApprovalMode, Command, ErrorCode, Settlement
 use agentwire_sessions::SessionHandle;
 use serde_json::{Value, json};
 
-use crate::policy::{rules, settle};
 use crate::gateway::{Gateway, stop};
+use crate::policy::{rules, settle};
 
 /// An agent on Claude's wire that answers a prompt with these lines.
 fn talker(lines: &[Value]) -> String {

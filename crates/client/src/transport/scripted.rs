@@ -289,7 +289,7 @@ impl State {
                     }
                     Command::Query { .. } | Command::Rewind { .. } => Json::trusted("null"),
                     Command::Interrupt { .. } => Json::trusted(r#"{"stillQueued":[]}"#),
-                    _ => Json::trusted("{}"),
+                    _ => Json::EMPTY,
                 })
             }
         }

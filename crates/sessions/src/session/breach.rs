@@ -14,7 +14,7 @@ use agentwire_protocol::{EventKind, GatewayError, Text};
 
 use super::actor::Actor;
 use super::core::Core;
-use super::policy::{OnDisk, Policy, Verdict};
+use super::policy::{OnDisk, Verdict};
 use super::raised::Raised;
 use super::requests::asked;
 use super::state::OPEN_LIMIT;
@@ -111,8 +111,7 @@ impl Core {
     }
 
     fn is_allowed_by_policy(&self, raised: &Raised) -> bool {
-        let decided = self.guard.as_ref().map(|guard| guard.decide(&asked(raised), &OnDisk));
-        matches!(decided, None | Some(Verdict::Allow(_)))
+        matches!(self.policy.decide(&asked(raised), &OnDisk), Verdict::Allow(_))
     }
 
     /// Notes what was said of a call's permission.
@@ -205,21 +204,9 @@ impl Actor {
 
     /// Reports them, once, unless the mode allows everything.
     pub(super) fn warn_of_machine(&mut self) {
-        if self.requests.policy().mode() != ApprovalMode::AutoAll {
+        if self.core.policy.mode() != ApprovalMode::AutoAll {
             std::mem::take(&mut self.warnings).into_iter().for_each(|warning| self.warn(warning));
         }
-    }
-
-    /// Gives the policy to whoever sees what runs.
-    pub(super) fn guard(&mut self) {
-        self.core.guard = Some(self.requests.policy().clone());
-    }
-
-    /// Changes the policy, for requests and for what runs unasked.
-    pub(super) fn change_policy<T>(&mut self, change: impl FnOnce(&mut Policy) -> T) -> T {
-        let changed = change(self.requests.policy_mut());
-        self.guard();
-        changed
     }
 
     /// Ends what the agent did in breach of the rules.

@@ -55,7 +55,7 @@ impl Actor {
 
     /// Says what rules say of the call, as a hook says it.
     fn screen(&mut self, judged: &Judged) {
-        let output = match screening(self.requests.policy(), &self.core.book, judged, &OnDisk) {
+        let output = match screening(&self.core.policy, &self.core.book, judged, &OnDisk) {
             Screening::Deny(rule) => {
                 let name = judged.tool_name.as_deref().unwrap_or("a tool");
                 let message = Text::from(format!("{name} was denied: {rule}"));

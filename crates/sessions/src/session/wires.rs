@@ -132,8 +132,8 @@ impl Session {
         let record = serde_json::from_value(record).expect("a record");
         let journal = Journal::new("s".into(), 0);
         let book = Book::new(record, dialect.tools(), false);
-        let mut core = Core::new(journal, book, Hooks::default(), None, Some(Advisor(dialect)));
-        core.guard = Some(policy.clone());
+        let core = Core::new(journal, book, Hooks::default(), None, Some(Advisor(dialect)))
+            .judging(policy.clone(), false);
         let tape = Tape::new(dialect, &Setup::default());
         Self { tape, core, policy: policy.clone() }
     }

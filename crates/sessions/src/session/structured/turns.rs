@@ -374,7 +374,7 @@ impl Actor {
             return self.end_refused(reason, &error);
         }
         // Somebody wants it to stop.
-        if self.phase.is_ending() || self.supervisor.escalation.is_on() {
+        if self.phase.is_ending() || self.supervisor.awaits_signal() {
             let error = "the turn was interrupted before the agent could answer again";
             return self.end_refused(TurnFailure::Interrupted, error);
         }

@@ -68,7 +68,7 @@ fn a_call_that_runs_though_it_was_denied_is_a_breach_over_every_wire() {
                 assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);
                 // Whatever the policy says now: it was denied.
                 session.policy = policy(wire, ApprovalMode::AutoAll, &[], &[]);
-                session.core.guard = Some(session.policy.clone());
+                session.core.policy = session.policy.clone();
                 if is_allowed_then {
                     assert_eq!(session.ask(wire, &asks), Came::Allowed, "{}", wire.name);
                 }
@@ -139,7 +139,7 @@ fn a_call_that_was_answered_is_no_breach_over_any_wire() {
             let mut session = Session::new(wire.dialect, &policy);
             assert_eq!(session.ask(wire, &asks), Came::Allowed, "{}: {asks:?}", wire.name);
             // By what it asked, not by what the policy says of it now.
-            session.core.guard = Some(self::policy(wire, ApprovalMode::Ask, &[], &[]));
+            session.core.policy = self::policy(wire, ApprovalMode::Ask, &[], &[]);
             session.hear(&[(wire.ran)(&asks)]);
             assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);
         }
