@@ -182,11 +182,11 @@ impl Drive {
         match seen {
             Seen::Events(batch) => self.batch(&batch).await,
             Seen::Lost(why) => {
-                self.screen.remark(&format!("{why}; it is tried again"));
+                self.screen.remark(&format!("{why}; reconnecting"));
                 Ok(false)
             }
             Seen::Back => {
-                self.screen.remark("the server is there again");
+                self.screen.remark("reconnected");
                 Ok(false)
             }
         }
@@ -280,7 +280,8 @@ impl Drive {
                     _ if !self.runs() => return true,
                     1 => self.interrupt(),
                     2 => {
-                        self.screen.remark("ending the session; ctrl-c again leaves at once");
+                        self.screen
+                            .remark("stopping the session; press ctrl-c again to quit at once");
                         self.stop();
                     }
                     _ => return true,
@@ -297,6 +298,7 @@ impl Drive {
                 return self.terminations > 1;
             }
             Caught::Continue => self.ask_again(),
+            Caught::Resize => self.screen.resized(),
         }
         false
     }
@@ -305,7 +307,7 @@ impl Drive {
         self.drop_question();
         if self.runs() {
             self.interrupts = self.interrupts.max(1);
-            self.screen.remark("interrupting; ctrl-c again ends the session");
+            self.screen.remark("interrupting; press ctrl-c again to stop the session");
         }
         self.command(Command::Interrupt { cancel_queued: false }, None);
     }
@@ -358,16 +360,16 @@ impl Drive {
         let Part::Answer(answering) = &self.part else { return };
         if self.shown >= self.present && !answering.has_goal() {
             let short = format::short(answering.id().as_str());
-            let text = format!("idle: agentwire send {short} PROMPT  (ctrl-c leaves)");
+            let text = format!("idle: agentwire send {short} PROMPT  (ctrl-c detaches)");
             self.screen.rest(&text);
         }
     }
 
     fn hint(&self) -> &'static str {
         match (&self.part, self.interrupts) {
-            (Part::Watch | Part::Answer(_), _) => "(ctrl-c leaves)",
+            (Part::Watch | Part::Answer(_), _) => "(ctrl-c detaches)",
             (Part::Run(_), 0) => "(ctrl-c interrupts)",
-            (Part::Run(_), _) => "(ctrl-c ends the session)",
+            (Part::Run(_), _) => "(ctrl-c stops the session)",
         }
     }
 

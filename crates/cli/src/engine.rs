@@ -50,10 +50,10 @@ pub(crate) fn installed_or_built_in(settings: &Settings, other: &str) -> AgentTy
     installed(settings).unwrap_or_else(|| {
         let candidates = programs().iter().filter(|known| known.is_candidate);
         let names: Vec<&str> = candidates.map(|known| known.agent.as_str()).collect();
-        let (names, agent) = (names.join(" nor "), built_in());
+        let (names, agent) = (names.join(", "), built_in());
         print::note(&format!(
-            "agentwire: neither {names} is installed; using the built-in {agent} agent; choose another \
-             with {other}",
+            "agentwire: no agent is installed (looked for {names}); using the built-in {agent} agent; \
+             choose another with {other}",
         ));
         agent
     })

@@ -113,6 +113,48 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Text wrapped at words, if there is a width. The first line starts at column `start`, further lines
+/// at column `hang`. What is in backticks is for copying and stays on one line.
+pub(crate) fn wrapped(text: &str, columns: Option<usize>, start: usize, hang: usize) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut column = start;
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            shown.push('\n');
+            column = 0;
+        }
+        for (number, word) in unbroken(line).into_iter().enumerate() {
+            let gap = usize::from(number > 0);
+            if gap > 0 && column > hang && column + gap + word.width() > columns {
+                shown.push('\n');
+                shown.extend(std::iter::repeat_n(' ', hang));
+                column = hang;
+            } else {
+                shown.extend(std::iter::repeat_n(' ', gap));
+                column += gap;
+            }
+            shown.push_str(&word);
+            column += word.width();
+        }
+    }
+    shown
+}
+
+/// The words of a line; what is in backticks is one word.
+fn unbroken(line: &str) -> Vec<Cow<'_, str>> {
+    let mut words: Vec<Cow<'_, str>> = Vec::new();
+    let mut is_quoted = false;
+    for part in line.split(' ') {
+        match words.last_mut().filter(|_| is_quoted) {
+            Some(word) => *word = Cow::Owned(format!("{word} {part}")),
+            None => words.push(Cow::Borrowed(part)),
+        }
+        is_quoted ^= part.matches('`').count() % 2 == 1;
+    }
+    words
+}
+
 /// Filled up to so many columns.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
@@ -121,4 +163,23 @@ pub(crate) fn pad(text: &str, columns: usize) -> String {
 /// How many columns it takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_wrap_at_words_and_commands_stay_whole() {
+        let text = "no such session; run `agentwire ls --all` to list them";
+        assert_eq!(wrapped(text, None, 0, 2), text);
+        assert_eq!(
+            wrapped(text, Some(24), 0, 2),
+            "no such session; run\n  `agentwire ls --all`\n  to list them"
+        );
+        assert_eq!(wrapped("a b", Some(10), 9, 4), "a\n    b");
+        assert_eq!(wrapped("one\n  two", Some(10), 0, 2), "one\n  two");
+        let long = "x".repeat(30);
+        assert_eq!(wrapped(&format!("a {long}"), Some(10), 0, 2), format!("a {long}"));
+    }
 }

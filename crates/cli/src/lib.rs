@@ -46,14 +46,24 @@ pub fn main() -> ExitCode {
         log(&global);
         return ended(commands::claude::run(&global, flags.into_iter()));
     }
-    let args = Args::from_arg_matches(&args::command().get_matches());
-    let args = args.unwrap_or_else(|error| error.exit());
-    let global = &args.global;
-    // The server reads from its settings how to tell.
+    let args = parse(std::env::args_os());
+    // The server takes its log settings from its configuration as well.
     if !matches!(args.verb, Verb::Serve(_)) {
-        log(global);
+        log(&args.global);
     }
-    ended(match args.verb {
+    ended(run(args))
+}
+
+/// Exits with clap's message if the arguments are wrong, or ask for help.
+fn parse(words: impl Iterator<Item = OsString>) -> Args {
+    let matches = args::command().try_get_matches_from(words);
+    let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
+    args.unwrap_or_else(|error| args::suggest(error).exit())
+}
+
+fn run(args: Args) -> Result<ExitCode, Failure> {
+    let global = &args.global;
+    match args.verb {
         Verb::Run(args) => done(commands::run::run(global, &args)),
         Verb::Attach(args) => done(commands::attach::run(global, &args)),
         Verb::Logs(args) => done(commands::logs::run(global, &args)),
@@ -82,7 +92,13 @@ pub fn main() -> ExitCode {
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
         Verb::Man(args) => done(commands::man::run(&args)),
-    })
+        // `claude` and `demo-agent` print their own help.
+        Verb::Help(help) => {
+            let words = help.verb.into_iter().map(OsString::from);
+            let words = std::iter::once("agentwire".into()).chain(words);
+            run(parse(words.chain(["--help".into()])))
+        }
+    }
 }
 
 fn log(global: &Global) {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::{LogFormat, LogLevel};
+use crate::format;
 use crate::view::page;
 
 /// stdout, for the answer.
@@ -68,21 +69,21 @@ pub(crate) fn ask_line(question: &str) -> io::Result<Option<String>> {
     Ok((read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// A failure, and what to do next.
+/// An error message. On a terminal, this and the next two wrap at words.
 pub(crate) fn error(message: &str) {
-    eprintln!("agentwire: {message}");
+    note(&format!("agentwire: {message}"));
 }
 
-/// What was done, for whoever looks; programs have the exit code.
+/// A confirmation, on a terminal only; programs have the exit code.
 pub(crate) fn done(message: &str) {
     if io::stderr().is_terminal() {
-        eprintln!("{message}");
+        note(message);
     }
 }
 
-/// Something worth knowing.
+/// A hint or a result for people.
 pub(crate) fn note(message: &str) {
-    eprintln!("{message}");
+    eprintln!("{}", format::wrapped(message, error_columns(), 0, 2));
 }
 
 /// A line as the answer.
@@ -160,27 +161,28 @@ pub(crate) fn log(level: LogLevel, format: LogFormat) {
     };
 }
 
-/// A line of someone else's, as it is. Whether anyone reads it is no matter.
+/// Text for stderr, unchanged: for programs, or laid out already. A failed write is ignored.
 pub(crate) fn aside(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// One line on a terminal that is written over and over; silent where nobody looks.
+/// A progress line on a terminal that can erase it; silent elsewhere.
 pub(crate) struct Progress {
     shown: bool,
     on: bool,
 }
 
 impl Progress {
-    /// On a terminal only, and only if the answer goes elsewhere.
+    /// For work that prints to stdout meanwhile: only shown if stdout is not the terminal.
     pub(crate) fn new() -> Self {
-        let on = io::stderr().is_terminal() && !io::stdout().is_terminal();
-        Self { shown: false, on }
+        let Self { shown, on } = Self::before_the_answer();
+        Self { shown, on: on && !io::stdout().is_terminal() }
     }
 
-    /// On a terminal, for work that is done before anything of the answer is printed.
+    /// For work that is done before anything is printed to stdout.
     pub(crate) fn before_the_answer() -> Self {
-        Self { shown: false, on: io::stderr().is_terminal() }
+        let stderr = io::stderr();
+        Self { shown: false, on: stderr.is_terminal() && has_colour(&stderr) }
     }
 
     pub(crate) fn is_on(&self) -> bool {

@@ -15,7 +15,7 @@ pub(crate) fn named(at: &At) -> Result<Option<AgentClient>, Failure> {
     };
     let server = with_flags(Server::new(url)?, at)?;
     if server.is_exposed() {
-        print::note(&format!("agentwire: what is said to {url} can be read on the way; use https"));
+        print::note(&format!("agentwire: traffic to {url} is not encrypted; use https"));
     }
     Ok(Some(AgentClient::over(HttpTransport::new(server))))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agentwire_protocol::{ErrorCode, Event, GatewayError, Profile, Stream};
 use tokio::sync::{mpsc, oneshot};
-use unicode_width::UnicodeWidthChar as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::print;
 use crate::view::page::{self, Ink, Page};
@@ -48,7 +48,7 @@ pub(crate) struct Screen {
     is_seen: bool,
     /// Whether lines can be taken back there.
     can_erase: bool,
-    bottom: Option<String>,
+    bottom: Option<Bottom>,
     frame: usize,
     quiet_since: Instant,
     pending: Chunk,
@@ -56,6 +56,15 @@ pub(crate) struct Screen {
     is_closed: bool,
     writer: mpsc::Sender<Chunk>,
     written: oneshot::Receiver<io::Result<()>>,
+}
+
+/// The line at the bottom, as it was drawn.
+struct Bottom {
+    text: String,
+    /// Columns that it takes.
+    drawn: usize,
+    /// Columns that the terminal had.
+    columns: usize,
 }
 
 /// What is to be written.
@@ -163,6 +172,14 @@ impl Screen {
         Ok(())
     }
 
+    /// The terminal has another size: redraws the bottom line to fit it.
+    pub(crate) fn resized(&mut self) {
+        self.follow_resize();
+        if let Some(text) = self.bottom.as_ref().map(|bottom| bottom.text.clone()) {
+            self.bottom(&text);
+        }
+    }
+
     /// Wraps text at the width that the terminal has now.
     fn follow_resize(&mut self) {
         if let Some(main) = &mut self.main {
@@ -202,14 +219,17 @@ impl Screen {
 
     /// What stands at the bottom from now on, after all else. Text that comes is put above it.
     pub(crate) fn bottom(&mut self, text: &str) {
-        if !self.is_seen || self.bottom.as_deref() == Some(text) {
+        let columns = columns();
+        let is_drawn =
+            |bottom: &Bottom| bottom.text == text && (bottom.columns == columns || !self.can_erase);
+        if !self.is_seen || self.bottom.as_ref().is_some_and(is_drawn) {
             return;
         }
         self.clear();
         self.end_line();
-        let shown = if self.can_erase { fitting(text) } else { text.to_owned() };
+        let shown = if self.can_erase { fitting(text, columns) } else { text.to_owned() };
         self.push(&shown);
-        self.bottom = Some(text.to_owned());
+        self.bottom = Some(Bottom { text: text.to_owned(), drawn: shown.width(), columns });
     }
 
     /// Text after which somebody types.
@@ -250,8 +270,14 @@ impl Screen {
 
     /// Takes the bottom line away.
     pub(crate) fn clear(&mut self) {
-        if self.bottom.take().is_some() {
-            self.push(if self.can_erase { "\r\x1b[K" } else { "\n" });
+        let Some(bottom) = self.bottom.take() else { return };
+        if !self.can_erase {
+            return self.push("\n");
+        }
+        // A terminal that became narrower has wrapped the line onto further rows.
+        match bottom.drawn.saturating_sub(1) / columns() {
+            0 => self.push("\r\x1b[K"),
+            rows => self.push(&format!("\r\x1b[{rows}A\x1b[J")),
         }
     }
 
@@ -286,7 +312,7 @@ impl Screen {
             let _ = self.writer.send(self.pending).await;
         }
         drop(self.writer);
-        self.written.await.unwrap_or_else(|_| Err(io::Error::other("failed to write")))
+        self.written.await.unwrap_or_else(|_| Err(io::Error::other("failed to write the output")))
     }
 
     /// The view above the bottom line.
@@ -319,13 +345,18 @@ fn write_all(mut chunks: mpsc::Receiver<Chunk>) -> io::Result<()> {
     Ok(())
 }
 
-/// As much of a line as the terminal has columns for: a line that wraps could not be taken back.
-fn fitting(text: &str) -> String {
-    let width = print::width().unwrap_or(80).saturating_sub(1);
-    let mut columns = 0;
+/// Columns of the terminal.
+fn columns() -> usize {
+    print::width().unwrap_or(80).max(1)
+}
+
+/// As much of a line as fits. The last column stays free: terminals wrap after it.
+fn fitting(text: &str, columns: usize) -> String {
+    let width = columns.saturating_sub(1);
+    let mut used = 0;
     let fits = |char: &char| {
-        columns += char.width().unwrap_or(0);
-        columns <= width
+        used += char.width().unwrap_or(0);
+        used <= width
     };
     text.chars().take_while(fits).collect()
 }

@@ -98,9 +98,7 @@ fn resolve(
     let data_dir = match &global.data_dir {
         Some(directory) => absolute(directory)?,
         None => base("XDG_DATA_HOME", ".local/share", environment)
-            .ok_or_else(|| {
-                invalid("there is no home directory; set AGENTWIRE_DATA_DIR".to_owned())
-            })?
+            .ok_or_else(|| invalid("no home directory found; set AGENTWIRE_DATA_DIR".to_owned()))?
             .join("agentwire"),
     };
     let store = variable("AGENTWIRE_STORE", environment, StoreName::new)?.or(file.store.kind);
@@ -188,15 +186,11 @@ fn commands(
         let (name, given) = (agent.as_str(), agents.take(agent));
         if let Some(driver) = &given.driver {
             agentwire_dialects::driver(agent, Some(driver)).map_err(|error| {
-                invalid(format!(
-                    "failed to use the setting agents.{name}.driver: {}",
-                    error.message
-                ))
+                invalid(format!("invalid setting agents.{name}.driver: {}", error.message))
             })?;
         }
-        check_variables(&given.env, "env").map_err(|error| {
-            invalid(format!("failed to use the setting agents.{name}.{}", error.message))
-        })?;
+        check_variables(&given.env, "env")
+            .map_err(|error| invalid(format!("invalid setting agents.{name}.{}", error.message)))?;
         let named = match known.variable() {
             Some(name) => variable(&name, environment, |program| Ok(program.to_owned()))?,
             None => None,
@@ -239,7 +233,7 @@ fn agent(name: &str) -> Result<AgentType, String> {
         let known = AgentType::NAMES;
         match diagnostic::nearest(name, &known) {
             Some(meant) => format!("unknown agent `{name}`; did you mean `{meant}`?"),
-            None => format!("unknown agent `{name}`; there are {}", known.join(", ")),
+            None => format!("unknown agent `{name}`; known agents: {}", known.join(", ")),
         }
     })
 }
@@ -255,9 +249,9 @@ fn variable<T>(
     };
     let read = match value.to_str() {
         Some(text) => read(text),
-        None => Err("it is not UTF-8".to_owned()),
+        None => Err("not valid UTF-8".to_owned()),
     };
-    read.map(Some).map_err(|why| invalid(format!("failed to use {name}: {why}")))
+    read.map(Some).map_err(|why| invalid(format!("invalid {name}: {why}")))
 }
 
 /// A base directory of the user, by its XDG variable or under the home directory. A relative path
@@ -269,7 +263,7 @@ fn base(variable: &str, under_home: &str, environment: Environment) -> Option<Pa
 
 fn absolute(path: &Path) -> Result<PathBuf, GatewayError> {
     std::path::absolute(path)
-        .map_err(|error| invalid(format!("failed to use {}: {error}", path.display())))
+        .map_err(|error| invalid(format!("invalid path {}: {error}", path.display())))
 }
 
 fn invalid(message: String) -> GatewayError {

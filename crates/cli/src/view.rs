@@ -276,7 +276,7 @@ impl View {
         let how = match ended.reason {
             SessionEndReason::Completed | SessionEndReason::Cancelled => return,
             SessionEndReason::Failed => "the session failed",
-            SessionEndReason::Timeout => "the session ran out of time",
+            SessionEndReason::Timeout => "the session timed out",
         };
         if self.known.is_news(&error) {
             self.close(Ink::Red, "✗ ", how, "", &error);
@@ -295,8 +295,8 @@ impl View {
         let how = match turn.reason {
             TurnFailure::Error | TurnFailure::Died => "the turn failed",
             TurnFailure::Interrupted => "interrupted",
-            TurnFailure::MaxTurns => "the turn took as many steps as it may",
-            TurnFailure::Budget => "the turn cost as much as it may",
+            TurnFailure::MaxTurns => "the turn reached its step limit",
+            TurnFailure::Budget => "the turn reached its cost limit",
             TurnFailure::Refused => "the model refused",
         };
         let duration = turn.duration_ms.or_else(|| self.known.turn_took(now));

@@ -4,6 +4,8 @@
 
 #[path = "run/home.rs"]
 mod home;
+#[path = "run/narrow.rs"]
+mod narrow;
 #[path = "run/pipes.rs"]
 mod pipes;
 #[path = "run/policy.rs"]
@@ -18,3 +20,5 @@ mod signals;
 mod terminal;
 #[path = "run/trust.rs"]
 mod trust;
+#[path = "run/welcome.rs"]
+mod welcome;

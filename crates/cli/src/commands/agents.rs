@@ -14,6 +14,9 @@ use crate::installed::{self, Installed};
 use crate::print;
 use crate::settings;
 
+/// Columns before what is said of an agent.
+const INDENT: usize = 8;
+
 pub(crate) fn run(global: &Global, args: &Agents) -> Result<(), Failure> {
     let loaded = settings::load(global)?;
     let settings = &loaded.engine;
@@ -60,18 +63,20 @@ fn write(out: &mut impl Write, agents: &[Installed], paint: Paint) -> io::Result
             Some(path) => writeln!(out, "        {}", format::line(&path.to_string_lossy()))?,
             None => {
                 writeln!(out, "        {}", agent.error.as_deref().unwrap_or_default())?;
-                writeln!(out, "        get it: {}", agent.source)?;
+                writeln!(out, "        install: {}", agent.source)?;
             }
         }
         for problem in agent.worst_first() {
-            let what = format!("known problem: {}", problem.what);
-            let told = if problem.fatal { paint.red(&what) } else { paint.yellow(&what) };
-            writeln!(out, "        {told}; {}", problem.remedy)?;
+            let text = format!("known problem: {}; {}", problem.what, problem.remedy);
+            let text = format::wrapped(&text, print::columns(), INDENT, INDENT);
+            let text = if problem.fatal { paint.red(&text) } else { paint.yellow(&text) };
+            writeln!(out, "        {text}")?;
         }
         let variable =
-            agent.variable.as_ref().map(|name| format!("; {name} names another program"));
-        let drivers = format!("driven by {}", agent.drivers.join(" or "));
+            agent.variable.as_ref().map(|name| format!("; set {name} to use another program"));
+        let drivers = format!("drivers: {}", agent.drivers.join(", "));
         let more = format!("{drivers}{}", variable.unwrap_or_default());
+        let more = format::wrapped(&more, print::columns(), INDENT, INDENT);
         writeln!(out, "        {}", paint.dim(&more))?;
     }
     Ok(())

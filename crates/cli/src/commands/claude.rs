@@ -34,7 +34,7 @@ pub(crate) fn run(
     match converse(global, args) {
         Ok(code) => Ok(ExitCode::from(code)),
         Err(Ended::Refused(refused)) => {
-            print::note(&refused.message);
+            print::aside(&refused.message);
             Ok(ExitCode::from(refused.exit))
         }
         Err(Ended::Failed(failure)) => Err(failure),
@@ -60,12 +60,16 @@ impl<E: Into<Failure>> From<E> for Ended {
 }
 
 fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8, Ended> {
+    let mut is_short = false;
     let given = match argv::parse(args)? {
         Asked::Version => {
             print::line(&format!("{VERSION} (Claude Code)"))?;
             return Ok(0);
         }
-        Asked::Help => None,
+        Asked::Help { is_short: short } => {
+            is_short = short;
+            None
+        }
         Asked::Session(given) => Some(given),
     };
     let mut loaded = settings::load(global)?;
@@ -73,7 +77,7 @@ fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8,
     let agent =
         loaded.agent.unwrap_or_else(|| engine::installed_or_built_in(engine, "AGENTWIRE_AGENT"));
     let Some(given) = given else {
-        print::line(&argv::help(agent))?;
+        print::line(argv::help(agent, is_short).trim_end())?;
         return Ok(0);
     };
     let here = std::env::current_dir()?;

@@ -59,7 +59,8 @@ pub(crate) fn run(args: &DemoAgent) -> io::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if flags.help {
-        print::line(flags::help().trim_end())?;
+        let is_short = !args.args.iter().any(|arg| arg == "--help");
+        print::line(flags::help(is_short).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let directory = flags.state_dir.clone().or_else(state_directory);

@@ -15,13 +15,13 @@ async fn interrupt(source: &Source, id: &SessionId) -> Result<String, Failure> {
     let short = format::short(id.as_str());
     let state = source.summary(id).await?.state;
     if state == SessionState::Ended {
-        let message = format!("session {short} is over; there is nothing to interrupt");
+        let message = format!("session {short} has ended; nothing to interrupt");
         return Err(GatewayError::new(ErrorCode::Conflict, message).into());
     }
     source.reach(id).await?.session()?.interrupt().await?;
     Ok(match state == SessionState::Idle {
         true => format!("session {short} was idle"),
-        false => format!("session {short} is interrupted"),
+        false => format!("session {short} interrupted"),
     })
 }
 

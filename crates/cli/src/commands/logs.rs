@@ -23,11 +23,11 @@ pub(crate) fn run(global: &Global, args: &Logs) -> Result<(), Failure> {
             let batch = match events.next().await? {
                 Some(Seen::Events(batch)) => batch,
                 Some(Seen::Lost(why)) => {
-                    print::error(&format!("{why}; it is tried again"));
+                    print::error(&format!("{why}; reconnecting"));
                     continue;
                 }
                 Some(Seen::Back) => {
-                    print::note("agentwire: the server is there again");
+                    print::note("agentwire: reconnected");
                     continue;
                 }
                 None => break,

@@ -24,12 +24,12 @@ pub(crate) fn run(global: &Global, args: &Ls) -> Result<(), Failure> {
         return Ok(print::json(&json!({ "sessions": sessions }))?);
     }
     if sessions.is_empty() {
-        print::note("there are no sessions yet; `agentwire run` starts one");
+        print::note("no sessions yet; start one with `agentwire run`");
         return Ok(());
     }
     write(&mut print::stdout(), &sessions, Paint::stdout(), print::columns())?;
     if more {
-        print::note(&format!("the last {limit} are shown; --all shows all"));
+        print::note(&format!("showing the last {limit}; --all shows all"));
     }
     Ok(())
 }

@@ -20,13 +20,13 @@ pub(crate) fn run(args: &args::ModelServer) -> io::Result<()> {
         }
         let server = ModelServer::start(options).map_err(|error| {
             let port = args.port;
-            let next = "give another with --port, or 0 for a free one";
+            let next = "choose another with --port, or 0 for a free one";
             io::Error::new(
                 error.kind(),
-                format!("failed to listen at port {port}: {error}; {next}"),
+                format!("failed to listen on port {port}: {error}; {next}"),
             )
         })?;
-        print::note(&json!({ "ready": true, "http": server.url() }).to_string());
+        print::aside(&json!({ "ready": true, "http": server.url() }).to_string());
         signals.end().await;
         Ok(())
     })

@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, args: &Permit) -> Result<(), Failure> {
         PermitVerb::Allow { request, input, remember, at } => {
             settle(global, at, request, "allowed", |open| {
                 if !open.request.questions.is_empty() {
-                    let message = "this is a question: answer it with `agentwire permit answer`";
+                    let message = "this is a question; answer it with `agentwire permit answer`";
                     return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
                 }
                 Ok(Settlement {
@@ -77,10 +77,10 @@ fn answered(open: &OpenRequest, answers: &[String]) -> Result<Settlement, Gatewa
     if questions.is_empty() {
         let message = match open.request.kind {
             RequestKind::Permission | RequestKind::Question => {
-                "this asks for permission: use `agentwire permit allow` or `agentwire permit deny`"
+                "this is a permission request; use `agentwire permit allow` or `agentwire permit deny`"
             }
             RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
-                "this is for the program that drives the session, not for people"
+                "only the program that drives the session can answer this request"
             }
         };
         return Err(invalid(message.to_owned()));
@@ -89,7 +89,7 @@ fn answered(open: &OpenRequest, answers: &[String]) -> Result<Settlement, Gatewa
         let asked = questions.iter().map(|asked| format::line(&asked.question.decode()));
         let asked = asked.collect::<Vec<_>>();
         return Err(invalid(format!(
-            "it asks {}, and {} came; the questions: {}",
+            "the request has {}, but you gave {}; the questions: {}",
             format::count(questions.len() as u64, "question"),
             format::count(answers.len() as u64, "answer"),
             asked.join(" · ")

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Play) -> io::Result<ExitCode> {
     while first.trim_ascii().is_empty() {
         let read = file.read_until(b'\n', &mut first).map_err(|error| failed("read", &error))?;
         if read == 0 {
-            let empty = io::Error::new(io::ErrorKind::InvalidData, "it is empty");
+            let empty = io::Error::new(io::ErrorKind::InvalidData, "the file is empty");
             return Err(failed("play", &empty));
         }
     }

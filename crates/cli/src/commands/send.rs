@@ -34,8 +34,8 @@ pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
                     )?;
                 }
                 print::done(&match is_over {
-                    true => format!("session {short} goes on; watch it: agentwire attach {short}"),
-                    false => format!("sent; watch it: agentwire attach {short}"),
+                    true => format!("session {short} resumed; follow it: agentwire attach {short}"),
+                    false => format!("sent; follow it: agentwire attach {short}"),
                 });
                 Ok(())
             }

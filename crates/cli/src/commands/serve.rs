@@ -23,7 +23,7 @@ use self::sign::Sign;
 use crate::args::{Auth, Global, Serve};
 use crate::drive::Signals;
 use crate::failure::Failure;
-use crate::{engine, installed, print, settings};
+use crate::{engine, format, installed, print, settings};
 
 /// How long the last spans may take to be sent.
 const LAST_SPANS: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
         (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => {
-            return Err(wrong("--tls-cert and --tls-key go together".to_owned()));
+            return Err(wrong("--tls-cert and --tls-key must be given together".to_owned()));
         }
     };
     // No agent sees the key, and none reads it unasked.
@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
     let public_url = server.public_url.as_ref();
     let public_url = public_url.map(|url| url.parse().map_err(|why| (url, why))).transpose();
     let public_url = public_url
-        .map_err(|(url, why): (_, String)| wrong(format!("--public-url is {url}: {why}")))?;
+        .map_err(|(url, why): (_, String)| wrong(format!("invalid --public-url {url}: {why}")))?;
     let data_dir = loaded.engine.data_dir.clone();
     loaded.engine.make_data_dir()?;
     let tokens = match args.auth {
@@ -143,7 +143,7 @@ async fn serve(
     let sign = Sign::put_up(data_dir, format!("{}\n", Json::of(&found).get()))?;
     let ready =
         json!({ "ready": true, "http": http, "insights": insights, "tokenFile": token_file });
-    print::note(&match io::stderr().is_terminal() && !ready_json {
+    print::aside(&match io::stderr().is_terminal() && !ready_json {
         true => welcome(&found, &format!("{web}://{}", near(at))),
         false => ready.to_string(),
     });
@@ -175,6 +175,7 @@ fn welcome(found: &Found<'_>, page: &str) -> String {
     let version = found.version;
     let mut text = format!("agentwire {version} is ready\n\n");
     let mut row = |name: &str, value: &str| {
+        let value = format::wrapped(value, print::error_columns(), 12, 12);
         let _ = writeln!(text, "  {name:<10}{value}");
     };
     row("Page", page);
@@ -190,9 +191,9 @@ fn welcome(found: &Found<'_>, page: &str) -> String {
             row("Token", &file.display().to_string());
             row(
                 "Sign in",
-                "`agentwire serve --open` opens the page signed in; for another browser or a",
+                "`agentwire serve --open` opens the page signed in; for another browser or program, \
+                 `agentwire token show` prints the token",
             );
-            row("", "program, `agentwire token show` prints the token");
         }
         None => row("Token", "not needed: every local client has full access (--auth off)"),
     }
@@ -215,7 +216,7 @@ fn traces(hub: &Hub) -> Option<Traces> {
     match traces::Settings::read(|name| std::env::var(name).ok()) {
         Ok(settings) => settings.map(|settings| Traces::start(hub, settings)),
         Err(why) => {
-            tracing::warn!(why, "there are no traces");
+            tracing::warn!(why, "tracing is off");
             None
         }
     }

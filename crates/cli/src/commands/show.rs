@@ -76,7 +76,7 @@ fn write(
         ("allowed", list(&config.allowed_tools)),
         ("blocked", list(&config.blocked_tools)),
         ("directory", session.working_directory.clone()),
-        ("began", Some(when(&session.created_at))),
+        ("started", Some(when(&session.created_at))),
         ("last event", Some(when(&session.updated_at))),
         ("events", Some(session.last_seq.to_string())),
         ("turns", Some(session.turns.to_string())),
@@ -107,8 +107,11 @@ fn write_request(
     let kind = Json::of(&request.kind);
     let what = [&request.tool_name, &request.name, &request.title];
     let what = what.into_iter().flatten().next().map(|text| format::line(&text.decode()));
-    let heading =
-        format!("waits: {} {}", kind.get().trim_matches('"'), what.as_deref().unwrap_or_default());
+    let heading = format!(
+        "pending: {} {}",
+        kind.get().trim_matches('"'),
+        what.as_deref().unwrap_or_default()
+    );
     let id = format::line(&request.request_id.decode());
     writeln!(out, "{}  {}", paint.yellow(heading.trim_end()), paint.dim(&id))?;
     if let Some(message) = &request.message {
@@ -139,13 +142,13 @@ fn next(session: &SessionSummary) -> String {
     let id = format::short(session.id.as_str());
     match (session.state, &session.native_session_id) {
         (SessionState::Ended, Some(_)) => {
-            format!("go on with it: agentwire run --resume {id} PROMPT")
+            format!("resume: agentwire run --resume {id} PROMPT")
         }
         (SessionState::Ended, None) => {
-            "it cannot be resumed: its agent never told its own id of it".to_owned()
+            "cannot be resumed: the agent never reported its own session id".to_owned()
         }
         (SessionState::WaitingPermission | SessionState::WaitingQuestion, _) => {
-            format!("answer it: agentwire attach {id}, or agentwire permit")
+            format!("answer: agentwire attach {id}, or agentwire permit")
         }
         (
             SessionState::Starting
@@ -153,7 +156,7 @@ fn next(session: &SessionSummary) -> String {
             | SessionState::Working
             | SessionState::Stalled,
             _,
-        ) => format!("watch it: agentwire attach {id}"),
+        ) => format!("follow: agentwire attach {id}"),
     }
 }
 
@@ -170,5 +173,5 @@ pub(crate) fn tokens(usage: &TokenUsage) -> String {
             text.push_str(&format!(", {count} {what}"));
         }
     }
-    format!("{text}; {} in all", usage.total_tokens)
+    format!("{text}; {} total", usage.total_tokens)
 }

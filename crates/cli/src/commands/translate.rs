@@ -68,9 +68,12 @@ pub(crate) fn run(args: &Translate) -> io::Result<()> {
     }
     let strange = unwrap.map_or(0, |unwrap| unwrap.strange());
     if strange > 0 {
+        let skipped = match strange {
+            1 => "1 line that is not a transcript entry".to_owned(),
+            _ => format!("{strange} lines that are not transcript entries"),
+        };
         print::note(&format!(
-            "agentwire: {strange} lines are no entries of a transcript and were left out; \
-             without --transcript they are kept"
+            "agentwire: skipped {skipped}; without --transcript every line is kept"
         ));
     }
     output.finish(args.summary)
@@ -82,10 +85,10 @@ fn hint(is_transcript: bool, is_empty: bool, unwrapped: bool) {
         (true, ..) => {
             "agentwire: this looks like a transcript of both sides; add --transcript to read it as one"
         }
-        (_, true, true) => "agentwire: the transcript has no line of the agent",
+        (_, true, true) => "agentwire: the transcript has no lines from the agent",
         (_, true, false) => "agentwire: the input is empty",
         (_, false, _) => {
-            "agentwire: no known agent writes such lines, so they are kept as they are; \
+            "agentwire: no known agent writes lines like these; they are kept unchanged; \
              name the agent with --from"
         }
     });

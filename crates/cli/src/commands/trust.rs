@@ -30,7 +30,9 @@ pub(crate) fn run(global: &Global, args: &Trust) -> Result<(), Failure> {
             let path = directory.canonicalize().or_else(|_| std::path::absolute(directory))?;
             if ledger.revoke(&path.to_string_lossy())? == 0 {
                 let path = path.display();
-                let message = format!("{path} is not trusted; `agentwire trust ls` lists what is");
+                let message = format!(
+                    "{path} is not trusted; `agentwire trust ls` lists trusted directories"
+                );
                 return Err(GatewayError::new(ErrorCode::InvalidMessage, message).into());
             }
         }

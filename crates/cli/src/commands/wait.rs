@@ -93,7 +93,7 @@ async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, 
                 return Ok(outcome);
             }
             if over {
-                let why = "was lost: the process that ran it is gone";
+                let why = "was lost: its process is gone";
                 return Ok(Outcome::Failed(session, why.to_owned()));
             }
         }
@@ -122,7 +122,7 @@ fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<O
                 return Some(Outcome::Reached(session.clone()));
             }
             SessionState::Ended => {
-                let why = "is over and asks nothing any more".to_owned();
+                let why = "has ended and has no pending request".to_owned();
                 return Some(Outcome::Failed(session.clone(), why));
             }
             SessionState::Starting
@@ -137,7 +137,7 @@ fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<O
     let error = session.error.as_deref().map(format::line);
     let broken = match session.reason {
         Some(SessionEndReason::Failed) => Some("failed".to_owned()),
-        Some(SessionEndReason::Timeout) => Some("ran out of time".to_owned()),
+        Some(SessionEndReason::Timeout) => Some("timed out".to_owned()),
         Some(SessionEndReason::Completed | SessionEndReason::Cancelled) | None => None,
     };
     Some(match (broken, turn_failed) {
@@ -158,7 +158,8 @@ async fn timed_out(
     let mut outcomes = Vec::new();
     for id in ids {
         let session = source.summary(id).await?;
-        let why = format!("is {} after {seconds} s of waiting", ls::state(&session));
+        let why =
+            format!("did not reach that state within {seconds} s (state: {})", ls::state(&session));
         outcomes.push(Outcome::Failed(session, why));
     }
     Ok(outcomes)

@@ -51,9 +51,9 @@ impl Drive {
                     return self.ask_again();
                 }
                 (None, true) if can_ask => {
-                    self.refuse(&id, "this cannot be answered at a terminal");
+                    self.refuse(&id, "this request cannot be answered in a terminal");
                 }
-                (None, true) => self.refuse(&id, "nobody is there to answer"),
+                (None, true) => self.refuse(&id, "there is no terminal to ask on"),
                 (None, false) => {
                     open.is_answered = true;
                     self.say_that_it_waits(&id);
@@ -73,7 +73,7 @@ impl Drive {
         self.screen.aside(|page, directory| {
             ask.show(page, directory);
             if others > 0 {
-                page.line(&[(Ink::Dim, &format!("  ({others} more after this)"))]);
+                page.line(&[(Ink::Dim, &format!("  ({others} more pending)"))]);
             }
         });
         if let Some(tool) = ask.tool() {
@@ -129,7 +129,7 @@ impl Drive {
         if !was_answered && is_asked {
             self.put_down();
             match settled.by {
-                SettledBy::Client => self.screen.remark("this was answered elsewhere"),
+                SettledBy::Client => self.screen.remark("answered by another client"),
                 // Whoever was asked let the time pass.
                 SettledBy::Gateway => self.denied |= settled.outcome == RequestOutcome::Denied,
                 SettledBy::Policy | SettledBy::Agent => {}
@@ -215,7 +215,7 @@ impl Drive {
             page.line(&[
                 (Ink::Yellow, "? "),
                 (Ink::Plain, &about),
-                (Ink::Dim, "  waits for an answer"),
+                (Ink::Dim, "  waiting for an answer"),
             ]);
         });
     }

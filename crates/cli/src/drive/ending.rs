@@ -48,11 +48,13 @@ impl Drive {
             let text = match &self.part {
                 Part::Run(session) => {
                     let short = format::short(session.id().as_str());
-                    Some(format!("session {short}; go on with `agentwire run --resume {short}`"))
+                    Some(format!("session {short}; continue with `agentwire run --resume {short}`"))
                 }
                 Part::Answer(answering) if is_hasty => {
                     let short = format::short(answering.id().as_str());
-                    Some(format!("left; session {short} goes on: `agentwire attach {short}`"))
+                    Some(format!(
+                        "detached; session {short} keeps running: `agentwire attach {short}`"
+                    ))
                 }
                 Part::Watch | Part::Answer(_) => None,
             };
@@ -64,7 +66,7 @@ impl Drive {
         let Self { screen, mut signals, .. } = self;
         tokio::select! {
             written = screen.finish() => written?,
-            _ = signals.next() => {}
+            () = signals.end() => {}
             () = tokio::time::sleep(HASTE), if is_hasty => {}
         }
         verdict
@@ -91,7 +93,7 @@ impl Drive {
         }
         if self.denied {
             print::note(
-                "agentwire: a request was denied because nobody was there to ask; run it on a \
+                "agentwire: a request was denied because there was no terminal to ask on; run it in a \
                  terminal, or allow it with --approval, --allow or --trust",
             );
             return Err(Failure::Exit(4));

@@ -11,8 +11,10 @@ pub(super) enum Caught {
     Interrupt,
     /// SIGTERM, SIGHUP: end.
     Terminate,
-    /// SIGCONT: the terminal may be another's since.
+    /// SIGCONT: another program may have used the terminal.
     Continue,
+    /// SIGWINCH: the terminal has another size.
+    Resize,
 }
 
 /// The signals that are caught while this lives, and no longer act by themselves.
@@ -22,6 +24,7 @@ pub(crate) struct Signals {
     terminate: Signal,
     hangup: Signal,
     proceed: Signal,
+    resize: Signal,
 }
 
 impl Signals {
@@ -32,12 +35,13 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             proceed: signal(proceed)?,
+            resize: signal(SignalKind::window_change())?,
         })
     }
 
     /// Waits until somebody wants the program to end.
     pub(crate) async fn end(&mut self) {
-        while matches!(self.next().await, Caught::Continue) {}
+        while matches!(self.next().await, Caught::Continue | Caught::Resize) {}
     }
 
     pub(super) async fn next(&mut self) -> Caught {
@@ -46,6 +50,7 @@ impl Signals {
             _ = self.terminate.recv() => Caught::Terminate,
             _ = self.hangup.recv() => Caught::Terminate,
             _ = self.proceed.recv() => Caught::Continue,
+            _ = self.resize.recv() => Caught::Resize,
         }
     }
 }

@@ -222,13 +222,16 @@ fn mistakes_are_named_with_their_place_and_what_was_meant() {
             "limits.stop_grace = nan",
             "line 1, column 21: NaN is not a number of seconds from 0 to 1000000000",
         ),
-        ("limits.call_timeout = 0", "line 1, column 23: it must be more than 0 seconds"),
-        ("agents.acp.command = []", "line 1, column 22: the list names no program"),
+        ("limits.call_timeout = 0", "line 1, column 23: must be more than 0 seconds"),
+        (
+            "agents.acp.command = []",
+            "line 1, column 22: the list is empty; its first entry is the program",
+        ),
         (
             "agents.acp.command = 5",
             "line 1, column 22: invalid type: integer `5`, expected a program, or a list of a program and its arguments",
         ),
-        ("projects.x = 'here'", "line 1, column 14: here must begin with `/` or `~/`"),
+        ("projects.x = 'here'", "line 1, column 14: here must start with `/` or `~/`"),
         ("prices.m = { input = inf, output = 1 }", "line 1, column 22: inf is not a price"),
         (
             "store.kind = 'postgres://me:secret@host'",

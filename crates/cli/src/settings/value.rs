@@ -43,7 +43,7 @@ impl<'de> Deserialize<'de> for PositiveSeconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Seconds(duration) = Seconds::deserialize(deserializer)?;
         if duration.is_zero() {
-            return Err(de::Error::custom("it must be more than 0 seconds"));
+            return Err(de::Error::custom("must be more than 0 seconds"));
         }
         Ok(Self(duration))
     }
@@ -88,7 +88,9 @@ impl<'de> Deserialize<'de> for Program {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Program, A::Error> {
                 let Some(program) = list.next_element::<String>()? else {
-                    return Err(de::Error::custom("the list names no program"));
+                    return Err(de::Error::custom(
+                        "the list is empty; its first entry is the program",
+                    ));
                 };
                 let mut read = self.visit_str::<A::Error>(&program)?;
                 while let Some(arg) = list.next_element()? {
@@ -112,7 +114,7 @@ impl<'de> Deserialize<'de> for Directory {
         if path.is_absolute() {
             return Ok(Self(path));
         }
-        Err(de::Error::custom(format!("{text} must begin with `/` or `~/`")))
+        Err(de::Error::custom(format!("{text} must start with `/` or `~/`")))
     }
 }
 

@@ -56,7 +56,7 @@ impl Source {
             Err(error) if is_over => {
                 let short = format::short(id.as_str());
                 let message = format!(
-                    "session {short} is over, and {error}; or go on with it here: agentwire run \
+                    "session {short} has ended, and {error}; or resume it here: agentwire run \
                      --resume {short}"
                 );
                 Reach::Not(GatewayError::new(ErrorCode::Conflict, message))
@@ -72,7 +72,7 @@ fn elsewhere(session: &SessionSummary, owner: Option<u32>) -> GatewayError {
         Some(pid) => format!("process {pid}{}", program(pid).unwrap_or_default()),
         None => "another process".to_owned(),
     };
-    let message = format!("session {short} runs in {process}: prompt, answer or end it there");
+    let message = format!("session {short} runs in {process}: prompt, answer or stop it there");
     GatewayError::new(ErrorCode::Conflict, message)
 }
 

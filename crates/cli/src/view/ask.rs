@@ -159,9 +159,9 @@ impl Ask {
                 }
                 if matches!(self.stage, Stage::Choice(_)) {
                     let how = if question.multi_select {
-                        "  [1…] choose any  [enter] answer  [t] type an answer  [n] no answer  [i] interrupt"
+                        "  [1…] choose any  [enter] answer  [t] type an answer  [n] decline  [i] interrupt"
                     } else {
-                        "  [1…] choose  [t] type an answer  [n] no answer  [i] interrupt"
+                        "  [1…] choose  [t] type an answer  [n] decline  [i] interrupt"
                     };
                     page.line(&[(Ink::Yellow, how)]);
                 }
@@ -173,11 +173,11 @@ impl Ask {
     pub(crate) fn prompt(&self) -> &'static str {
         match self.stage {
             Stage::Permission => "allow? ",
-            Stage::Reason => "  why not (empty: back)? ",
+            Stage::Reason => "  message for the agent (empty: back): ",
             Stage::Choice(_) => "your choice? ",
             Stage::Words(at) => match self.question(at).is_some_and(has_keys) {
                 true => "  your answer (empty: back): ",
-                false => "  your answer (empty: none): ",
+                false => "  your answer (empty: decline): ",
             },
         }
     }
@@ -195,7 +195,7 @@ impl Ask {
             (Stage::Permission, 'n') => self.deny("The user denied this request."),
             (Stage::Permission, 'd') => self.go(Stage::Reason),
             (Stage::Permission | Stage::Choice(_), 'i') => Step::Interrupt,
-            (Stage::Choice(_), 'n') => self.deny("The user does not want to answer."),
+            (Stage::Choice(_), 'n') => self.deny("The user declined to answer."),
             (Stage::Choice(at), 't') => self.go(Stage::Words(at)),
             (Stage::Choice(at), '\r' | '\n') if !self.chosen.is_empty() => self.take_chosen(at),
             (Stage::Choice(at), digit) => self.choose(at, digit),
@@ -213,7 +213,7 @@ impl Ask {
                 let Some(question) = self.question(at) else { return Step::Same };
                 match (line.is_empty(), has_keys(question)) {
                     (true, true) => self.go(Stage::Choice(at)),
-                    (true, false) => self.deny("The user does not want to answer."),
+                    (true, false) => self.deny("The user declined to answer."),
                     (false, has_keys) => {
                         let numbers = if has_keys { None } else { numbered(question, line) };
                         let answer = numbers.unwrap_or_else(|| Json::of(&line));
@@ -234,7 +234,7 @@ impl Ask {
             self.offers(RequestOptionKind::AllowOnce).then_some("[y] allow"),
             self.may_remember().then_some("[a] always in this session"),
             Some("[n] deny"),
-            Some("[d] deny and say why"),
+            Some("[d] deny with a message"),
             Some("[i] interrupt"),
         ];
         keys.into_iter().flatten().collect::<Vec<_>>().join("  ")

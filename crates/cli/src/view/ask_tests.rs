@@ -101,7 +101,7 @@ fn commands_and_changes_are_shown_whole() {
       $ a
         b\x1b[2K
       description: d
-      [y] allow  [a] always in this session  [n] deny  [d] deny and say why  [i] interrupt
+      [y] allow  [a] always in this session  [n] deny  [d] deny with a message  [i] interrupt
     ");
     let ask = permission(
         r#"{"file_path":"/w/a","old_string":"one\ntwo","new_string":"one\n2","replace_all":true}"#,
@@ -113,7 +113,7 @@ fn commands_and_changes_are_shown_whole() {
       - two
       + 2
       replace_all: true
-      [y] allow  [a] always in this session  [n] deny  [d] deny and say why  [i] interrupt
+      [y] allow  [a] always in this session  [n] deny  [d] deny with a message  [i] interrupt
     ");
     let ask = permission(
         r#"{"changes":[{"path":"/w/n","kind":{"type":"add"},"diff":"new\n"},{"path":"/w/o","kind":{"type":"update"},"diff":"@@ -4 +4 @@\n-a\n+b\n"}],"x":{"y":1}}"#,
@@ -129,7 +129,7 @@ fn commands_and_changes_are_shown_whole() {
         {
           "y": 1
         }
-      [y] allow  [a] always in this session  [n] deny  [d] deny and say why  [i] interrupt
+      [y] allow  [a] always in this session  [n] deny  [d] deny with a message  [i] interrupt
     "#);
 }
 
@@ -144,7 +144,7 @@ fn questions_are_answered_one_after_the_other() {
     ? H: Which?  (1 of 3)
       1. A  first
       2. B
-      [1…] choose  [t] type an answer  [n] no answer  [i] interrupt
+      [1…] choose  [t] type an answer  [n] decline  [i] interrupt
     ");
     assert_eq!(ask.key('\n'), Step::Same);
     assert_eq!(ask.key('3'), Step::Same);

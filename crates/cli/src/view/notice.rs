@@ -14,7 +14,7 @@ impl View {
                 return self.note(&message);
             }
             self.work();
-            let retries = if error.will_retry == Some(true) { " (it tries again)" } else { "" };
+            let retries = if error.will_retry == Some(true) { " (retrying)" } else { "" };
             self.page.line(&[(Ink::Red, "! "), (Ink::Red, &message), (Ink::Dim, retries)]);
         }
     }
@@ -45,9 +45,9 @@ impl View {
             Status::Prompted if agent == MAIN_AGENT => return self.prompt(&message),
             Status::Warning => (Ink::Yellow, "! "),
             Status::Notice if all => (Ink::Dim, "· "),
-            Status::Retrying if all => (Ink::Yellow, "· the model's service is tried again: "),
-            Status::Compacting if all => (Ink::Dim, "· the context is being shortened "),
-            Status::Compacted if all => (Ink::Dim, "· the context is shorter now "),
+            Status::Retrying if all => (Ink::Yellow, "· retrying the model API: "),
+            Status::Compacting if all => (Ink::Dim, "· compacting the context "),
+            Status::Compacted if all => (Ink::Dim, "· context compacted "),
             Status::Model if all => (Ink::Dim, "· model: "),
             Status::Mode if all => (Ink::Dim, "· mode: "),
             Status::Notice

@@ -316,7 +316,7 @@ impl View {
             (RequestOutcome::Allowed, SettledBy::Policy) | (RequestOutcome::Resolved, _) => return,
             (RequestOutcome::Allowed, _) if all => (Ink::Dim, "  → allowed"),
             (RequestOutcome::Answered, _) if all => (Ink::Dim, "  → answered"),
-            (RequestOutcome::Withdrawn, _) if all => (Ink::Dim, "  → no longer asked"),
+            (RequestOutcome::Withdrawn, _) if all => (Ink::Dim, "  → withdrawn"),
             (RequestOutcome::Allowed | RequestOutcome::Answered | RequestOutcome::Withdrawn, _) => {
                 return;
             }

@@ -69,7 +69,7 @@ fn wait_sees_how_it_ends() {
         assert!(told.contains(short(&session)) && told.contains("failed"), "{told}");
         let hangs = place.session("/hang");
         let told = place.refused_but_told(from, &["wait", hangs.id().as_str(), "--timeout", "0.2"]);
-        assert!(told.contains("working after 0.2 s"), "{told}");
+        assert!(told.contains("within 0.2 s (state: working)"), "{told}");
         let mut waiting = place.verb(from, &["wait", hangs.id().as_str(), "--for", "ended"]);
         let waiting = waiting.spawn().expect("it starts");
         place.told(from, &["stop", hangs.id().as_str()]);

@@ -85,11 +85,11 @@ fn a_server_is_found_again_at_another_address() {
     place.until(&session, "turnStarted", 0);
     let id = short(&session).to_owned();
     let mut pty = Pty::start(&mut place.verb(From::Here, &["attach", &id]));
-    pty.expect("ctrl-c leaves");
+    pty.expect("ctrl-c detaches");
     place.kill();
-    pty.expect("it is tried again");
+    pty.expect("reconnecting");
     place.serve("127.0.0.1:0");
-    pty.expect("the server is there again");
+    pty.expect("reconnected");
     assert_eq!(pty.end(), Some(1), "{}", pty.shown);
     assert!(pty.shown.contains("agentwire ended while the session ran"), "{}", pty.shown);
 }
@@ -151,5 +151,5 @@ fn cut_connections_lose_and_double_nothing() {
     let followed = place.run(From::There, &["logs", "-f", "--format", "jsonl", id, "--url", &url]);
     assert!(followed.stdout == kept.as_bytes(), "{:?}", followed.status);
     let told = crate::harness::error(&followed);
-    assert!(told.matches("it is tried again").count() > 3, "{told}");
+    assert!(told.matches("reconnecting").count() > 3, "{told}");
 }

@@ -103,7 +103,11 @@ fn wait_follows_a_session_of_another_process() {
     assert!(place.told(&["wait", id, "--for", "request"]).contains("needs permission"));
     let output = place.run(&["wait", id, "--timeout", "0.2"]);
     assert_eq!(code(&output), Some(1));
-    assert!(error(&output).contains("needs permission after 0.2 s"), "{}", error(&output));
+    assert!(
+        error(&output).contains("within 0.2 s (state: needs permission)"),
+        "{}",
+        error(&output)
+    );
 
     let mut waiting = place.command(&["wait", id, "--json"]);
     let waiting = waiting.stdout(Stdio::piped()).spawn().expect("the program starts");
@@ -123,7 +127,7 @@ fn wait_follows_a_session_of_another_process() {
     assert!(waiting.wait().expect("it ends").success());
     let output = place.run(&["wait", id, "--for", "request"]);
     assert_eq!(code(&output), Some(1));
-    assert!(error(&output).contains("is over"), "{}", error(&output));
+    assert!(error(&output).contains("has ended"), "{}", error(&output));
 }
 
 #[test]
@@ -191,7 +195,7 @@ fn prune_forgets_what_is_over_and_nothing_else() {
     let listed = String::from_utf8_lossy(&dry.stdout).into_owned();
     assert!(listed.contains(old[0].as_str()) && listed.contains(old[1].as_str()), "{listed}");
     assert!(!listed.contains(old[2].as_str()) && !listed.contains(live.id().as_str()), "{listed}");
-    assert!(error(&dry).contains("2 sessions would be forgotten"), "{}", error(&dry));
+    assert!(error(&dry).contains("would delete 2 sessions"), "{}", error(&dry));
     assert_eq!(ids(&place.json(&["ls", "--json"])).len(), 4);
 
     let told = place.json(&["prune", "--keep", "1", "--yes", "--json"]);

@@ -29,7 +29,10 @@ pub(crate) use self::words::{Words, invalid};
 #[derive(Debug)]
 pub(crate) enum Asked {
     Version,
-    Help,
+    /// `--help` lists every flag, `-h` the common ones.
+    Help {
+        is_short: bool,
+    },
     Session(Given),
 }
 
@@ -96,26 +99,28 @@ pub(crate) struct Refused {
 
 /// Reads the arguments, without the program's name.
 pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Asked, Refused> {
-    let words = Words::read(args, &[])?;
+    let args: Vec<OsString> = args.collect();
+    let is_short = !args.iter().any(|arg| arg == "--help");
+    let words = Words::read(args.into_iter(), &[])?;
     if words.has("--version") {
         return Ok(Asked::Version);
     }
     if words.has("--help") {
-        return Ok(Asked::Help);
+        return Ok(Asked::Help { is_short });
     }
     let first = words.operands.first().filter(|_| !words.literal);
     if let Some(command) = first.filter(|word| table::COMMANDS.contains(&word.as_str())) {
         return Err(Refused::new(format!(
-            "error: '{command}' is a command of the claude program that agentwire does not have; \
-             run the claude program for it, or write '-- {command}' if it is a prompt"
+            "error: agentwire does not support the claude command '{command}'; run the claude program \
+             itself, or write '-- {command}' if it is a prompt"
         )));
     }
     Ok(Asked::Session(Given(words)))
 }
 
-/// The text of `agentwire claude --help` for this agent.
-pub(crate) fn help(agent: AgentType) -> String {
-    help::text(agent)
+/// The text of `agentwire claude --help`, or of `-h`, for this agent.
+pub(crate) fn help(agent: AgentType, is_short: bool) -> String {
+    if is_short { help::short(agent) } else { help::text(agent) }
 }
 
 /// A list of the flags that the agent supports, with more of its own.
@@ -236,7 +241,7 @@ impl Invocation {
             return Ok(());
         }
         Err(Refused::new(
-            "error: agentwire claude has no screen; use 'agentwire run' for a session on the \
+            "error: agentwire claude has no interactive mode; use 'agentwire run' for a session in the \
              terminal, or give a prompt with -p",
         ))
     }

@@ -181,7 +181,7 @@ impl Agent {
         });
         json!({
             "commands": commands,
-            "agents": [{ "name": "general-purpose", "description": "Runs the directives it is given" }],
+            "agents": [{ "name": "general-purpose", "description": "Runs its directives" }],
             "output_style": "default",
             "available_output_styles": ["default"],
             "models": models(),
@@ -253,8 +253,8 @@ impl Agent {
 fn models() -> Value {
     let model = |value: &str, name: &str, description: &str| json!({ "value": value, "displayName": name, "description": description });
     json!([
-        model("default", "Default", "The demo agent; it does what the prompt's directives say"),
-        model("demo", "Demo", "The same by its name"),
-        model("demo-large", "Demo large", "The same under another name, to see a change of model"),
+        model("default", "Default", "The demo agent: runs the prompt's directives"),
+        model("demo", "Demo", "The same, by name"),
+        model("demo-large", "Demo large", "The same under another name, to test model changes"),
     ])
 }

@@ -57,13 +57,16 @@ struct Streams {
     verbose: bool,
 }
 
-/// The text of `agentwire demo-agent --help`.
-pub(super) fn help() -> String {
+/// The text of `agentwire demo-agent --help`; without the flags that of `-h`.
+pub(super) fn help(is_short: bool) -> String {
     let mut help = HELP.to_owned();
     for (name, arguments, does) in DIRECTIVES {
         let _ = writeln!(help, "  {:<45} {does}", format!("/{name} {arguments}").trim_end());
     }
-    help.push_str(&flag_help(AgentType::Demo, OWN));
+    help.push_str(&match is_short {
+        true => "\n`agentwire demo-agent --help` lists the flags.\n".to_owned(),
+        false => flag_help(AgentType::Demo, OWN),
+    });
     help
 }
 

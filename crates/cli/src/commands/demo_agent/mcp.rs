@@ -152,7 +152,7 @@ impl Agent {
                 Ok(child) => Server::new(name, config, Link::Child(child)),
                 Err(error) => failed(name, config, &error.to_string()),
             },
-            _ => failed(name, config, &format!("the demo agent cannot reach {kind} servers")),
+            _ => failed(name, config, &format!("the demo agent does not support {kind} servers")),
         };
         let connecting = server.is_connecting();
         self.servers.push(server);
@@ -191,7 +191,7 @@ impl Agent {
                     server.waiting.push((id, wanted));
                 }
                 if !child.send(&message) {
-                    server.fail("the server takes no messages");
+                    server.fail("the server does not accept messages");
                 }
             }
             Link::Hosted => {

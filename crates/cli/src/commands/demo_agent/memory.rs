@@ -62,7 +62,7 @@ impl Memory {
 
     /// From now on what happens is kept; `anew` also what happened before, elsewhere.
     pub(super) fn keep(&mut self, anew: bool) -> io::Result<()> {
-        self.open(anew).map_err(|error| failed("keep the conversation in", &self.path, &error))
+        self.open(anew).map_err(|error| failed("save the conversation in", &self.path, &error))
     }
 
     fn open(&mut self, anew: bool) -> io::Result<()> {

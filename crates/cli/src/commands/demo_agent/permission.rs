@@ -209,7 +209,7 @@ impl Agent {
                 return Ok(permit);
             }
         }
-        let message = format!("{} needs approval, and nobody is there to give it.", call.name);
+        let message = format!("{} needs approval, but there is no client to ask.", call.name);
         self.refused_unasked(call, message)
     }
 

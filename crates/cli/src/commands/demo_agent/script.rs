@@ -33,7 +33,7 @@ pub(super) enum Step {
 pub(super) const DIRECTIVES: [(&str, &str, &str); 21] = [
     ("say", "TEXT", "Say TEXT in word-sized pieces"),
     ("think", "TEXT", "Think TEXT"),
-    ("pad", "BYTES", "One text block of that many Bs"),
+    ("pad", "BYTES", "Say one text block of BYTES letters B"),
     ("tool", "NAME JSON", "Call any tool by name"),
     ("sleep", "MS", "Wait"),
     ("hang", "", "Wait until interrupted"),
@@ -42,16 +42,16 @@ pub(super) const DIRECTIVES: [(&str, &str, &str); 21] = [
     ("write", "PATH TEXT", "Write a file, if permitted"),
     ("edit", "PATH | OLD | NEW", "Edit a file, if permitted"),
     ("ask", "QUESTION | OPTION | OPTION…", "Ask a question and say the answer back"),
-    ("task", "LABEL", "A subagent runs the directives up to /end"),
-    ("end", "", "The end of a subagent's directives"),
-    ("plan", "ITEM | ITEM…", "A todo list"),
-    ("repeat", "N TEXT", "N pieces of TEXT"),
-    ("blob", "BYTES", "A tool result of that size"),
-    ("usage", "IN OUT CACHE_READ CACHE_CREATE", "What this turn reports"),
-    ("stderr", "TEXT", "A line on stderr"),
-    ("raw", "LINE", "LINE on stdout, exactly"),
-    ("fail", "MESSAGE", "The turn ends in error"),
-    ("exit", "CODE", "The process dies at once"),
+    ("task", "LABEL", "Run the directives up to /end in a subagent"),
+    ("end", "", "End a subagent's directives"),
+    ("plan", "ITEM | ITEM…", "Show a todo list"),
+    ("repeat", "N TEXT", "Say TEXT N times, one delta each"),
+    ("blob", "BYTES", "Call a tool with a result of BYTES bytes"),
+    ("usage", "IN OUT CACHE_READ CACHE_CREATE", "Report this usage for the turn"),
+    ("stderr", "TEXT", "Write a line to stderr"),
+    ("raw", "LINE", "Write LINE to stdout, unchanged"),
+    ("fail", "MESSAGE", "End the turn with an error"),
+    ("exit", "CODE", "Exit at once"),
 ];
 
 /// The steps of a prompt; none if it has no directive.
@@ -124,8 +124,8 @@ fn step(name: &str, rest: &str) -> Result<Step, String> {
     let wrong = || {
         let usage = DIRECTIVES.iter().find(|(known, ..)| *known == name);
         match usage {
-            Some((_, arguments, _)) => format!("failed to read /{name}: it takes {arguments}"),
-            None => format!("there is no directive /{name}"),
+            Some((_, arguments, _)) => format!("invalid /{name}: expected {arguments}"),
+            None => format!("unknown directive /{name}"),
         }
     };
     let number = |word: &str| word.parse::<u64>().map_err(|_| wrong());

@@ -43,7 +43,9 @@ impl Agent {
         }))?;
         self.speakers.spawn(spawned.clone(), prompt.len());
         let ended = self.run_subagent(&spawned, &prompt);
-        let Some(speaker) = self.speakers.leave() else { return Ok(Outcome::failed("it is gone")) };
+        let Some(speaker) = self.speakers.leave() else {
+            return Ok(Outcome::failed("the subagent is gone"));
+        };
         let said = Some(speaker.last_text).filter(|text| !text.is_empty());
         let said = said.unwrap_or_else(|| format!("{}: done.", spawned.description));
         match ended {

@@ -298,7 +298,7 @@ impl Agent {
             let Some(block) = block.filter(|_| !active) else { return Ok(()) };
             let reason = block.at("reason").as_str().unwrap_or("Blocked by hook").to_owned();
             self.tell_model(&format!("Stop hook feedback:\n- {reason}"), true)?;
-            self.speak(Voice::Text, &format!("Going on, as the hook asked: {reason}"))?;
+            self.speak(Voice::Text, &format!("Continuing, as the hook asked: {reason}"))?;
             self.end_message("end_turn")?;
         }
         Ok(())
@@ -323,7 +323,7 @@ impl Agent {
         keep: impl FnOnce(&mut super::memory::Memory) -> std::io::Result<()>,
     ) {
         if let Err(error) = keep(&mut self.memory) {
-            print::aside(&format!("agentwire: failed to keep the conversation: {error}"));
+            print::aside(&format!("agentwire: failed to save the conversation: {error}"));
         }
     }
 }

@@ -223,7 +223,7 @@ impl Transcript {
                     Status::Mode => "Mode",
                     Status::Notice => "Notice",
                     Status::Warning => "Warning",
-                    Status::Compacted => "Context shortened",
+                    Status::Compacted => "Context compacted",
                     Status::Ready
                     | Status::Working
                     | Status::Idle

@@ -60,7 +60,7 @@ pub(super) async fn list(source: &Source, is_json: bool) -> Result<(), Failure> 
         return Ok(print::json(&Inbox { requests: listed.collect() })?);
     }
     if requests.is_empty() {
-        print::note("nobody asks anything");
+        print::note("no pending requests");
         return Ok(());
     }
     write(&requests, &sessions)
@@ -70,7 +70,7 @@ fn write(
     requests: &[OpenRequest],
     sessions: &BTreeMap<SessionId, SessionSummary>,
 ) -> Result<(), Failure> {
-    let head = ["RID", "SESSION", "AGENT", "AGE", "ASKS"].map(str::to_owned);
+    let head = ["RID", "SESSION", "AGENT", "AGE", "REQUEST"].map(str::to_owned);
     let rows: Vec<[String; 5]> = std::iter::once(head)
         .chain(
             requests
@@ -130,7 +130,7 @@ fn row(open: &OpenRequest, name: String, session: Option<&SessionSummary>) -> [S
         }
         RequestKind::Permission => about,
         RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
-            format!("{about} (for the program that drives it)").trim_start().to_owned()
+            format!("{about} (for the program that drives the session)").trim_start().to_owned()
         }
     };
     [
@@ -189,7 +189,7 @@ pub(super) async fn find(source: &Source, name: &str) -> Result<OpenRequest, Fai
         ([one], _) if begins.len() >= TAKEN => Ok((*one).clone()),
         ([_, _, ..], _) if begins.len() >= TAKEN => {
             let message =
-                format!("several requests begin with {name}; give more of the id, or SESSION/RID");
+                format!("several requests start with {name}; give more of the id, or SESSION/RID");
             Err(GatewayError::new(ErrorCode::InvalidMessage, message).into())
         }
         (_, _) => Err(missing(source, name, begins).await?.into()),
@@ -221,12 +221,11 @@ async fn missing(source: &Source, name: &str, begins: &str) -> Result<GatewayErr
         }
         if let Some(how) = settled {
             let short = format::short(session.id.as_str());
-            let message = format!("request {name} of session {short} was settled before: {how}");
+            let message = format!("request {name} of session {short} is already settled: {how}");
             return Ok(GatewayError::new(ErrorCode::RequestSettled, message));
         }
     }
-    let message =
-        format!("there is no open request {name}; `agentwire permit ls` lists those there are");
+    let message = format!("no pending request {name}; `agentwire permit ls` lists them");
     Ok(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 

@@ -39,7 +39,7 @@ impl Transcript {
                 (exit @ Some(_), _) => code = exit,
                 (None, Some(entry)) => entries.push(entry),
                 (None, None) => {
-                    let what = format!("line {} is no entry of a transcript", number + 1);
+                    let what = format!("line {} is not a transcript entry", number + 1);
                     return Err(io::Error::new(io::ErrorKind::InvalidData, what));
                 }
             }

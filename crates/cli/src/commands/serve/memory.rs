@@ -25,5 +25,5 @@ pub(super) fn give_back() {
         command.arg0(name);
     }
     let error = command.args(args).envs(ALLOCATOR).env(ALLOCATOR_SET, "1").exec();
-    tracing::debug!(%error, "failed to start again with other allocator settings");
+    tracing::debug!(%error, "failed to restart with other allocator settings");
 }

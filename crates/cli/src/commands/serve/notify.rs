@@ -21,6 +21,6 @@ pub(super) fn notify(state: &str) {
     let told = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
     if let Err(error) = told {
-        tracing::debug!(%error, "systemd cannot be told");
+        tracing::debug!(%error, "failed to notify systemd");
     }
 }

@@ -38,7 +38,9 @@ impl Page {
         if let Err(why) = opened {
             let hint =
                 if ticket.is_some() { " and sign in with `agentwire token show`" } else { "" };
-            print::note(&format!("agentwire: no browser was opened ({why}): open {http}/{hint}"));
+            print::note(&format!(
+                "agentwire: failed to open a browser ({why}); open {http}/{hint}"
+            ));
         }
         let stale = file.clone();
         let tidy = tokio::spawn(async move {

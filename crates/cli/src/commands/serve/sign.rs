@@ -32,7 +32,7 @@ impl Sign {
             Put::Up(file) => *lock(&sign.up) = Some(file),
             Put::Behind(other) => {
                 tracing::warn!(
-                    "another server is found in the data directory; name this one with --url"
+                    "other commands find another server with this data directory; reach this one with --url"
                 );
                 let (directory, up) = (directory.to_owned(), Arc::downgrade(&sign.up));
                 // The wait has no end but that of the other server, or of this process.
@@ -69,7 +69,7 @@ fn follow(mut other: File, directory: &Path, told: &str, up: &Weak<Mutex<Option<
             }
             Ok(Put::Behind(next)) => other = next,
             Err(error) => {
-                tracing::warn!(%error, "other verbs do not find this server; name it with --url");
+                tracing::warn!(%error, "other commands cannot find this server; reach it with --url");
                 return;
             }
         }

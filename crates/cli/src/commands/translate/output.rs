@@ -122,7 +122,7 @@ impl Output {
             for (kind, count) in &self.count.kinds {
                 let _ = writeln!(text, "{count:>10} {kind}");
             }
-            print::note(text.trim_end());
+            print::aside(text.trim_end());
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ pub(super) fn mcp_servers(
             }
         };
         let Some(Value::Object(given)) = config.remove("mcpServers") else {
-            return Err(wrong("mcpServers: it must be an object of servers by their names"));
+            return Err(wrong("mcpServers: must be an object of servers by name"));
         };
         let mut rest = Map::new();
         for (name, server) in given {
@@ -77,7 +77,7 @@ pub(super) fn mcp_servers(
 fn known_server(server: &Value) -> Result<McpServer, String> {
     const FIELDS: [&str; 6] = ["type", "command", "args", "env", "url", "headers"];
     let hosted = server.get("type").and_then(Value::as_str) == Some("sdk");
-    let fields = server.as_object().ok_or("a server that is no object")?;
+    let fields = server.as_object().ok_or("a server that is not an object")?;
     // The name of a hosted one is said twice.
     let mut names = fields.keys().filter(|name| !(hosted && *name == "name"));
     if let Some(name) = names.find(|name| !FIELDS.contains(&name.as_str())) {
@@ -107,7 +107,7 @@ pub(super) fn agents(
     let raw: Value =
         serde_json::from_str(&text).map_err(|error| wrong(format!("invalid JSON: {error}")))?;
     if !raw.is_object() {
-        return Err(wrong("it must be an object of agents by their names".to_owned()));
+        return Err(wrong("must be an object of agents by name".to_owned()));
     }
     let known = serde_json::from_value::<Agents>(raw.clone()).ok();
     match known.filter(|agents| serde_json::to_value(agents).is_ok_and(|said| said == raw)) {

@@ -23,7 +23,7 @@ const AGENTS: [AgentType; 5] =
 fn read(args: &[&str], agent: AgentType) -> Result<Invocation, Refused> {
     match parse(args.iter().map(OsString::from))? {
         Asked::Session(given) => given.with(agent, Path::new(DIRECTORY)),
-        asked @ (Asked::Version | Asked::Help) => panic!("{asked:?}"),
+        asked @ (Asked::Version | Asked::Help { .. }) => panic!("{asked:?}"),
     }
 }
 
@@ -297,13 +297,19 @@ fn version_and_help_need_nothing_else_to_be_right() {
     assert!(matches!(asked(&["-v"]), Asked::Version));
     assert!(matches!(asked(&["--nope", "--version", "--model"]), Asked::Version));
     assert!(matches!(asked(&["-vx"]), Asked::Version));
-    assert!(matches!(asked(&["--nope", "-h"]), Asked::Help));
+    assert!(matches!(asked(&["--nope", "-h"]), Asked::Help { is_short: true }));
+    assert!(matches!(asked(&["--help"]), Asked::Help { is_short: false }));
     for agent in AGENTS {
-        let help = help(agent);
+        let short = help(agent, true);
+        assert!(short.lines().count() <= 30, "{short}");
+        for flag in ["--print", "--resume", "--model", "--permission-mode", "--output-format"] {
+            assert!(short.contains(flag), "{flag} is not in the short help");
+        }
+        let help = help(agent, false);
         for flag in FLAGS {
             assert!(help.contains(flag.name()), "{} is not in the help", flag.name());
         }
-        assert!(help.contains(&format!("It drives {} now", agent.as_str())), "{help}");
+        assert!(help.contains(&format!("The agent is {} now", agent.as_str())), "{help}");
     }
 }
 
@@ -329,7 +335,7 @@ fn files_are_read_and_what_we_cannot_say_goes_on() {
     write("odd.json", r#"{"mcpServers":{"b":{"type":"http","url":"u","oauth":{}}}}"#);
     let read = |args: &[&str], agent| match parse(args.iter().map(OsString::from)).unwrap() {
         Asked::Session(given) => given.with(agent, place.path()),
-        asked @ (Asked::Version | Asked::Help) => panic!("{asked:?}"),
+        asked @ (Asked::Version | Asked::Help { .. }) => panic!("{asked:?}"),
     };
     let claude = |args: &[&str]| read(args, AgentType::Claude).unwrap().config;
     let text = |text: &str| Some(SystemPrompt::Text(text.to_owned()));
