@@ -1,5 +1,5 @@
-//! One session on one screen: events are shown, requests are put to whoever is there, keys and signals
-//! become commands.
+//! One session on one screen: shows events, asks about requests, and turns keys and signals into
+//! commands.
 
 mod asking;
 mod ending;
@@ -28,19 +28,17 @@ use crate::source::{Events, Seen};
 use crate::terminal::{Terminal, Typed};
 use crate::view::ask::{Ask, Reading};
 
-/// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long an agent may take to begin a turn of its own after a subagent in the background is done.
+/// How long an agent may take to start its own turn after a background subagent is done.
 const AFTERTHOUGHT: Duration = Duration::from_secs(2);
 
-/// How many commands may be under way; more are never needed.
+/// How many commands may wait for a reply; more are never needed.
 const COMMANDS: usize = 16;
 
-/// One session on one screen.
 pub(crate) struct Drive {
     events: Events,
-    /// Up to this event all is history: what it asks was perhaps answered long ago.
+    /// Events up to this one are history; their requests may be settled.
     present: u64,
     shown: u64,
     screen: Screen,
@@ -51,31 +49,28 @@ pub(crate) struct Drive {
     asking: Option<Ask>,
     replies: mpsc::Receiver<SentAnswer>,
     reply: mpsc::Sender<SentAnswer>,
-    /// Subagents that are not done, by id; their names.
+    /// Names of running subagents, by id.
     agents: BTreeMap<String, String>,
     turn: Turn,
     session_failed: bool,
-    /// The agent never said anything, or opened no session.
+    /// The agent never started a session.
     never_started: bool,
     interrupts: u32,
     terminations: u32,
     is_stopping: bool,
     stop_at: Option<Instant>,
-    /// Something was denied because nobody could be asked.
+    /// A request was denied because there was no one to ask.
     denied: bool,
     is_unread: bool,
-    /// Nobody watches any more.
     is_left: bool,
 }
 
-/// How it came out.
 pub(crate) struct Ended {
     pub(crate) verdict: Result<(), Failure>,
-    /// Whoever was there did not want to wait for the end.
+    /// The user left before the end.
     pub(crate) is_hasty: bool,
 }
 
-/// How the session's turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     None,
@@ -84,14 +79,14 @@ enum Turn {
     Failed(TurnFailure),
 }
 
-/// What came of a command: the request that it was to settle, if it was.
+/// The reply to a command, and the request that the command settles, if any.
 struct SentAnswer {
     request: Option<String>,
     result: Result<Json<'static>, GatewayError>,
 }
 
 impl Drive {
-    /// Watches a session; its event `present` is the last that there is.
+    /// Watches a session whose last event is `present`.
     pub(crate) fn new(events: Events, present: u64, screen: Screen, signals: Signals) -> Self {
         let (reply, replies) = mpsc::channel(COMMANDS);
         Self {
@@ -120,14 +115,14 @@ impl Drive {
         }
     }
 
-    /// Runs it too, to the end of its turn.
+    /// Also runs it, to the end of its turn.
     pub(crate) fn running(mut self, session: SessionHandle, terminal: Option<Terminal>) -> Self {
         self.part = Part::Run(session);
         self.terminal = terminal;
         self
     }
 
-    /// Answers what it asks, if there is a terminal to ask at; whoever is there may leave.
+    /// Also answers its requests, if there is a terminal; the user can detach.
     pub(crate) fn answering(
         mut self,
         session: agentwire_client::Session,
@@ -138,13 +133,13 @@ impl Drive {
         self
     }
 
-    /// Only to the end of the turn that works on that prompt.
+    /// Stops at the end of the turn that works on that prompt.
     pub(crate) fn for_turn_of(mut self, message: Option<String>) -> Self {
         self.part.for_turn_of(message);
         self
     }
 
-    /// Until the session is over and all is shown.
+    /// Runs until everything is shown.
     pub(crate) async fn run(mut self) -> Ended {
         match self.show().await {
             Ok(is_hasty) => Ended { verdict: self.finish(is_hasty).await, is_hasty },
@@ -152,7 +147,7 @@ impl Drive {
         }
     }
 
-    /// Whether it was left before its end.
+    /// Whether the user left before the end.
     async fn show(&mut self) -> Result<bool, Failure> {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -177,7 +172,7 @@ impl Drive {
         Ok(true)
     }
 
-    /// Shows what came, and says whether that was all that is wanted.
+    /// Shows the events; whether the goal is reached.
     async fn see(&mut self, seen: Seen) -> Result<bool, Failure> {
         match seen {
             Seen::Events(batch) => self.batch(&batch).await,
@@ -271,7 +266,7 @@ impl Drive {
         }
     }
 
-    /// Whether to leave at once.
+    /// Whether to quit at once.
     fn caught(&mut self, caught: Caught) -> bool {
         match caught {
             Caught::Interrupt => {
@@ -319,7 +314,7 @@ impl Drive {
         }
     }
 
-    /// Whoever read our output has gone.
+    /// The reader of our output is gone.
     fn unread(&mut self) {
         self.is_unread = true;
         match self.part {
@@ -328,7 +323,7 @@ impl Drive {
         }
     }
 
-    /// Sends a command; its reply comes later, and meanwhile events go on.
+    /// Sends a command. Its reply arrives in `replies`.
     fn command(&self, command: Command, request: Option<String>) {
         let Some(sent) = self.part.send(command) else { return };
         let reply = self.reply.clone();
@@ -377,7 +372,7 @@ impl Drive {
         self.asking.is_some() && !self.is_answered()
     }
 
-    /// Whether a line is being typed, which nothing may disturb.
+    /// Whether a line is being typed; no output may interrupt it.
     fn is_typing(&self) -> bool {
         let reading = self.asking.as_ref().filter(|_| !self.is_answered()).map(Ask::reading);
         matches!(reading, Some(Reading::Line | Reading::Secret))

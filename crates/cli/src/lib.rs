@@ -1,4 +1,4 @@
-//! The `agentwire` program, as a library: for itself, and for examples and tests that bring it along.
+//! The `agentwire` program as a library, so that examples and tests can embed it.
 
 mod args;
 mod commands;
@@ -27,9 +27,9 @@ use clap::{FromArgMatches as _, Parser as _};
 use crate::args::{Args, Global, Verb};
 use crate::failure::Failure;
 
-/// The program: does what its arguments say.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    // There is a keeper for every agent: it is to be small, so it comes before all else.
+    // Every agent has a keeper process. It comes before anything else so that it stays small.
     let mut words = std::env::args_os().skip(1);
     let verb = words.next();
     let is = |name: &str| verb.as_ref().is_some_and(|verb| verb == name);
@@ -105,11 +105,11 @@ fn log(global: &Global) {
     print::log(global.log_level.unwrap_or_default(), global.log_format.unwrap_or_default());
 }
 
-/// The exit code, and on stderr what went wrong.
+/// Prints the error, if any, and returns the exit code.
 fn ended(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
         Ok(code) => code,
-        // Whoever read our output has gone: nothing is left to say and nobody to say it to.
+        // The reader of our output is gone; there is no one to report to.
         Err(Failure::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -120,7 +120,7 @@ fn ended(result: Result<ExitCode, Failure>) -> ExitCode {
     }
 }
 
-/// The end of what is no verb of the user's.
+/// The exit code of an internal verb.
 fn small(result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -131,7 +131,7 @@ fn small(result: Result<(), String>) -> ExitCode {
     }
 }
 
-/// What the `claude` program is called with, if we are it: by our name, or by the first word.
+/// The arguments for `claude`, if we run as it: by the program's name, or by the first argument.
 fn claude_flags() -> Option<Vec<OsString>> {
     let mut words = std::env::args_os();
     let program = words.next()?;

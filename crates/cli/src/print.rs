@@ -1,4 +1,5 @@
-//! The only place that writes to the terminal. stdout belongs to the answer; all else is stderr.
+//! The only place that writes to the terminal. stdout carries the answer; everything else goes to
+//! stderr.
 #![expect(clippy::print_stderr, reason = "this is where it is done")]
 
 use std::io::{self, IsTerminal as _, StdoutLock, Write as _};
@@ -10,12 +11,11 @@ use crate::args::{LogFormat, LogLevel};
 use crate::format;
 use crate::view::page;
 
-/// stdout, for the answer.
 pub(crate) fn stdout() -> StdoutLock<'static> {
     io::stdout().lock()
 }
 
-/// stdout, for what agents said: as it is, but on a terminal nothing of it drives that.
+/// stdout for agents' text: unchanged, but with control characters escaped on a terminal.
 pub(crate) fn spoken() -> Box<dyn io::Write> {
     match io::stdout().is_terminal() {
         true => Box::new(Escaped { out: stdout(), rest: Vec::new() }),
@@ -23,10 +23,10 @@ pub(crate) fn spoken() -> Box<dyn io::Write> {
     }
 }
 
-/// Text on a terminal. What would drive it is shown by the escapes of JSON.
+/// Shows control characters as JSON escapes.
 struct Escaped<W: io::Write> {
     out: W,
-    /// The beginning of a character.
+    /// The start of an incomplete character.
     rest: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl<W: io::Write> io::Write for Escaped<W> {
     }
 }
 
-/// Writes all of it now. Nobody has to read stderr; who reads stdout and goes is told of.
+/// Writes everything now. A failure on stderr is ignored, one on stdout is returned.
 pub(crate) fn write(out: &[u8], err: &[u8]) -> io::Result<()> {
     if !out.is_empty() {
         let mut stdout = stdout();
@@ -61,7 +61,7 @@ pub(crate) fn write(out: &[u8], err: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Asks for a line on the terminal; none at the end of input.
+/// Reads a line from the terminal; `None` at the end of input.
 pub(crate) fn ask_line(question: &str) -> io::Result<Option<String>> {
     eprint!("{question}");
     let mut line = String::new();
@@ -86,12 +86,10 @@ pub(crate) fn note(message: &str) {
     eprintln!("{}", format::wrapped(message, error_columns(), 0, 2));
 }
 
-/// A line as the answer.
 pub(crate) fn line(answer: &str) -> io::Result<()> {
     writeln!(stdout(), "{answer}")
 }
 
-/// A JSON object as the answer, for programs.
 pub(crate) fn json(answer: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(answer)?;
     match io::stdout().is_terminal() {
@@ -100,7 +98,7 @@ pub(crate) fn json(answer: &impl Serialize) -> io::Result<()> {
     }
 }
 
-/// Asks on the terminal; `None` where there is nobody to ask.
+/// Asks for confirmation; `None` without a terminal.
 pub(crate) fn ask(question: &str) -> io::Result<Option<bool>> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(None);
@@ -112,23 +110,23 @@ pub(crate) fn ask(question: &str) -> io::Result<Option<bool>> {
     Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
 }
 
-/// Whether to colour what is written to this stream. Honours `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`
-/// and `TERM`, as the help of this program does.
+/// Whether this stream should have colours. Honours `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and
+/// `TERM`, as clap does.
 pub(crate) fn has_colour(stream: &impl anstream::stream::RawStream) -> bool {
     anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 
-/// How many columns stdout has, if it is a terminal.
+/// Columns of stdout, if it is a terminal.
 pub(crate) fn columns() -> Option<usize> {
     columns_of(&io::stdout())
 }
 
-/// How many columns stderr has, if it is a terminal.
+/// Columns of stderr, if it is a terminal.
 pub(crate) fn error_columns() -> Option<usize> {
     columns_of(&io::stderr())
 }
 
-/// How many columns the terminal has, on either stream.
+/// Columns of whichever stream is a terminal.
 pub(crate) fn width() -> Option<usize> {
     columns().or_else(error_columns)
 }
@@ -138,7 +136,7 @@ fn columns_of(stream: &impl std::os::fd::AsFd) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// Lets the engine tell on stderr what goes on.
+/// Starts logging to stderr.
 pub(crate) fn log(level: LogLevel, format: LogFormat) {
     let level = match level {
         LogLevel::Off => LevelFilter::OFF,
@@ -149,7 +147,7 @@ pub(crate) fn log(level: LogLevel, format: LogFormat) {
         LogLevel::Trace => LevelFilter::TRACE,
     };
     let told = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
-    // It fails only where a logger is set already, and there is none.
+    // Fails only if there is a logger already.
     let _ = match format {
         LogFormat::Text => told.compact().try_init(),
         LogFormat::Json => told

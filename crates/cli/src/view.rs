@@ -1,5 +1,5 @@
-//! The one view behind `run`, `attach` and `logs`: events in, text out. It knows no terminal and no
-//! session.
+//! The view behind `run`, `attach` and `logs`: turns events into text. It knows neither the
+//! terminal nor the session.
 
 pub(crate) mod ask;
 pub(crate) mod diff;
@@ -27,20 +27,17 @@ pub(crate) use self::memory::about;
 pub(crate) use self::page::Style;
 use self::page::{Ink, Page, Section};
 
-/// How much of a session a reader sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lens {
-    /// Everything.
     Whole,
     /// The text of the main agent.
     Answer,
-    /// Everything but that.
+    /// Everything but the text of the main agent.
     Progress,
-    /// Only what went wrong or was refused.
+    /// Errors and denials.
     Notes,
 }
 
-/// A session as text.
 #[derive(Debug)]
 pub(crate) struct View {
     page: Page,
@@ -54,18 +51,17 @@ impl View {
         Self { page: Page::new(style), lens, shows_prompts: false, known: Memory::default() }
     }
 
-    /// Shows prompts too. Who gave one knows it; in a log it is the other half of the talk.
+    /// Also shows prompts, for logs. On `run` the user has just typed the prompt.
     pub(crate) fn with_prompts(mut self) -> Self {
         self.shows_prompts = true;
         self
     }
 
-    /// The reader's terminal has this many columns from now on.
+    /// Sets the columns of the reader's terminal.
     pub(crate) fn set_width(&mut self, width: Option<usize>) {
         self.page.set_width(width);
     }
 
-    /// Shows an event.
     pub(crate) fn event(&mut self, event: Event<'_>, out: &mut impl Write) -> io::Result<()> {
         let now = event.timestamp.parse().ok();
         let agent = event.agent_id.decode();
@@ -85,13 +81,13 @@ impl View {
         self.send(out)
     }
 
-    /// Ends the line that is not ended.
+    /// Ends an open line.
     pub(crate) fn rest(&mut self, out: &mut impl Write) -> io::Result<()> {
         self.page.end_line();
         self.send(out)
     }
 
-    /// Shows what somebody else has to say on the same page.
+    /// Adds other output, such as a question, to the same page.
     pub(crate) fn aside(
         &mut self,
         out: &mut impl Write,
@@ -106,22 +102,21 @@ impl View {
         self.send(out)
     }
 
-    /// What this tool wants to change has been seen: it need not be shown again.
+    /// The user has seen what this tool wants to change; it is not shown again.
     pub(crate) fn saw_changes_of(&mut self, tool: &str) {
         self.known.saw(tool);
     }
 
-    /// Whether the last line is not ended.
+    /// Whether the last line is open.
     pub(crate) fn is_mid_line(&self) -> bool {
         self.page.is_mid_line()
     }
 
-    /// What the agent does now.
     pub(crate) fn activity(&self) -> String {
         self.known.activity()
     }
 
-    /// Where the session works.
+    /// The session's working directory.
     pub(crate) fn directory(&self) -> Option<&str> {
         self.known.directory.as_deref()
     }
@@ -189,7 +184,7 @@ impl View {
         }
     }
 
-    /// From here on it is this agent's; whose it is, is said once.
+    /// The next output is this agent's. A subagent is named once.
     fn turn_to(&mut self, agent: &str, parent: Option<&str>) {
         if self.known.speaker == agent {
             return;
@@ -216,7 +211,7 @@ impl View {
         block: Option<String>,
         is_complete: bool,
     ) {
-        // The end of a block that another agent's words have ended already says nothing.
+        // The end of a block that another agent's output has ended already.
         if !text.is_empty() || self.known.speaker == agent {
             self.turn_to(agent, parent);
             self.says(section, text, block, is_complete);
@@ -313,7 +308,6 @@ impl View {
         self.close(Ink::Red, "✗ ", how, &figures, error);
     }
 
-    /// The last lines of a turn.
     fn close(&mut self, ink: Ink, mark: &str, how: &str, figures: &str, error: &str) {
         if self.lens == Lens::Notes {
             return self.note(&if error.is_empty() {
@@ -334,7 +328,7 @@ impl View {
     }
 }
 
-/// How long it took, what it used and cost.
+/// Duration, tokens and cost.
 fn figures(duration: Option<u64>, usage: Option<&TokenUsage>, cost: Option<f64>) -> String {
     let tokens = usage.filter(|usage| usage.total_tokens > 0).map(words::tokens);
     let parts = [duration.map(words::duration), tokens, cost.map(words::dollars)];

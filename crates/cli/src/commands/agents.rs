@@ -1,4 +1,4 @@
-//! `agentwire agents`: what is installed.
+//! `agentwire agents`: lists agents and their installation.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use crate::installed::{self, Installed};
 use crate::print;
 use crate::settings;
 
-/// Columns before what is said of an agent.
+/// Columns before the details of an agent.
 const INDENT: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &Agents) -> Result<(), Failure> {

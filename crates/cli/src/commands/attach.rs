@@ -1,4 +1,4 @@
-//! `agentwire attach`: a session, from its beginning to its end, and what it asks.
+//! `agentwire attach`: replays and follows a session, and answers its requests.
 
 use agentwire_protocol::SessionState;
 

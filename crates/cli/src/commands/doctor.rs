@@ -1,4 +1,4 @@
-//! `agentwire doctor`: checks the set-up, and says how to fix what is wrong.
+//! `agentwire doctor`: checks the installation and suggests fixes.
 
 mod data_dir;
 mod installation;
@@ -20,7 +20,6 @@ use crate::installed;
 use crate::print;
 use crate::settings::{self, Loaded};
 
-/// One thing that was looked at.
 #[derive(Debug, Serialize)]
 struct Check {
     name: &'static str,
@@ -34,9 +33,8 @@ struct Check {
 #[serde(rename_all = "camelCase")]
 enum Verdict {
     Ok,
-    /// It works, but not as it might.
+    /// It works, with a limitation.
     Warn,
-    /// It does not work.
     Fail,
 }
 
@@ -86,7 +84,7 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<(), Failure> {
     if ok { Ok(()) } else { Err(Failure::Exit(1)) }
 }
 
-/// The settings; without the file if that is no good, so that the rest can be looked at.
+/// Loads the settings; without the file if that is invalid, so that the other checks can run.
 fn settings(global: &Global, checks: &mut Vec<Check>) -> Option<Loaded> {
     let fix = "fix the file; `agentwire schema config` prints its schema";
     match settings::load(global) {
@@ -111,7 +109,7 @@ fn settings(global: &Global, checks: &mut Vec<Check>) -> Option<Loaded> {
     }
 }
 
-/// Whether the rules can be understood; a session would be refused with one that cannot.
+/// Checks the rules. An invalid rule would refuse every session.
 fn policy(loaded: &Loaded) -> Check {
     let name = "policy";
     let defaults = &loaded.engine.defaults;

@@ -1,4 +1,4 @@
-//! `agentwire interrupt`: stops the turns of sessions.
+//! `agentwire interrupt`: interrupts the current turns of sessions.
 
 use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionState};
 
@@ -25,8 +25,8 @@ async fn interrupt(source: &Source, id: &SessionId) -> Result<String, Failure> {
     })
 }
 
-/// Does the same with each of several sessions. All are found before anything is done; what fails for
-/// one does not spare the others.
+/// Applies `work` to each session. All ids are resolved first. A failure for one session does not
+/// stop the others.
 pub(super) async fn each(
     source: &Source,
     beginnings: &[String],

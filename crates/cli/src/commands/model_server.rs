@@ -1,4 +1,4 @@
-//! `agentwire model-server`: the models that agents call, scripted.
+//! `agentwire model-server`: scripted model APIs.
 
 use std::io;
 use std::sync::Arc;

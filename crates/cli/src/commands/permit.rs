@@ -1,4 +1,4 @@
-//! `agentwire permit`: what agents ask, and the answers.
+//! `agentwire permit`: lists and answers requests.
 
 mod inbox;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(global: &Global, args: &Permit) -> Result<(), Failure> {
     }
 }
 
-/// Answers the request of that name. The answer is for what was listed and for nothing else.
+/// Answers a request. The digest binds the answer to what was listed.
 fn settle(
     global: &Global,
     at: &At,
@@ -65,7 +65,7 @@ fn settle(
     })
 }
 
-/// Where the session works, so that paths within it are short.
+/// The session's directory, to shorten paths within it.
 async fn directory(source: &Source, open: &OpenRequest) -> Option<String> {
     source.summary(&open.session_id).await.ok()?.working_directory
 }

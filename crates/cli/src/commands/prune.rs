@@ -1,4 +1,4 @@
-//! `agentwire prune`: forgets old sessions, and the demo agent's conversations with them.
+//! `agentwire prune`: deletes old sessions, and the demo agent's conversations with them.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &Prune) -> Result<(), Failure> {
     })
 }
 
-/// The sessions that are over and kept by neither age nor number.
+/// The ended sessions that neither age nor number keeps.
 async fn old(hub: &Hub, args: &Prune) -> Result<Vec<SessionSummary>, Failure> {
     let before = match (args.older_than, args.keep) {
         (Some(age), _) => Some(ago(age)?),
@@ -87,7 +87,7 @@ fn ago(age: Span) -> Result<Timestamp, GatewayError> {
     })
 }
 
-/// What their logs and conversations take.
+/// The size of their logs and conversations.
 async fn size(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> {
     let mut progress = Progress::new();
     let mut bytes = 0;
@@ -123,7 +123,7 @@ fn list(sessions: &[SessionSummary]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Forgets them, and says how many: one that was resumed meanwhile stays.
+/// Deletes them; returns how many. A session that was resumed meanwhile stays.
 async fn forget(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> {
     let ids = sessions.iter().map(|session| session.id.clone()).collect();
     let gone = hub.forget(ids).await?;
@@ -140,9 +140,9 @@ async fn forget(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> 
     Ok(gone.len() as u64)
 }
 
-/// Where a built-in agent keeps the session, if it is one of its.
+/// The file of a built-in agent's conversation.
 fn conversation(data_dir: &Path, session: &SessionSummary) -> Option<PathBuf> {
-    // An id names a file only if it can lead nowhere else.
+    // Only a UUID is a safe file name.
     let id = Uuid::try_parse(session.native_session_id.as_deref()?).ok()?;
     match program(session.agent_type).command {
         DefaultCommand::BuiltIn { state, .. } => {

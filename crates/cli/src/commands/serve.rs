@@ -1,4 +1,4 @@
-//! `agentwire serve`: the server.
+//! `agentwire serve`: runs the server.
 
 mod memory;
 mod notify;
@@ -25,10 +25,10 @@ use crate::drive::Signals;
 use crate::failure::Failure;
 use crate::{engine, format, installed, print, settings};
 
-/// How long the last spans may take to be sent.
+/// How long to wait for the last trace spans to be sent.
 const LAST_SPANS: Duration = Duration::from_secs(1);
 
-/// What other verbs find the server by.
+/// The content of `server.json`, by which other verbs find the server.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Found<'f> {
@@ -36,10 +36,9 @@ struct Found<'f> {
     http: &'f str,
     insights: &'f str,
     token_file: Option<&'f Path>,
-    /// Where a proxy offers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_url: Option<&'f str>,
-    /// What the server shows whoever connects over TLS, in base64.
+    /// The server's TLS certificate, in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate: Option<&'f str>,
     version: &'static str,
@@ -61,7 +60,7 @@ pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
             return Err(wrong("--tls-cert and --tls-key must be given together".to_owned()));
         }
     };
-    // No agent sees the key, and none reads it unasked.
+    // No agent sees the key, and none reads it without asking.
     loaded.engine.private.extend(server.tls_key.clone());
     loaded.engine.secrets.extend(server.tls_key.clone());
     let public_url = server.public_url.as_ref();
@@ -161,7 +160,7 @@ async fn serve(
     tracing::info!("stopping");
     notify::notify(notify::STOPPING);
     drop(page);
-    // Together: agents that heed no signal need most of the time there is.
+    // Both at once: agents that ignore signals take most of the available time.
     tokio::join!(listening.stop(), hub.shutdown());
     if let Some(traces) = traces {
         traces.finish(LAST_SPANS).await;
@@ -170,7 +169,7 @@ async fn serve(
     Ok(())
 }
 
-/// What a person at a terminal needs to know of a server that has started.
+/// The text for a terminal when the server is ready.
 fn welcome(found: &Found<'_>, page: &str) -> String {
     let version = found.version;
     let mut text = format!("agentwire {version} is ready\n\n");
@@ -201,7 +200,7 @@ fn welcome(found: &Found<'_>, page: &str) -> String {
     text
 }
 
-/// Where a server that listens at every address of this machine is reached from it.
+/// The address for clients on this machine of a server that listens on all addresses.
 fn near(at: SocketAddr) -> SocketAddr {
     let ip = match at.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -211,7 +210,8 @@ fn near(at: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, at.port())
 }
 
-/// Traces, if the variables of OpenTelemetry want them. A mistake there stops no server.
+/// Starts traces, if OpenTelemetry's variables ask for them. A wrong variable does not stop the
+/// server.
 fn traces(hub: &Hub) -> Option<Traces> {
     match traces::Settings::read(|name| std::env::var(name).ok()) {
         Ok(settings) => settings.map(|settings| Traces::start(hub, settings)),

@@ -1,4 +1,4 @@
-//! `agentwire show`: all that is known of a session.
+//! `agentwire show`: prints everything about a session.
 
 use std::io::{self, Write};
 
@@ -14,13 +14,13 @@ use crate::format::{self, Paint};
 use crate::print;
 use crate::source::{self, Source};
 
-/// The answer for programs.
+/// The JSON output.
 #[derive(Serialize)]
 struct Answer {
     #[serde(flatten)]
     session: SessionSummary,
     config: SessionConfig,
-    /// The events that raised what is open.
+    /// The events that raised the open requests.
     requests: Vec<Json<'static>>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn run(global: &Global, args: &Show) -> Result<(), Failure> {
     Ok(write(&mut print::stdout(), &details, &asked, Paint::stdout())?)
 }
 
-/// The session, what is open in it, and the events that raised that.
+/// The session, its open requests, and the events that raised them.
 async fn look(
     source: &Source,
     session: &str,
@@ -98,7 +98,7 @@ fn write(
     writeln!(out, "\n{}", next(session))
 }
 
-/// What is asked, whole: nobody should answer what was cut.
+/// Prints a request in full, so that no one answers a part of it.
 fn write_request(
     out: &mut impl Write,
     request: &RequestRaised<'_>,
@@ -137,7 +137,7 @@ fn indented(text: &str) -> String {
     format::harmless(text).trim_end().replace('\n', "\n  ")
 }
 
-/// What can be done with it now.
+/// What the user can do next.
 fn next(session: &SessionSummary) -> String {
     let id = format::short(session.id.as_str());
     match (session.state, &session.native_session_id) {
@@ -160,7 +160,7 @@ fn next(session: &SessionSummary) -> String {
     }
 }
 
-/// Tokens in words; what the agent does not count is left out.
+/// Token counts; the ones that the agent does not report are left out.
 pub(crate) fn tokens(usage: &TokenUsage) -> String {
     let mut text = format!("{} in, {} out", usage.input_tokens, usage.output_tokens);
     let more = [

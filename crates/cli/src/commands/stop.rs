@@ -10,10 +10,10 @@ use crate::failure::Failure;
 use crate::format;
 use crate::source::{self, Source};
 
-/// How long a session may take to end: its agent has a while to do so by itself.
+/// How long a session may take to end. Its agent gets some time to end by itself.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long to wait before it is looked again.
+/// Time between two looks at the state.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(global: &Global, args: &Stop) -> Result<(), Failure> {

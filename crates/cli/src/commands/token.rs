@@ -1,4 +1,4 @@
-//! `agentwire token`: who may come in.
+//! `agentwire token`: manages access tokens.
 
 use std::io::Write as _;
 

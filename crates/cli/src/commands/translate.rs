@@ -1,4 +1,4 @@
-//! `agentwire translate`: an agent's recorded output in, unified events or Claude's messages out.
+//! `agentwire translate`: converts an agent's recorded output to another format.
 
 mod input;
 mod output;
@@ -15,8 +15,8 @@ use self::output::Output;
 use crate::args::Translate;
 use crate::print;
 
-/// How much is read at once. What has come is translated and written before more is asked for, so
-/// that in a pipe each line comes out as it goes in.
+/// How much is read at once. Input is translated and written before more is read, so that in a pipe
+/// each line comes out at once.
 const CHUNK: usize = 64 << 10;
 
 pub(crate) fn run(args: &Translate) -> io::Result<()> {
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Translate) -> io::Result<()> {
     output.finish(args.summary)
 }
 
-/// Why nothing was recognised, and what to do.
+/// Says why nothing was recognised, and what to do.
 fn hint(is_transcript: bool, is_empty: bool, unwrapped: bool) {
     print::note(match (is_transcript, is_empty, unwrapped) {
         (true, ..) => {
@@ -94,7 +94,7 @@ fn hint(is_transcript: bool, is_empty: bool, unwrapped: bool) {
     });
 }
 
-/// The input, and how long it is if that is known.
+/// The input, and its length if known.
 fn open(args: &Translate) -> io::Result<(Box<dyn Read>, Option<u64>)> {
     match &args.file {
         Some(path) if path.as_os_str() != "-" => {

@@ -1,4 +1,4 @@
-//! `agentwire trust`: the directories whose own files may make agents run something.
+//! `agentwire trust`: lists and revokes trusted directories.
 
 use std::io::Write as _;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &Trust) -> Result<(), Failure> {
             }
         }
         TrustVerb::Revoke { directory } => {
-            // A directory that is gone is known by its old path.
+            // A deleted directory is found by its old path.
             let path = directory.canonicalize().or_else(|_| std::path::absolute(directory))?;
             if ledger.revoke(&path.to_string_lossy())? == 0 {
                 let path = path.display();

@@ -1,5 +1,5 @@
-//! Requests on their way to whoever can answer: the person at the terminal, one request at a time. If
-//! there is none, and the session is ours, nobody can, and they are denied; another's wait.
+//! Asks the person at the terminal, one request at a time. Without a terminal, requests of our own
+//! session are denied, and requests of another process's session stay open.
 
 use agentwire_protocol::event::{RequestOutcome, RequestRaised, RequestSettled, SettledBy};
 use agentwire_protocol::{Command, ErrorCode, Settlement};
@@ -9,13 +9,12 @@ use crate::terminal::Typed;
 use crate::view::ask::{Ask, Reading, Step};
 use crate::view::page::Ink;
 
-/// A request that is not settled.
 pub(super) struct OpenRequest {
     id: String,
     request: RequestRaised<'static>,
-    /// Whose it is, if not the main agent's.
+    /// The subagent that asks, if it is not the main agent.
     agent: Option<String>,
-    /// An answer is on its way, or it was said that there is none to be had from here.
+    /// An answer was sent, or the view has said that it cannot be answered here.
     is_answered: bool,
 }
 
@@ -26,10 +25,10 @@ impl OpenRequest {
 }
 
 impl Drive {
-    /// Puts the next open request to somebody, or denies what nobody can answer.
+    /// Asks the next open request, or denies what cannot be answered here.
     pub(super) fn ask_next(&mut self) {
         if let Some(ask) = &self.asking {
-            // What has come since stands above it.
+            // New output went above the prompt; draw it again.
             if !self.is_answered() && ask.reading() == Reading::Keys {
                 let prompt = ask.prompt();
                 self.screen.bottom(prompt);
@@ -62,7 +61,7 @@ impl Drive {
         }
     }
 
-    /// Shows the question whole, and reads keys from then on.
+    /// Shows the whole question and starts to read keys.
     pub(super) fn ask_again(&mut self) {
         let Some(ask) = self.asking.as_ref().filter(|_| !self.is_answered()) else { return };
         let others = self.open.iter().filter(|open| !open.is_answered).count().saturating_sub(1);
@@ -82,7 +81,6 @@ impl Drive {
         self.show_prompt();
     }
 
-    /// Something was typed.
     pub(super) fn typed(&mut self, typed: &Typed) {
         let Some(ask) = &mut self.asking else { return };
         let before = ask.reading();
@@ -117,7 +115,7 @@ impl Drive {
         }
     }
 
-    /// A request is settled, here or elsewhere.
+    /// A request was settled, here or by another client.
     pub(super) fn settled(&mut self, settled: &RequestSettled<'_>) {
         let id = &*settled.request_id.decode();
         let was_answered = self.open.iter().any(|open| open.id == id && open.is_answered);
@@ -130,20 +128,20 @@ impl Drive {
             self.put_down();
             match settled.by {
                 SettledBy::Client => self.screen.remark("answered by another client"),
-                // Whoever was asked let the time pass.
+                // The time for an answer ran out.
                 SettledBy::Gateway => self.denied |= settled.outcome == RequestOutcome::Denied,
                 SettledBy::Policy | SettledBy::Agent => {}
             }
         }
     }
 
-    /// A command was carried out, or refused.
+    /// The reply to a command arrived.
     pub(super) fn replied(&mut self, reply: SentAnswer) {
         let (Some(id), Err(error)) = (reply.request, reply.result) else { return };
         match error.code {
-            // Its event says how.
+            // The event shows the outcome.
             ErrorCode::RequestSettled | ErrorCode::RequestNotFound => {}
-            // Nor would the next answer be taken.
+            // The next answer would fail too.
             ErrorCode::Forbidden | ErrorCode::Unauthorized | ErrorCode::SessionNotFound => {
                 self.screen.remark(&error.message);
                 self.drop_question();
@@ -159,7 +157,7 @@ impl Drive {
         }
     }
 
-    /// The question is no longer asked; it is settled otherwise.
+    /// Stops asking; the request is settled in another way.
     pub(super) fn drop_question(&mut self) {
         if let Some(ask) = self.asking.take() {
             self.mark(&ask.id(), true);
@@ -167,7 +165,7 @@ impl Drive {
         }
     }
 
-    /// Whether the answer to what is asked is on its way.
+    /// Whether the answer to the current question was sent.
     pub(super) fn is_answered(&self) -> bool {
         self.asking.as_ref().is_some_and(|ask| {
             let id = ask.id();
@@ -183,7 +181,7 @@ impl Drive {
         }
     }
 
-    /// The keyboard is the shell's again.
+    /// Restores the keyboard.
     fn put_down(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.rest();

@@ -1,4 +1,4 @@
-//! How it ends: when a session that is ours is over, the last words, and the exit code.
+//! The end: when to stop our own session, the closing line, and the exit code.
 
 use std::io;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use crate::failure::Failure;
 use crate::view::page::Ink;
 use crate::{format, print};
 
-/// How long whoever does not want to wait waits for the last words to be read.
+/// How long a user who quits early waits for pending output.
 const HASTE: Duration = Duration::from_millis(200);
 
 impl Drive {
-    /// Ends the session once its turn is over and no more is to come: no prompt that waits, no
-    /// subagent whose end will start another turn.
+    /// Stops the session once its turn is over and nothing follows: no queued prompt, and no
+    /// subagent whose end would start another turn.
     pub(super) async fn look_for_the_end(&mut self) {
         let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
         let Part::Run(session) = &self.part else { return };
         if !is_over || self.stop_at.is_some() {
             return;
         }
-        // The summary follows the log at once, but after it.
+        // The summary is updated just after the log.
         let shown = self.shown;
         let summary = session.until(|summary| summary.last_seq >= shown).await;
         let is_idle = match summary.state {
@@ -40,9 +40,9 @@ impl Drive {
         }
     }
 
-    /// Says the last words, and how it came out.
+    /// Prints the closing line and returns the outcome.
     pub(super) async fn finish(mut self, is_hasty: bool) -> Result<(), Failure> {
-        // Before the last words: who reads them may type again.
+        // First: after the closing line the user may type again.
         self.terminal = None;
         if self.screen.is_seen() {
             let text = match &self.part {

@@ -1,15 +1,14 @@
-//! Signals, as far as they mean something to a session.
+//! The signals that a session reacts to.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a signal wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caught {
-    /// SIGINT: stop what you do.
+    /// SIGINT
     Interrupt,
-    /// SIGTERM, SIGHUP: end.
+    /// SIGTERM, SIGHUP
     Terminate,
     /// SIGCONT: another program may have used the terminal.
     Continue,
@@ -17,7 +16,7 @@ pub(super) enum Caught {
     Resize,
 }
 
-/// The signals that are caught while this lives, and no longer act by themselves.
+/// Catches signals. Their default actions stay off for the rest of the process.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -39,7 +38,7 @@ impl Signals {
         })
     }
 
-    /// Waits until somebody wants the program to end.
+    /// Waits for a signal that ends the program.
     pub(crate) async fn end(&mut self) {
         while matches!(self.next().await, Caught::Continue | Caught::Resize) {}
     }

@@ -1,4 +1,4 @@
-//! What wins over what, and what the file means.
+//! Precedence of the sources, and the meaning of the file.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn the_key_of_the_server_and_a_file_given_elsewhere_are_private() {
     for private in ["/etc/key.pem", "/project/agentwire.toml"] {
         assert!(engine.private.contains(&PathBuf::from(private)), "{private}");
     }
-    // The project is still one to work in.
+    // The project can still be worked in.
     assert_eq!(engine.secrets, [PathBuf::from("/etc/key.pem")]);
     assert!(
         own_dirs::places(&engine)
@@ -53,7 +53,7 @@ fn the_key_of_the_server_and_a_file_given_elsewhere_are_private() {
     assert_eq!(loaded(text, other).engine.containment, ContainmentChoice::Namespace);
 }
 
-/// The page shows the times as they are where nothing is set.
+/// The page shows the default timeouts.
 #[test]
 fn the_page_shows_the_usual_times() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");

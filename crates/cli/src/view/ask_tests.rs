@@ -1,4 +1,4 @@
-//! Requests, and what keys make of them.
+//! Requests, and what keys do.
 
 use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::input_digest;

@@ -7,13 +7,13 @@ use similar::TextDiff;
 use super::page::{Ink, Page};
 use super::words;
 
-/// How long the search for a small diff may take; then a larger one does.
+/// How long to search for a minimal diff.
 const SEARCH: Duration = Duration::from_millis(200);
 
-/// The longest line that is shown whole.
+/// Longer lines are cut.
 const LINE_LIMIT: usize = 500;
 
-/// A unified diff of two texts. Of a passage, where it stands in its file is not known.
+/// A unified diff of two texts. For a passage, the line numbers in its file are unknown.
 pub(crate) fn of_texts(before: &str, after: &str, is_passage: bool) -> String {
     let diff = TextDiff::configure().timeout(SEARCH).diff_lines(before, after);
     let text = diff.unified_diff().context_radius(3).missing_newline_hint(false).to_string();
@@ -27,14 +27,14 @@ pub(crate) fn of_texts(before: &str, after: &str, is_passage: bool) -> String {
     text.split_inclusive('\n').map(without_place).collect()
 }
 
-/// How many lines a diff adds and takes away.
+/// How many lines a diff adds and removes.
 pub(crate) fn size(diff: &str) -> (usize, usize) {
     let rows = rows(diff);
     let count = |sign| rows.iter().filter(|row| row.sign == sign).count();
     (count('+'), count('-'))
 }
 
-/// Shows at most so many lines of a diff.
+/// Shows at most `limit` lines of a diff.
 pub(crate) fn show(page: &mut Page, diff: &str, limit: usize) {
     let rows = rows(diff);
     let width =
@@ -64,7 +64,7 @@ struct Row<'d> {
     text: &'d str,
 }
 
-/// The lines of the hunks. What stands before the first hunk names the file, which is said elsewhere.
+/// The lines of the hunks, without the file names before them.
 fn rows(diff: &str) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     let (mut old, mut new) = (None, None);

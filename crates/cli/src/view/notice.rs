@@ -1,4 +1,4 @@
-//! What is said beside the work: errors, plans, changes of state, and the agent's stderr.
+//! Errors, plans, status changes, and the agent's stderr.
 
 use agentwire_protocol::event::{ErrorEvent, PlanStatus, PlanUpdated, Status, StatusChanged};
 use agentwire_protocol::{MAIN_AGENT, Native, Stream};
@@ -80,7 +80,7 @@ impl View {
         self.page.line(&[(ink, mark), (ink, message.trim_end())]);
     }
 
-    /// A line among others' on stderr says whose it is.
+    /// A line on a shared stderr names its program.
     pub(super) fn note(&mut self, text: &str) {
         self.page.line(&[(Ink::Plain, "agentwire: "), (Ink::Plain, text)]);
     }

@@ -1,4 +1,4 @@
-//! What an agent does, shown: tools, changed files, subagents and requests.
+//! Shows what an agent does: tools, changed files, subagents and requests.
 
 use agentwire_protocol::event::{
     AgentFinished, AgentOutcome, AgentSpawned, FileChangeType, FileChanged, RequestOutcome,
@@ -37,7 +37,7 @@ impl View {
             None => started.tool_name.to_string(),
         };
         self.known.open_tool(&id, Tool::new(name, summary, started.kind, now));
-        // A subagent is shown when it begins, a plan when it changes.
+        // A subagent is shown when it starts, a plan when it changes.
         let is_shown = match started.kind {
             ToolKind::Agent | ToolKind::Think => false,
             ToolKind::Read
@@ -87,7 +87,7 @@ impl View {
             self.result(if result.trim().is_empty() { &error } else { &result });
         } else {
             match kind {
-                // What changed is shown by itself.
+                // The change has its own event.
                 ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Think => {}
                 ToolKind::Read if result.is_empty() => {}
                 ToolKind::Read => {
@@ -155,7 +155,7 @@ impl View {
         }
     }
 
-    /// What follows is of this tool; which one that is, is said unless its line stands just above.
+    /// Names the tool that the next lines belong to, unless its line is just above.
     fn under_its_line(&mut self, id: &str) {
         self.work();
         if self.known.last_tool.as_deref() == Some(id) {
@@ -173,7 +173,7 @@ impl View {
 
     fn result(&mut self, text: &str) {
         let lines: Vec<&str> = text.trim_end().lines().collect();
-        // One line more is shown rather than counted.
+        // A single extra line is shown instead of "1 more line".
         let limit = if lines.len() == RESULT_LINES + 1 { lines.len() } else { RESULT_LINES };
         for line in lines.iter().take(limit) {
             let line = words::cut(line, LINE_LIMIT);
@@ -307,7 +307,7 @@ impl View {
         let Some(request) = self.known.settled(&settled.request_id.decode()) else { return };
         let tool = request.tool.as_deref().and_then(|id| self.known.tools.get_mut(id));
         if let Some(tool) = tool {
-            // The tool runs from here on: waiting for somebody is not its time.
+            // The tool starts now: the wait for an answer does not count as its time.
             tool.since = now;
             tool.is_denied = settled.outcome == RequestOutcome::Denied;
         }

@@ -1,4 +1,4 @@
-//! What the agent says: messages of blocks, in pieces as they come and then whole.
+//! The agent's messages: blocks, first as deltas, then complete.
 
 use std::io;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::json::Look as _;
 use super::output::Frame;
 use super::usage::{Usage, tokens};
 
-/// How long a word takes where somebody watches.
+/// How long a word takes if a person watches.
 const WORD: Duration = Duration::from_millis(22);
 
-/// How much a block of `/repeat` may hold: more would be a line that nobody wants to read.
+/// Maximum size of a `/repeat` block, so that no line becomes too long to read.
 const BLOCK: usize = 1 << 20;
 
-/// How many deltas are written before we look whether something came in.
+/// How many deltas are written between two looks at the input.
 const GLANCE: u64 = 256;
 
-/// What the model is saying.
+/// The open message of the model.
 pub(super) struct Message {
     id: String,
     blocks: u64,
@@ -59,11 +59,11 @@ impl Voice {
     }
 }
 
-/// The demo's thoughts are signed by nobody.
+/// The demo's thinking has no signature.
 const SIGNATURE: &str = "ZGVtbw==";
 
 impl Agent {
-    /// Says or thinks a text.
+    /// Writes text or thinking.
     pub(super) fn speak(&mut self, voice: Voice, text: &str) -> Result<(), Halt> {
         if text.is_empty() {
             return Ok(());
@@ -84,7 +84,7 @@ impl Agent {
         self.end_block()
     }
 
-    /// A block that comes whole.
+    /// Writes a block without deltas.
     pub(super) fn pad(&mut self, bytes: usize) -> Result<(), Halt> {
         if bytes == 0 {
             return Ok(());
@@ -94,7 +94,7 @@ impl Agent {
         self.end_block()
     }
 
-    /// The same piece over and over.
+    /// Writes the same piece `count` times.
     pub(super) fn repeat(&mut self, count: u64, piece: &str) -> Result<(), Halt> {
         if count == 0 || piece.is_empty() {
             return Ok(());
@@ -121,17 +121,16 @@ impl Agent {
         self.end_block()
     }
 
-    /// What subagents say is passed on only if somebody asked for it.
+    /// Subagents' text is forwarded on request only.
     fn is_heard(&self) -> bool {
         self.flags.forward_subagent_text || self.speakers.who().is_none()
     }
 
-    /// Pieces of what subagents say are never sent.
+    /// Subagents have no deltas.
     fn streams(&self) -> bool {
         self.flags.partial_messages && self.speakers.who().is_none()
     }
 
-    /// Calls the model, unless its message is still open.
     fn begin_message(&mut self) -> Result<(), Halt> {
         if self.speakers.current().message.is_some() {
             return Ok(());
@@ -150,12 +149,12 @@ impl Agent {
         Ok(())
     }
 
-    /// What the model is given; what it will have written is not known yet.
+    /// Usage at the start of a message: the output is not known yet.
     fn message_usage(&mut self) -> Usage {
         let counted =
             Usage { input: tokens(self.speakers.current().context).max(1), ..Usage::default() };
         match self.turn.as_mut().and_then(|turn| turn.scripted.as_mut()) {
-            // The first message bears all, the others nothing.
+            // The first message carries all of it, the others nothing.
             Some(scripted) => std::mem::take(scripted),
             None => counted,
         }
@@ -271,7 +270,7 @@ impl Agent {
         }
     }
 
-    /// Calls a tool; the id of the call.
+    /// Calls a tool; returns the id of the call.
     pub(super) fn use_tool(&mut self, name: &str, input: &Value) -> Result<String, Halt> {
         self.begin_message()?;
         let id = self.session.ids.short("toolu_demo_");
@@ -305,7 +304,7 @@ impl Agent {
         Ok(id)
     }
 
-    /// The model has said what it had to say.
+    /// Ends the message.
     pub(super) fn end_message(&mut self, stop_reason: &str) -> Result<(), Halt> {
         let Some(message) = self.speakers.current().message.take() else { return Ok(()) };
         if self.streams() {
@@ -325,7 +324,7 @@ impl Agent {
         self.spend(message.usage, stop_reason)
     }
 
-    /// The message was cut: what of its last block was said counts.
+    /// The message was cut off: its last block keeps what was written.
     pub(super) fn cut_block(&mut self) -> Result<(), Halt> {
         let Some(block) = self.open_block() else { return Ok(()) };
         let (voice, text) = (block.voice, std::mem::take(&mut block.text));
@@ -340,7 +339,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The message was cut: it ends here.
+    /// The message was cut off here.
     pub(super) fn cut_message(&mut self) -> Result<(), Halt> {
         let Some(message) = self.speakers.current().message.take() else { return Ok(()) };
         if !self.streams() {
@@ -361,7 +360,7 @@ impl Agent {
         self.stream_event(&message.id, &json!({ "type": "message_stop" }))
     }
 
-    /// A line of the conversation, by whoever speaks.
+    /// Writes a line of the conversation for the current agent.
     pub(super) fn emit_said(&mut self, mut line: Value) -> Result<(), Halt> {
         let spawned = self.speakers.who().cloned();
         if let Some(fields) = line.as_object_mut() {
@@ -380,7 +379,7 @@ impl Agent {
     }
 }
 
-/// Words with the space after them: together they are the text.
+/// Splits text into words with their trailing spaces.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive([' ', '\n'])
 }

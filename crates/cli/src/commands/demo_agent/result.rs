@@ -1,4 +1,4 @@
-//! The end of a turn, and the line that tells it.
+//! The end of a turn, and its result line.
 
 use serde_json::{Value, json};
 
@@ -8,18 +8,18 @@ use super::usage::{Models, model_usage, sum};
 /// How a turn ended.
 pub(super) enum Ending {
     Done,
-    /// A hook did not let the prompt in.
+    /// A hook blocked the prompt.
     Blocked(String),
     Cut(Cut),
     Failed(String),
     MaxTurns,
     Budget,
-    /// A hook wanted no more.
+    /// A hook stopped the turn.
     Hook(String),
 }
 
 impl Agent {
-    /// Says what is left to say, and the result.
+    /// Writes the rest and the result.
     pub(super) fn end_turn(&mut self, ending: &Ending) -> Result<(), Halt> {
         self.open_turn()?;
         match ending {
@@ -34,7 +34,7 @@ impl Agent {
             Ending::Cut(cut) => self.say_cut(*cut)?,
             Ending::Failed(message) => self.say_failed(message)?,
         }
-        // Whatever is still open ends here.
+        // Ends everything that is still open.
         self.cut_message()?;
         let Some(turn) = self.turn.as_ref() else { return Ok(()) };
         let spent = turn.models.clone();
@@ -58,7 +58,7 @@ impl Agent {
         }
     }
 
-    /// As a call of the model that fails.
+    /// Like a failed call of the model.
     fn say_failed(&mut self, message: &str) -> Result<(), Halt> {
         self.cut_message()?;
         let id = self.session.ids.uuid().to_string();

@@ -1,4 +1,4 @@
-//! Subagents: a tool call that speaks for itself.
+//! Subagents, which are started by a tool call.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a prompt without directives gets: a short tour of all that passes through agentwire.
+//! The tour: the answer to a prompt without directives. It shows every kind of event.
 
 use std::fs;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::messages::Voice;
 const FILE: &str = "agentwire-tour.txt";
 const GREETED: &str = "Hello, world.";
 
-/// How long a watcher is given to see that something ended.
+/// A pause, so that the viewer sees each step end.
 const BEAT: Duration = Duration::from_millis(250);
 
 const TODOS: [(&str, &str); 3] = [
@@ -43,7 +43,7 @@ impl Agent {
         self.tour_sum_up(written)
     }
 
-    /// The todo list, with that many entries done.
+    /// Updates the todo list: the first `done` entries are done.
     fn tour_step(&mut self, done: usize) -> Result<(), Halt> {
         let todos = TODOS.iter().enumerate().map(|(at, (content, active))| {
             let status = match at {
@@ -77,7 +77,6 @@ impl Agent {
         }
     }
 
-    /// README.md, else the first file by name.
     fn tour_file(&self) -> Option<String> {
         let entries = fs::read_dir(&self.session.directory).ok()?.filter_map(Result::ok);
         let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));

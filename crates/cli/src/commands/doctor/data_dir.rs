@@ -1,4 +1,4 @@
-//! Where sessions are kept: the directory, the store, the room, and what others left there.
+//! Checks the data directory: permissions, store, disk space, leftovers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,10 +16,10 @@ use crate::format;
 use crate::print::Progress;
 use crate::settings::Loaded;
 
-/// Less room than this is soon used up.
+/// Less free space than this is a warning.
 const SCARCE: u64 = 1 << 30;
 
-/// With less than this nothing should be begun.
+/// Less free space than this is a failure.
 const TOO_LITTLE: u64 = 64 << 20;
 
 /// `PRAGMA synchronous` when it is `FULL`.
@@ -41,7 +41,7 @@ pub(super) fn check(loaded: &Loaded, checks: &mut Vec<Check>) {
         }
         StoreKind::Sqlite => {}
     }
-    // Before anything else is opened there, so that what the dead left is still to be seen.
+    // First, because opening the store removes stale locks.
     let (alive, stale) = owners(data_dir);
     let opened = store(data_dir);
     let works = opened.is_ok();
@@ -63,7 +63,7 @@ fn directory(path: &Path) -> Check {
         Ok(metadata) => metadata,
         Err(error) => return Check::fail(name, format!("failed to open {shown}: {error}"), choose),
     };
-    // Only a try tells: permissions, read-only disks and quotas all have a say.
+    // Only a write can tell: permissions, read-only disks and quotas all matter.
     if let Err(error) = tempfile::tempfile_in(path) {
         return Check::fail(name, format!("failed to write to {shown}: {error}"), choose);
     }
@@ -116,7 +116,7 @@ fn store(data_dir: &Path) -> Result<Check, Check> {
     ))
 }
 
-/// Reads all that is kept. Each thing that is damaged or missing is a check of its own.
+/// Reads the whole store. Each damaged or missing range is its own check.
 fn events(data_dir: &Path, checks: &mut Vec<Check>) {
     let name = "events";
     let mut progress = Progress::before_the_answer();
@@ -169,7 +169,7 @@ fn room(data_dir: &Path) -> Check {
     }
 }
 
-/// How many processes run sessions there, and how many locks of dead ones were found and removed.
+/// How many live processes run sessions there, and how many stale locks were removed.
 fn owners(data_dir: &Path) -> (usize, usize) {
     let entries = fs::read_dir(data_dir.join("owners")).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| {
@@ -197,7 +197,7 @@ fn locks(alive: usize, stale: usize) -> Check {
     )
 }
 
-/// Files that were made for agents' processes and outlived agentwire.
+/// Files for agents' processes that outlived agentwire.
 fn leftovers(data_dir: &Path, alive: usize) -> Check {
     let name = "runtime files";
     let directory = data_dir.join("run");

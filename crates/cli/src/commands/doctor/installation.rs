@@ -1,4 +1,4 @@
-//! An agent's program: whether it is here, in which version, and signed in.
+//! Checks an agent's program: installation, version and login.
 
 use agentwire_dialects::program::{Login, Source, Standing};
 use agentwire_protocol::AgentType;
@@ -25,7 +25,7 @@ pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
     let version = format::line(agent.version.as_deref().unwrap_or("unknown version"));
     let mut message = format!("{version} at {path}");
     let mut fixes = Vec::new();
-    // Of a program that the user chose nothing was tested, and nothing is to be fixed.
+    // A program that the user configured has no tested versions.
     if agent.newest_tested.is_some() {
         message.push_str(&format!(", {}", agent.standing.words()));
         fixes.extend(about_version(agent, &path.to_string()));
@@ -45,7 +45,7 @@ pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
         false if fixes.is_empty() => Verdict::Ok,
         false => Verdict::Warn,
     };
-    // Two things may have one remedy.
+    // Two problems may have the same fix.
     let mut unique = Vec::new();
     for fix in fixes {
         if !unique.contains(&fix) {
@@ -56,7 +56,7 @@ pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
     Check { name, status, message, fix }
 }
 
-/// What to do about a version that was not tested.
+/// What to do about an untested version.
 fn about_version(agent: &Installed, path: &str) -> Option<String> {
     match agent.standing {
         Standing::Tested | Standing::Between | Standing::Missing => None,

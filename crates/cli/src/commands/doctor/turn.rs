@@ -1,4 +1,4 @@
-//! One turn of the demo agent, through everything that a real one goes through but the disk.
+//! One turn of the demo agent. It takes the path of a real turn, except for the disk.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const NAME: &str = "demo turn";
 /// A turn takes less than a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the demo agent is told to say.
+/// What the demo agent should say.
 const WORD: &str = "ok";
 
 pub(super) async fn check(loaded: &Loaded) -> Check {
@@ -33,7 +33,7 @@ pub(super) async fn check(loaded: &Loaded) -> Check {
     }
 }
 
-/// Runs it in a place of its own, so that the user's log has no trace of it.
+/// Runs in a temporary directory, so that the user's log has no trace of it.
 async fn turn(loaded: &Loaded) -> Result<String, String> {
     let place = tempfile::Builder::new().prefix("agentwire-doctor-").tempdir();
     let place = place.map_err(|error| format!("failed to create a directory: {error}"))?;

@@ -1,4 +1,4 @@
-//! The inbox: what waits for an answer, and by which names.
+//! The open requests, and the short ids that name them.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -15,14 +15,14 @@ use crate::format::{self, Paint};
 use crate::source::{Seen, Source};
 use crate::{print, view};
 
-/// The shortest name that is shown, and that is taken.
+/// Minimum length of an id as shown, and as accepted.
 const SHOWN: usize = 8;
 const TAKEN: usize = 4;
 
-/// How far back it is looked who settled a request.
+/// How many events to search for the settlement of a request.
 const BACK: u64 = 2000;
 
-/// A request, for programs.
+/// A request in the JSON output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed<'l> {
@@ -142,8 +142,7 @@ fn row(open: &OpenRequest, name: String, session: Option<&SessionSummary>) -> [S
     ]
 }
 
-/// The names by which requests are told apart: as much of each id as no other has; where two sessions
-/// have the same, with the session before it.
+/// A unique prefix of each id. If two sessions have the same id, the session goes before it.
 fn names(requests: &[OpenRequest]) -> Vec<String> {
     let ids: Vec<String> = requests.iter().map(id).collect();
     let name = |(place, own): (usize, &String)| {
@@ -167,14 +166,14 @@ fn id(open: &OpenRequest) -> String {
     open.request.request_id.to_string()
 }
 
-/// The open request of that name.
+/// Finds the open request with this id or prefix.
 pub(super) async fn find(source: &Source, name: &str) -> Result<OpenRequest, Failure> {
     let requests = source.requests(None).await?;
     let (session, begins) = match name.split_once('/') {
         Some((session, request)) => (session, request),
         None => ("", name),
     };
-    // An id may hold a `/` itself.
+    // An id may contain a `/`.
     let fits = |open: &&OpenRequest| {
         let own = id(open);
         let is_whole = own == name;
@@ -196,7 +195,7 @@ pub(super) async fn find(source: &Source, name: &str) -> Result<OpenRequest, Fai
     }
 }
 
-/// Why there is no such request: it was settled, or it never was.
+/// Why there is no such request: it is settled, or it never existed.
 async fn missing(source: &Source, name: &str, begins: &str) -> Result<GatewayError, Failure> {
     let looked =
         if begins.len() >= TAKEN { source.sessions(true, None).await? } else { Vec::new() };

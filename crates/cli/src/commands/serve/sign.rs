@@ -1,6 +1,6 @@
-//! `server.json`, by which other verbs find the server. Who wrote it holds a lock on it while it lives: a
-//! token is never sent to whoever has the address, or the pid, of a server that is gone. Of several servers
-//! the first is found; when it ends, another is.
+//! `server.json`, by which other verbs find the server. The server that wrote it holds a lock on
+//! it, so a token is never sent to a process that reuses the address or pid of a dead server. With
+//! several servers, the first one is found; when it ends, the next one takes over.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -11,21 +11,21 @@ use std::thread;
 
 const NAME: &str = "server.json";
 
-/// The server is found by it until this is dropped.
+/// The server can be found until this is dropped.
 pub(super) struct Sign {
     directory: PathBuf,
     up: Arc<Mutex<Option<File>>>,
 }
 
 enum Put {
-    /// It is up, for as long as the file is locked.
+    /// Our file is in place while this lock is held.
     Up(File),
-    /// Another server's is.
+    /// Another server's file is in place.
     Behind(File),
 }
 
 impl Sign {
-    /// Puts it up, or waits with it until the server that is found there is gone.
+    /// Writes the file, now or when the server that owns it is gone.
     pub(super) fn put_up(directory: &Path, told: String) -> io::Result<Self> {
         let sign = Self { directory: directory.to_owned(), up: Arc::default() };
         match put(directory, &told)? {
@@ -35,7 +35,7 @@ impl Sign {
                     "other commands find another server with this data directory; reach this one with --url"
                 );
                 let (directory, up) = (directory.to_owned(), Arc::downgrade(&sign.up));
-                // The wait has no end but that of the other server, or of this process.
+                // The wait ends with the other server, or with this process.
                 thread::Builder::new()
                     .name("sign".to_owned())
                     .spawn(move || follow(other, &directory, &told, &up))?;
@@ -57,7 +57,7 @@ impl Drop for Sign {
     }
 }
 
-/// Puts the sign up when no other server's is there.
+/// Writes the file when no other server owns it.
 fn follow(mut other: File, directory: &Path, told: &str, up: &Weak<Mutex<Option<File>>>) {
     while other.lock_shared().is_ok() {
         let Some(up) = up.upgrade() else { return };
@@ -84,7 +84,7 @@ fn put(directory: &Path, told: &str) -> io::Result<Put> {
     {
         return Ok(Put::Behind(other));
     }
-    // It gets its name when it is locked and whole.
+    // The file gets its name once it is locked and complete.
     let beside = directory.join("server.json.new");
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
@@ -95,7 +95,7 @@ fn put(directory: &Path, told: &str) -> io::Result<Put> {
     Ok(Put::Up(file))
 }
 
-/// Servers look and write one after the other.
+/// Serialises servers that look and write.
 fn turn(directory: &Path) -> io::Result<File> {
     let turn = File::open(directory)?;
     turn.lock()?;
@@ -117,7 +117,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let told = || fs::read_to_string(place.path().join(NAME)).ok();
         let put = |text: &str| Sign::put_up(place.path(), text.to_owned()).unwrap();
-        // What a server that was killed left.
+        // The file of a killed server.
         fs::write(place.path().join(NAME), "stale").unwrap();
         let first = put("first");
         let second = put("second");

@@ -1,4 +1,4 @@
-//! Numbers the events, writes them or what they are in another wire's words, and counts.
+//! Numbers and counts the events, and writes them as they are or in another dialect.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::args::{To, Translate};
 use crate::print::{self, Progress};
 
-/// How much is gathered before it is written, if more input is at hand.
+/// How many bytes are buffered while more input is available.
 const FULL: usize = 256 << 10;
 
 pub(super) struct Output {
@@ -34,7 +34,6 @@ pub(super) struct Output {
     told: Instant,
 }
 
-/// What is written of an event.
 enum Wire {
     Unified(Profile),
     Claude(Box<Renderer>),
@@ -80,7 +79,7 @@ impl Output {
         }
     }
 
-    /// So many more bytes were read, now.
+    /// Counts bytes that were read.
     pub(super) fn read(&mut self, bytes: usize) {
         self.count.bytes += bytes as u64;
         self.timestamp.clear();
@@ -91,7 +90,6 @@ impl Output {
         }
     }
 
-    /// Writes what has gathered.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -106,7 +104,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes the rest and says what was done.
+    /// Writes the rest and the summary.
     pub(super) fn finish(mut self, summary: bool) -> io::Result<()> {
         self.flush()?;
         self.progress.clear();

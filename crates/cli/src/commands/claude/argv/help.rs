@@ -61,7 +61,7 @@ pub(super) fn short(agent: AgentType) -> String {
     help
 }
 
-/// The flags that the agent takes, by group, with more of its own.
+/// The flags that the agent takes, by group, and its `own` flags.
 pub(super) fn supported(agent: AgentType, own: &'static [Flag]) -> String {
     let is_supported =
         |flag: &&Flag| matches!(flag.fates.with(agent), Fate::Honoured | Fate::Forwarded);

@@ -33,7 +33,7 @@ fn refused(args: &[&str], agent: AgentType) -> String {
     refused.message
 }
 
-/// What an SDK always asks for.
+/// The flags that an SDK always passes.
 fn plain() -> Invocation {
     Invocation {
         prompt: None,
@@ -70,8 +70,7 @@ fn append(text: &str) -> Option<SystemPrompt> {
     }))
 }
 
-/// Both SDKs, one row each of the table of what they say: the words after the flag's name, and what
-/// they change.
+/// One row per flag of both SDKs: the words after the flag's name, and what they change.
 #[test]
 fn what_the_sdks_say_is_understood_in_both_forms() {
     const ID: &str = "11111111-2222-4333-8444-555555555555";
@@ -198,7 +197,7 @@ fn lists_and_operands_follow_the_parser_of_the_program() {
     assert_eq!(list.config.allowed_tools, words(&["A", "B(c d)"]));
     assert_eq!(list.config.additional_directories, words(&["/work place/x", "/y"]));
     assert_eq!(list.prompt.as_deref(), Some("-hi"));
-    // The equals form takes one value only, and repeated flags add up.
+    // The equals form takes one value only. Repeated flags add up.
     let list = args(&["--allowedTools=A", "hi", "there", "--allowedTools=B"]);
     assert_eq!(list.config.allowed_tools, words(&["A", "B"]));
     assert_eq!(list.prompt.as_deref(), Some("hi"));
@@ -380,7 +379,7 @@ fn other_agents_drop_what_says_nothing_and_refuse_what_they_cannot() {
     }
 }
 
-/// A value that the flag takes and that asks for something.
+/// A valid value of the flag that has an effect.
 fn sample(flag: &Flag) -> Option<String> {
     let text = match (flag.name(), flag.takes) {
         (_, Takes::Nothing) => return None,
@@ -399,7 +398,7 @@ fn sample(flag: &Flag) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The flag with a value, and what the program wants beside it.
+/// The flag with a value, and the flags that it requires.
 fn line(flag: &Flag) -> Vec<String> {
     let mut line: Vec<_> = PYTHON.iter().map(|word| (*word).to_owned()).collect();
     match flag.name() {
@@ -434,7 +433,7 @@ fn every_flag_does_what_its_row_says() {
                 Fate::Refused => assert!(given.is_err(), "{row}"),
                 Fate::Forwarded => assert!(native(&given.unwrap()).contains(&word), "{row}"),
                 Fate::Dropped => assert_eq!(given, read(&base), "{row}"),
-                // An empty file says nothing to an agent that keeps its own prompt.
+                // An empty file changes nothing for an agent that keeps its own prompt.
                 Fate::Honoured if word.ends_with("/dev/null") => assert!(given.is_ok(), "{row}"),
                 Fate::Honoured => {
                     let given = given.unwrap();
@@ -484,7 +483,7 @@ fn the_order_of_flags_says_nothing() {
     }
 }
 
-/// The table of flags in docs/claude-drop-in.md is made from ours.
+/// The table of flags in docs/claude-drop-in.md is generated from this one.
 #[test]
 fn the_document_has_the_table() {
     let mut table = String::from(

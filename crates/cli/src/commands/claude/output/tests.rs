@@ -14,7 +14,7 @@ const TURNS: &str =
     r#"{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["Reached"]}"#;
 const BUDGET: &str = r#"{"type": "result", "subtype": "error_max_budget_usd", "is_error": true}"#;
 const CUT: &str = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
-/// Speaks of results, and is none.
+/// Mentions results, but is not one.
 const ASSISTANT: &str = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"\"result\""}]},"x":"result"}"#;
 
 fn written(args: &[&str], lines: &[&str]) -> String {
