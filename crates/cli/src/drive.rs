@@ -1,9 +1,9 @@
 //! One session on one screen: shows events, asks about requests, and turns keys and signals into
 //! commands.
 
-mod asking;
 mod ending;
-mod role;
+mod mode;
+mod requests;
 mod signals;
 
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ use agentwire_sessions::store::Batch;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use self::asking::OpenRequest;
-use self::role::Part;
+use self::mode::Mode;
+use self::requests::OpenRequest;
 use self::signals::Caught;
 pub(crate) use self::signals::Signals;
 use crate::commands::logs::read;
@@ -26,7 +26,7 @@ use crate::format;
 use crate::screen::Screen;
 use crate::source::{Events, Seen};
 use crate::terminal::{Terminal, Typed};
-use crate::view::ask::{Ask, Reading};
+use crate::view::dialog::{Dialog, Reading};
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -43,10 +43,10 @@ pub(crate) struct Drive {
     shown: u64,
     screen: Screen,
     signals: Signals,
-    part: Part,
+    mode: Mode,
     terminal: Option<Terminal>,
     open: Vec<OpenRequest>,
-    asking: Option<Ask>,
+    dialog: Option<Dialog>,
     replies: mpsc::Receiver<SentAnswer>,
     reply: mpsc::Sender<SentAnswer>,
     /// Names of running subagents, by id.
@@ -95,10 +95,10 @@ impl Drive {
             shown: 0,
             screen,
             signals,
-            part: Part::Watch,
+            mode: Mode::Watch,
             terminal: None,
             open: Vec::new(),
-            asking: None,
+            dialog: None,
             replies,
             reply,
             agents: BTreeMap::new(),
@@ -117,7 +117,7 @@ impl Drive {
 
     /// Also runs it, to the end of its turn.
     pub(crate) fn running(mut self, session: SessionHandle, terminal: Option<Terminal>) -> Self {
-        self.part = Part::Run(session);
+        self.mode = Mode::Run(session);
         self.terminal = terminal;
         self
     }
@@ -128,14 +128,14 @@ impl Drive {
         session: agentwire_client::Session,
         terminal: Option<Terminal>,
     ) -> Self {
-        self.part = Part::answer(session);
+        self.mode = Mode::answer(session);
         self.terminal = terminal;
         self
     }
 
     /// Stops at the end of the turn that works on that prompt.
     pub(crate) fn for_turn_of(mut self, message: Option<String>) -> Self {
-        self.part.for_turn_of(message);
+        self.mode.for_turn_of(message);
         self
     }
 
@@ -166,7 +166,7 @@ impl Drive {
                     }
                 }
                 () = until(self.stop_at) => self.stop(),
-                _ = ticks.tick(), if self.asking.is_none() => self.tick(),
+                _ = ticks.tick(), if self.dialog.is_none() => self.tick(),
             }
         }
         Ok(true)
@@ -193,20 +193,20 @@ impl Drive {
             self.note(&event);
             self.screen.event(line, event)?;
             self.shown = seq;
-            if self.part.has_reached_goal() {
+            if self.mode.has_reached_goal() {
                 return Ok(true);
             }
         }
         self.ask_next();
-        match &self.part {
-            Part::Watch => Ok(false),
-            Part::Run(_) => {
+        match &self.mode {
+            Mode::Watch => Ok(false),
+            Mode::Run(_) => {
                 if !self.is_stopping {
                     self.look_for_the_end().await;
                 }
                 Ok(false)
             }
-            Part::Answer(answering) => {
+            Mode::Answer(answering) => {
                 let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
                 Ok(is_over && answering.is_done(self.shown).await?)
             }
@@ -214,7 +214,7 @@ impl Drive {
     }
 
     fn note(&mut self, event: &Event<'static>) {
-        self.part.note(&event.kind);
+        self.mode.note(&event.kind);
         match &event.kind {
             EventKind::TurnStarted(_) => {
                 self.turn = Turn::Running;
@@ -317,15 +317,15 @@ impl Drive {
     /// The reader of our output is gone.
     fn unread(&mut self) {
         self.is_unread = true;
-        match self.part {
-            Part::Run(_) => self.stop(),
-            Part::Watch | Part::Answer(_) => self.is_left = true,
+        match self.mode {
+            Mode::Run(_) => self.stop(),
+            Mode::Watch | Mode::Answer(_) => self.is_left = true,
         }
     }
 
     /// Sends a command. Its reply arrives in `replies`.
     fn command(&self, command: Command, request: Option<String>) {
-        let Some(sent) = self.part.send(command) else { return };
+        let Some(sent) = self.mode.send(command) else { return };
         let reply = self.reply.clone();
         tokio::spawn(async move {
             let result = sent.await;
@@ -334,15 +334,15 @@ impl Drive {
     }
 
     fn runs(&self) -> bool {
-        matches!(self.part, Part::Run(_))
+        matches!(self.mode, Mode::Run(_))
     }
 
     fn is_busy(&self) -> bool {
-        match (self.turn, &self.part) {
+        match (self.turn, &self.mode) {
             (Turn::Running, _) => true,
-            (Turn::None, Part::Run(_)) => true,
-            (Turn::Completed | Turn::Failed(_), Part::Run(_)) => !self.agents.is_empty(),
-            (Turn::None | Turn::Completed | Turn::Failed(_), Part::Watch | Part::Answer(_)) => {
+            (Turn::None, Mode::Run(_)) => true,
+            (Turn::Completed | Turn::Failed(_), Mode::Run(_)) => !self.agents.is_empty(),
+            (Turn::None | Turn::Completed | Turn::Failed(_), Mode::Watch | Mode::Answer(_)) => {
                 false
             }
         }
@@ -352,7 +352,7 @@ impl Drive {
         if self.is_busy() {
             return self.screen.spin(self.hint());
         }
-        let Part::Answer(answering) = &self.part else { return };
+        let Mode::Answer(answering) = &self.mode else { return };
         if self.shown >= self.present && !answering.has_goal() {
             let short = format::short(answering.id().as_str());
             let text = format!("idle: agentwire send {short} PROMPT  (ctrl-c detaches)");
@@ -361,20 +361,20 @@ impl Drive {
     }
 
     fn hint(&self) -> &'static str {
-        match (&self.part, self.interrupts) {
-            (Part::Watch | Part::Answer(_), _) => "(ctrl-c detaches)",
-            (Part::Run(_), 0) => "(ctrl-c interrupts)",
-            (Part::Run(_), _) => "(ctrl-c stops the session)",
+        match (&self.mode, self.interrupts) {
+            (Mode::Watch | Mode::Answer(_), _) => "(ctrl-c detaches)",
+            (Mode::Run(_), 0) => "(ctrl-c interrupts)",
+            (Mode::Run(_), _) => "(ctrl-c stops the session)",
         }
     }
 
     fn waits_for_keys(&self) -> bool {
-        self.asking.is_some() && !self.is_answered()
+        self.dialog.is_some() && !self.is_answered()
     }
 
     /// Whether a line is being typed; no output may interrupt it.
     fn is_typing(&self) -> bool {
-        let reading = self.asking.as_ref().filter(|_| !self.is_answered()).map(Ask::reading);
+        let reading = self.dialog.as_ref().filter(|_| !self.is_answered()).map(Dialog::reading);
         matches!(reading, Some(Reading::Line | Reading::Secret))
     }
 }

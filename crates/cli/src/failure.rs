@@ -17,7 +17,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Prints the message on stderr.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn report(&self) {
         match self {
             Self::Io(error) => print::error(&error.to_string()),
             Self::Gateway(error) => print::error(&error.message),

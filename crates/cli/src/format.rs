@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::print;
-use crate::view::page::{self, Ink};
-pub(crate) use crate::view::words::dollars;
+use crate::view::layout::{self, Ink};
+pub(crate) use crate::view::numbers::dollars;
 
 /// Shown length of a session id. Every verb accepts such a prefix.
 const SHORT_ID: usize = 8;
@@ -82,13 +82,13 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
 
 /// Escapes text of an agent or a user for a terminal. Line breaks stay.
 pub(crate) fn harmless(text: &str) -> String {
-    let lines = text.split('\n').map(|line| page::clean(line.strip_suffix('\r').unwrap_or(line)));
+    let lines = text.split('\n').map(|line| layout::clean(line.strip_suffix('\r').unwrap_or(line)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The same, on one line.
 pub(crate) fn line(text: &str) -> String {
-    page::clean(&text.replace(['\n', '\r'], " ")).split_whitespace().collect::<Vec<_>>().join(" ")
+    layout::clean(&text.replace(['\n', '\r'], " ")).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Cuts text to that many columns.

@@ -200,13 +200,13 @@ impl Questions<'_> {
     /// Its version, and whether it is signed in. The second question is only asked if the version
     /// is known to understand it.
     async fn ask_all(&self, known: &Program) -> (Option<String>, Option<SignIn>) {
-        let told = self.ask(&["--version"]).await;
-        let version = told.and_then(|(text, _)| version_in(&text).map(str::to_owned));
+        let output = self.ask(&["--version"]).await;
+        let version = output.and_then(|(text, _)| version_in(&text).map(str::to_owned));
         let (login, key_variable) = match known.login {
             LoginQuestion::Ask { args, read } => match known.standing(version.as_deref()) {
                 Standing::Tested | Standing::Between | Standing::Newer => {
-                    let told = self.ask(args).await;
-                    (told.map_or(Login::NotTold, |(out, err)| read(&out, &err)), None)
+                    let output = self.ask(args).await;
+                    (output.map_or(Login::NotTold, |(out, err)| read(&out, &err)), None)
                 }
                 Standing::Older | Standing::Unknown | Standing::Missing => (Login::NotTold, None),
             },
@@ -233,7 +233,7 @@ impl Questions<'_> {
             stdin: StdinPlan::Null,
             veil: self.veil.clone(),
         };
-        let told = async {
+        let output = async {
             let process = self.contain.spawn(spawn).await.ok()?;
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let (mut stdout, mut stderr) =
@@ -244,7 +244,7 @@ impl Questions<'_> {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             Some((text(&out), text(&err)))
         };
-        timeout_at(self.until, told).await.ok().flatten()
+        timeout_at(self.until, output).await.ok().flatten()
     }
 
     fn has_variable(&self, name: &str) -> bool {

@@ -114,7 +114,7 @@ fn ended(result: Result<ExitCode, Failure>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            failure.tell();
+            failure.report();
             ExitCode::from(failure.exit_code())
         }
     }

@@ -9,7 +9,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::{LogFormat, LogLevel};
 use crate::format;
-use crate::view::page;
+use crate::view::layout;
 
 pub(crate) fn stdout() -> StdoutLock<'static> {
     io::stdout().lock()
@@ -39,7 +39,7 @@ impl<W: io::Write> io::Write for Escaped<W> {
         };
         let left = self.rest.split_off(whole);
         let text = std::mem::replace(&mut self.rest, left);
-        self.out.write_all(page::as_json(&String::from_utf8_lossy(&text)).as_bytes())?;
+        self.out.write_all(layout::as_json(&String::from_utf8_lossy(&text)).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -93,7 +93,7 @@ pub(crate) fn line(answer: &str) -> io::Result<()> {
 pub(crate) fn json(answer: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(answer)?;
     match io::stdout().is_terminal() {
-        true => writeln!(stdout(), "{}", page::as_json(&text)),
+        true => writeln!(stdout(), "{}", layout::as_json(&text)),
         false => writeln!(stdout(), "{text}"),
     }
 }
@@ -146,11 +146,11 @@ pub(crate) fn log(level: LogLevel, format: LogFormat) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let told = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    let logger = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
     // Fails only if there is a logger already.
     let _ = match format {
-        LogFormat::Text => told.compact().try_init(),
-        LogFormat::Json => told
+        LogFormat::Text => logger.compact().try_init(),
+        LogFormat::Json => logger
             .json()
             .flatten_event(true)
             .with_current_span(false)

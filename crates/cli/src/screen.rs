@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::print;
-use crate::view::page::{self, Ink, Page};
+use crate::view::layout::{self, Ink, Page};
 use crate::view::{Lens, Style, View};
 
 const WAITING: usize = 4;
@@ -94,9 +94,9 @@ impl Screen {
         let (is_seen, bottom_style) =
             if side.is_some() { (err, err_style) } else { (out, out_style) };
         let (writer, chunks) = mpsc::channel(WAITING);
-        let (told, written) = oneshot::channel();
+        let (done, written) = oneshot::channel();
         std::thread::spawn(move || {
-            let _ = told.send(write_all(chunks));
+            let _ = done.send(write_all(chunks));
         });
         Self {
             shape,
@@ -146,7 +146,7 @@ impl Screen {
         }
         if self.main.is_none() && self.is_shown {
             let text = String::from_utf8_lossy(&new.out);
-            new.out = page::as_json(&text).as_bytes().to_vec();
+            new.out = layout::as_json(&text).as_bytes().to_vec();
         }
         // Writing to memory cannot fail.
         match (&mut self.main, &mut self.side) {
@@ -250,7 +250,7 @@ impl Screen {
         self.frame = (self.frame + 1) % FRAMES.len();
         let frame = FRAMES.get(self.frame).copied().unwrap_or_default();
         let doing = self.top().map(View::activity).unwrap_or_default();
-        let doing = crate::view::page::on_one_line(&doing).into_owned();
+        let doing = crate::view::layout::on_one_line(&doing).into_owned();
         let text = format!("{frame} {} s  {doing}  {hint}", quiet.as_secs());
         self.bottom(&text);
     }

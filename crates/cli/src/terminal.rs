@@ -14,7 +14,7 @@ use rustix::termios::{
 };
 use tokio::net::unix::pipe::Receiver;
 
-use crate::view::ask::Reading;
+use crate::view::dialog::Reading;
 
 const LINE_LIMIT: usize = 64 << 10;
 

@@ -43,20 +43,20 @@ fn write(out: &mut impl Write, agents: &[Installed], paint: Paint) -> io::Result
         let version = format::line(agent.version.as_deref().unwrap_or_default());
         let words = format!("{version} {}", agent.standing.words());
         let words = words.trim();
-        let told = match agent.standing {
+        let text = match agent.standing {
             Standing::Tested | Standing::Between => paint.green(words),
             Standing::Newer | Standing::Older | Standing::Unknown => paint.yellow(words),
             Standing::Missing => paint.dim(words),
         };
-        write!(out, "{}{told}", paint.bold(&name))?;
+        write!(out, "{}{text}", paint.bold(&name))?;
         if let Some(login) = &agent.login {
             let words = login.words();
-            let told = match login.login {
+            let text = match login.login {
                 Login::SignedIn(_) => paint.green(&words),
                 Login::NotSignedIn => paint.yellow(&words),
                 Login::NotTold => paint.dim(&words),
             };
-            write!(out, ", {told}")?;
+            write!(out, ", {text}")?;
         }
         writeln!(out)?;
         match &agent.path {

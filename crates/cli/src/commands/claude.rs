@@ -17,7 +17,7 @@ use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use self::argv::{Asked, InputFormat, Invocation, OutputFormat, Refused, Resume};
+use self::argv::{Action, InputFormat, Invocation, OutputFormat, Refused, Resume};
 use self::output::Output;
 use crate::args::Global;
 use crate::drive::Signals;
@@ -61,15 +61,15 @@ impl<E: Into<Failure>> From<E> for Ended {
 fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8, Ended> {
     let mut is_short = false;
     let given = match argv::parse(args)? {
-        Asked::Version => {
+        Action::Version => {
             print::line(&format!("{VERSION} (Claude Code)"))?;
             return Ok(0);
         }
-        Asked::Help { is_short: short } => {
+        Action::Help { is_short: short } => {
             is_short = short;
             None
         }
-        Asked::Session(given) => Some(given),
+        Action::Session(given) => Some(given),
     };
     let mut loaded = settings::load(global)?;
     let engine = &loaded.engine;
@@ -157,11 +157,11 @@ async fn speak(
         (InputFormat::Text, OutputFormat::Text | OutputFormat::Json) => {
             let (write, read) = tokio::io::duplex(PIPE);
             let connection = Connection::lines(tokio::io::empty(), write, pool);
-            let (code, told) = tokio::join!(
+            let (code, written) = tokio::join!(
                 serve(hub, connection, &mut front, Terms::of_parent(None), signals.end()),
                 tell(BufReader::new(read), &asked),
             );
-            told?;
+            written?;
             code
         }
     };

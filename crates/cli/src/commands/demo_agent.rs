@@ -4,6 +4,7 @@
 //! One thread does everything in order and waits in one place ([`agent::Agent::wait`]); other threads
 //! only read: stdin, the outputs of commands, MCP servers.
 
+mod active_agents;
 mod agent;
 mod checkpoints;
 mod command;
@@ -24,7 +25,6 @@ mod result;
 mod rules;
 mod schema;
 mod script;
-mod speakers;
 mod subagent;
 mod tools;
 mod tour;

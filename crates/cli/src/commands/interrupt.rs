@@ -45,7 +45,7 @@ pub(super) async fn each(
             Ok(done) => print::done(&done),
             Err(failure) => {
                 if let Some(before) = failed.replace(failure) {
-                    before.tell();
+                    before.report();
                 }
             }
         }

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &args::ModelServer) -> io::Result<()> {
         let mut signals = Signals::new()?;
         let mut options = Options { port: args.port, ..Options::default() };
         if args.log {
-            options.watch = Some(Arc::new(tell));
+            options.watch = Some(Arc::new(log_request));
         }
         let server = ModelServer::start(options).map_err(|error| {
             let port = args.port;
@@ -32,13 +32,13 @@ pub(crate) fn run(args: &args::ModelServer) -> io::Result<()> {
     })
 }
 
-fn tell(seen: &Seen) {
-    let told = json!({
+fn log_request(seen: &Seen) {
+    let line = json!({
         "request": format!("{} {}", seen.method, seen.path),
         "api": seen.api,
         "model": seen.model,
         "side": seen.side,
         "status": seen.status,
     });
-    print::aside(&told.to_string());
+    print::aside(&line.to_string());
 }

@@ -11,7 +11,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, Json, Settlement};
 use crate::args::{At, Global, Permit, PermitVerb};
 use crate::failure::Failure;
 use crate::source::{self, Source};
-use crate::view::ask::meant;
+use crate::view::dialog::meant;
 use crate::{format, print, view};
 
 pub(crate) fn run(global: &Global, args: &Permit) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 mod memory;
 mod notify;
 mod open;
-mod sign;
+mod server_file;
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -19,7 +19,7 @@ use agentwire_sessions::{Hub, process};
 use serde::Serialize;
 use serde_json::json;
 
-use self::sign::Sign;
+use self::server_file::ServerFile;
 use crate::args::{Auth, Global, Serve};
 use crate::drive::Signals;
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ const LAST_SPANS: Duration = Duration::from_secs(1);
 /// The content of `server.json`, by which other verbs find the server.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found<'f> {
+struct ServerInfo<'f> {
     pid: u32,
     http: &'f str,
     insights: &'f str,
@@ -130,7 +130,7 @@ async fn serve(
             })
         }),
     })?;
-    let found = Found {
+    let info = ServerInfo {
         pid: std::process::id(),
         http: &http,
         insights: &insights,
@@ -139,11 +139,11 @@ async fn serve(
         certificate: certificate.as_deref(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let sign = Sign::put_up(data_dir, format!("{}\n", Json::of(&found).get()))?;
+    let server_file = ServerFile::publish(data_dir, format!("{}\n", Json::of(&info).get()))?;
     let ready =
         json!({ "ready": true, "http": http, "insights": insights, "tokenFile": token_file });
     print::aside(&match io::stderr().is_terminal() && !ready_json {
-        true => welcome(&found, &format!("{web}://{}", near(at))),
+        true => welcome(&info, &format!("{web}://{}", near(at))),
         false => ready.to_string(),
     });
     tracing::info!(http, insights, version = env!("CARGO_PKG_VERSION"), "ready");
@@ -165,27 +165,27 @@ async fn serve(
     if let Some(traces) = traces {
         traces.finish(LAST_SPANS).await;
     }
-    drop(sign);
+    drop(server_file);
     Ok(())
 }
 
 /// The text for a terminal when the server is ready.
-fn welcome(found: &Found<'_>, page: &str) -> String {
-    let version = found.version;
+fn welcome(info: &ServerInfo<'_>, page: &str) -> String {
+    let version = info.version;
     let mut text = format!("agentwire {version} is ready\n\n");
     let mut row = |name: &str, value: &str| {
         let value = format::wrapped(value, print::error_columns(), 12, 12);
         let _ = writeln!(text, "  {name:<10}{value}");
     };
     row("Page", page);
-    if let Some(url) = found.public_url {
+    if let Some(url) = info.public_url {
         row("Public", url);
     }
     row("API", &format!("{page}/docs"));
-    if !found.insights.is_empty() {
-        row("Insights", found.insights);
+    if !info.insights.is_empty() {
+        row("Insights", info.insights);
     }
-    match found.token_file {
+    match info.token_file {
         Some(file) => {
             row("Token", &file.display().to_string());
             row(

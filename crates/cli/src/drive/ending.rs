@@ -6,10 +6,10 @@ use std::time::Duration;
 use agentwire_protocol::event::TurnFailure;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionState};
 
-use super::role::Part;
+use super::mode::Mode;
 use super::{Drive, Turn};
 use crate::failure::Failure;
-use crate::view::page::Ink;
+use crate::view::layout::Ink;
 use crate::{format, print};
 
 /// How long a user who quits early waits for pending output.
@@ -20,7 +20,7 @@ impl Drive {
     /// subagent whose end would start another turn.
     pub(super) async fn look_for_the_end(&mut self) {
         let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
-        let Part::Run(session) = &self.part else { return };
+        let Mode::Run(session) = &self.mode else { return };
         if !is_over || self.stop_at.is_some() {
             return;
         }
@@ -45,18 +45,18 @@ impl Drive {
         // First: after the closing line the user may type again.
         self.terminal = None;
         if self.screen.is_seen() {
-            let text = match &self.part {
-                Part::Run(session) => {
+            let text = match &self.mode {
+                Mode::Run(session) => {
                     let short = format::short(session.id().as_str());
                     Some(format!("session {short}; continue with `agentwire run --resume {short}`"))
                 }
-                Part::Answer(answering) if is_hasty => {
+                Mode::Answer(answering) if is_hasty => {
                     let short = format::short(answering.id().as_str());
                     Some(format!(
                         "detached; session {short} keeps running: `agentwire attach {short}`"
                     ))
                 }
-                Part::Watch | Part::Answer(_) => None,
+                Mode::Watch | Mode::Answer(_) => None,
             };
             if let Some(text) = text {
                 self.screen.aside(|page, _| page.line(&[(Ink::Dim, &text)]));
@@ -79,10 +79,10 @@ impl Drive {
         if self.interrupts > 0 {
             return Err(Failure::Exit(130));
         }
-        let is_driven = match &self.part {
-            Part::Run(_) => true,
-            Part::Watch => false,
-            Part::Answer(answering) => answering.has_goal(),
+        let is_driven = match &self.mode {
+            Mode::Run(_) => true,
+            Mode::Watch => false,
+            Mode::Answer(answering) => answering.has_goal(),
         };
         if self.turn == Turn::Failed(TurnFailure::Interrupted) {
             return if is_driven { Err(Failure::Exit(130)) } else { Ok(()) };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use super::page::{Ink, Page};
-use super::words;
+use super::layout::{Ink, Page};
+use super::numbers;
 
 /// How long to search for a minimal diff.
 const SEARCH: Duration = Duration::from_millis(200);
@@ -50,11 +50,11 @@ pub(crate) fn show(page: &mut Page, diff: &str, limit: usize) {
             '-' => Ink::Red,
             _ => Ink::Dim,
         };
-        let text = format!("{} {}", row.sign, words::cut(row.text, LINE_LIMIT));
+        let text = format!("{} {}", row.sign, numbers::cut(row.text, LINE_LIMIT));
         page.line(&[(Ink::Dim, &number), (ink, text.trim_end())]);
     }
     if let Some(more) = rows.len().checked_sub(limit).filter(|more| *more > 0) {
-        page.line(&[(Ink::Dim, &words::more(more))]);
+        page.line(&[(Ink::Dim, &numbers::more(more))]);
     }
 }
 
@@ -116,7 +116,7 @@ fn step(number: &mut Option<usize>) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::page::Style;
+    use crate::view::layout::Style;
 
     fn shown(diff: &str, limit: usize) -> String {
         let mut page = Page::new(Style::default());

@@ -3,8 +3,8 @@
 use agentwire_protocol::Json;
 use serde_json::{Map, Value};
 
-use super::page::{Ink, Page};
-use super::{diff, tool, words};
+use super::layout::{Ink, Page};
+use super::{diff, numbers, summary};
 
 /// How many lines of a diff or of a value are shown. Commands are always whole.
 const LINES: usize = 200;
@@ -14,7 +14,7 @@ pub(crate) fn show(page: &mut Page, input: &Json<'_>, directory: Option<&str>) {
     let Ok(Value::Object(mut fields)) = input.read::<Value>() else {
         return lines(page, Ink::Plain, input.get());
     };
-    if let Some(command) = fields.get("command").and_then(tool::text) {
+    if let Some(command) = fields.get("command").and_then(summary::text) {
         fields.remove("command");
         page.marked(Ink::Bold, "$ ", None);
         page.marked(Ink::Bold, &command, Some("  "));
@@ -22,7 +22,7 @@ pub(crate) fn show(page: &mut Page, input: &Json<'_>, directory: Option<&str>) {
     }
     for name in ["file_path", "path"] {
         if let Some(Value::String(path)) = fields.get(name) {
-            page.line(&[(Ink::Bold, tool::near(path, directory))]);
+            page.line(&[(Ink::Bold, summary::near(path, directory))]);
             fields.remove(name);
         }
     }
@@ -69,7 +69,7 @@ fn changes(page: &mut Page, fields: &mut Map<String, Value>, directory: Option<&
         fields.remove(name);
         for (path, diff) in value.as_array().into_iter().flatten().filter_map(edit_of) {
             if let Some(path) = path {
-                page.line(&[(Ink::Bold, tool::near(&path, directory))]);
+                page.line(&[(Ink::Bold, summary::near(&path, directory))]);
             }
             diff::show(page, &diff, LINES);
         }
@@ -135,6 +135,6 @@ fn lines(page: &mut Page, ink: Ink, text: &str) {
         page.line(&[(ink, line)]);
     }
     if let Some(more) = all.len().checked_sub(LINES).filter(|more| *more > 0) {
-        page.line(&[(Ink::Dim, &words::more(more))]);
+        page.line(&[(Ink::Dim, &numbers::more(more))]);
     }
 }

@@ -3,13 +3,13 @@
 use agentwire_protocol::event::{ErrorEvent, PlanStatus, PlanUpdated, Status, StatusChanged};
 use agentwire_protocol::{MAIN_AGENT, Native, Stream};
 
-use super::page::Ink;
+use super::layout::Ink;
 use super::{Lens, View};
 
 impl View {
     pub(super) fn error(&mut self, error: &ErrorEvent<'_>) {
         let message = error.message.decode();
-        if self.known.is_news(&message) {
+        if self.state.is_news(&message) {
             if self.lens == Lens::Notes {
                 return self.note(&message);
             }
@@ -38,7 +38,7 @@ impl View {
 
     pub(super) fn status(&mut self, status: &StatusChanged<'_>, agent: &str, all: bool) {
         if let Some(place) = status.info.as_ref().and_then(|info| info.working_directory.as_ref()) {
-            self.known.directory = Some(place.to_string());
+            self.state.directory = Some(place.to_string());
         }
         let message = status.message.as_ref().map(ToString::to_string).unwrap_or_default();
         let (ink, mark) = match status.status {

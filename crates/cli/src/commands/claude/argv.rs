@@ -1,14 +1,14 @@
 //! The command line of the `claude` program, for sessions without an interactive screen.
 //!
-//! [`parse`] looks at the words only, so that `--version` is cheap. [`Given::with`] interprets them
+//! [`parse`] looks at the words only, so that `--version` is cheap. [`Arguments::with`] interprets them
 //! for an agent and reads the files that they name.
 
+mod command_line;
 mod config;
 mod flag;
 mod help;
 mod sources;
 mod table;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -21,23 +21,23 @@ use agentwire_dialects::program;
 use agentwire_protocol::{AgentType, SessionConfig};
 use uuid::Uuid;
 
+pub(crate) use self::command_line::{CommandLine, invalid};
 pub(crate) use self::config::rules;
 pub(crate) use self::flag::{Fate, Fates, Flag, Group, Takes, flag};
-pub(crate) use self::words::{Words, invalid};
 
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Action {
     Version,
     /// `--help` lists every flag, `-h` the common ones.
     Help {
         is_short: bool,
     },
-    Session(Given),
+    Session(Arguments),
 }
 
 /// A well-formed command line that was not checked against an agent yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Given(Words);
+pub(crate) struct Arguments(CommandLine);
 
 /// The session that a command line describes.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,15 +91,15 @@ pub(crate) struct Refused {
 }
 
 /// Reads the arguments, without the program's name.
-pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Asked, Refused> {
+pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Action, Refused> {
     let args: Vec<OsString> = args.collect();
     let is_short = !args.iter().any(|arg| arg == "--help");
-    let words = Words::read(args.into_iter(), &[])?;
+    let words = CommandLine::read(args.into_iter(), &[])?;
     if words.has("--version") {
-        return Ok(Asked::Version);
+        return Ok(Action::Version);
     }
     if words.has("--help") {
-        return Ok(Asked::Help { is_short });
+        return Ok(Action::Help { is_short });
     }
     let first = words.operands.first().filter(|_| !words.literal);
     if let Some(command) = first.filter(|word| table::COMMANDS.contains(&word.as_str())) {
@@ -108,7 +108,7 @@ pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Asked, Refus
              itself, or write '-- {command}' if it is a prompt"
         )));
     }
-    Ok(Asked::Session(Given(words)))
+    Ok(Action::Session(Arguments(words)))
 }
 
 /// The text of `agentwire claude --help`, or of `-h`, for this agent.
@@ -121,10 +121,10 @@ pub(crate) fn flag_help(agent: AgentType, own: &'static [Flag]) -> String {
     help::supported(agent, own)
 }
 
-impl Given {
+impl Arguments {
     /// Interprets the command line for this agent and directory. Reads the files that it names.
     pub(crate) fn with(self, agent: AgentType, directory: &Path) -> Result<Invocation, Refused> {
-        let Words { flags, operands, .. } = self.0;
+        let CommandLine { flags, operands, .. } = self.0;
         let mut kept = Vec::new();
         for (flag, value) in flags {
             let says_nothing = value.as_deref().is_some_and(|value| flag.vain.contains(&value));

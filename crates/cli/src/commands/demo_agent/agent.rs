@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::active_agents::ActiveAgents;
 use super::checkpoints::Checkpoints;
 use super::command::Running;
 use super::flags::Flags;
@@ -21,7 +22,6 @@ use super::memory::Memory;
 use super::output::Output;
 use super::permission::Permissions;
 use super::requests::Requests;
-use super::speakers::Speakers;
 use super::turn::Turn;
 use crate::print;
 
@@ -49,7 +49,7 @@ pub(super) struct Agent {
     pub(super) requests: Requests,
     pub(super) prompts: VecDeque<Prompt>,
     pub(super) turn: Option<Turn>,
-    pub(super) speakers: Speakers,
+    pub(super) active: ActiveAgents,
     pub(super) command: Option<Running>,
     /// The number of commands started so far.
     pub(super) commands: u64,
@@ -73,7 +73,7 @@ pub(super) struct Prompt {
     /// If the client named the prompt, it gets reports on it.
     pub(super) uuid: Option<String>,
     /// Context that needs no answer.
-    pub(super) is_only_told: bool,
+    pub(super) is_context: bool,
 }
 
 /// Why work stops early.
@@ -132,7 +132,7 @@ impl Agent {
             requests: Requests::default(),
             prompts: VecDeque::new(),
             turn: None,
-            speakers: Speakers::new(0),
+            active: ActiveAgents::new(0),
             command: None,
             commands: 0,
             todos: json!([]),
@@ -149,7 +149,7 @@ impl Agent {
     pub(super) fn serve(mut self) -> io::Result<u8> {
         match self.flags.prompt.take() {
             Some(text) => {
-                self.prompts.push_back(Prompt { text, uuid: None, is_only_told: false });
+                self.prompts.push_back(Prompt { text, uuid: None, is_context: false });
                 self.listening = false;
             }
             None => input::read_stdin(self.post.clone())?,
@@ -283,8 +283,8 @@ impl Agent {
         let uuid = line.at("uuid").as_str().filter(|uuid| Uuid::try_parse(uuid).is_ok());
         let uuid = uuid.map(str::to_owned);
         self.lifecycle(uuid.as_deref(), "queued")?;
-        let is_only_told = line.at("shouldQuery") == false;
-        let prompt = Prompt { text, uuid, is_only_told };
+        let is_context = line.at("shouldQuery") == false;
+        let prompt = Prompt { text, uuid, is_context };
         if line.at("priority") == "now" && self.turn.is_some() {
             self.prompts.push_front(prompt);
             return Err(Halt::Interrupted(Cut::Prompt));

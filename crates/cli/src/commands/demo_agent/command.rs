@@ -158,14 +158,14 @@ fn outcome(running: &Running, patience: Duration) -> Outcome {
     }
     let content =
         if shown.is_empty() { "(Bash completed with no output)".to_owned() } else { shown };
-    let told = json!({
+    let structured = json!({
         "stdout": stdout,
         "stderr": stderr,
         "interrupted": false,
         "isImage": false,
         "noOutputExpected": false,
     });
-    Outcome::done(content, told)
+    Outcome::done(content, structured)
 }
 
 /// Reads an output to its end and keeps its start.

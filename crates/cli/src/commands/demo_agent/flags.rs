@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::rules::{Mode, Rule, rules};
 use super::script::DIRECTIVES;
 use crate::commands::claude::argv::{
-    Fate, Fates, Flag, Group, Refused, Takes, Words, flag, flag_help, invalid,
+    CommandLine, Fate, Fates, Flag, Group, Refused, Takes, flag, flag_help, invalid,
 };
 
 /// The version of Claude that the demo agent imitates.
@@ -92,7 +92,7 @@ static OWN: &[Flag] = &[flag(
 impl Flags {
     /// Parses the arguments; errors are in Claude's words.
     pub(super) fn read(args: &[String]) -> Result<Self, String> {
-        let words = Words::read(args.iter().map(OsString::from), OWN);
+        let words = CommandLine::read(args.iter().map(OsString::from), OWN);
         let words = words.map_err(|refused| refused.message)?;
         let mut flags = Self::default();
         for (flag, value) in &words.flags {

@@ -167,7 +167,7 @@ impl Agent {
         });
         if let Some(fields) = input.as_object_mut() {
             fields.extend(self.turn.iter().map(|turn| ("prompt_id".to_owned(), json!(turn.id))));
-            if let Some(spawned) = self.speakers.current().spawned.as_ref() {
+            if let Some(spawned) = self.active.current().spawned.as_ref() {
                 fields.insert("agent_id".to_owned(), json!(spawned.agent_id));
                 fields.insert("agent_type".to_owned(), json!(spawned.kind));
             }

@@ -59,12 +59,13 @@ impl Memory {
         }
     }
 
-    /// From now on what happens is kept; `anew` also what happened before, elsewhere.
-    pub(super) fn keep(&mut self, anew: bool) -> io::Result<()> {
-        self.open(anew).map_err(|error| failed("save the conversation in", &self.path, &error))
+    /// Starts to save. `with_history` also saves what happened before, for a copy.
+    pub(super) fn keep(&mut self, with_history: bool) -> io::Result<()> {
+        self.open(with_history)
+            .map_err(|error| failed("save the conversation in", &self.path, &error))
     }
 
-    fn open(&mut self, anew: bool) -> io::Result<()> {
+    fn open(&mut self, with_history: bool) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
@@ -73,7 +74,7 @@ impl Memory {
         // The line break ends the half line of a killed process.
         self.file = Some(file);
         self.append(&json!({ "type": "run" }), "\n")?;
-        if anew {
+        if with_history {
             for text in self.prompts.clone() {
                 self.append(&json!({ "type": "prompt", "text": text }), "")?;
             }

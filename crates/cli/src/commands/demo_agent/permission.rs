@@ -249,7 +249,7 @@ impl Agent {
         if let Some(server) = self.server_of(call.name) {
             put("mcp_server", json!({ "name": server.name, "source": server.source() }));
         }
-        if let Some(spawned) = self.speakers.who() {
+        if let Some(spawned) = self.active.subagent() {
             put("agent_id", json!(spawned.agent_id));
         }
         request

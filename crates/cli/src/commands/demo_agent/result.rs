@@ -82,7 +82,7 @@ impl Agent {
     }
 
     fn result(&mut self, ending: &Ending, spent: &Models) -> Value {
-        let said = std::mem::take(&mut self.speakers.current().last_text);
+        let said = std::mem::take(&mut self.active.current().last_text);
         let in_tool = self.turn.as_ref().is_some_and(|turn| turn.cut_in_tool);
         let aborted = if in_tool { "aborted_tools" } else { "aborted_streaming" };
         let (subtype, reason) = match ending {
@@ -149,7 +149,10 @@ impl Agent {
             put("duration_ms", json!(elapsed));
             put("duration_api_ms", json!(elapsed));
             let blocked = matches!(ending, Ending::Blocked(_));
-            put("num_turns", json!(if blocked || turn.is_only_told { 0 } else { 1 + turn.told }));
+            put(
+                "num_turns",
+                json!(if blocked || turn.is_context { 0 } else { 1 + turn.lines_to_model }),
+            );
             put("permission_denials", json!(turn.denials));
             put("stop_reason", json!(turn.stop_reason));
             if let Some(uuid) = &turn.uuid {

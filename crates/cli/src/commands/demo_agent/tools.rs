@@ -206,8 +206,8 @@ impl Agent {
             }
             "TodoWrite" => {
                 let old = std::mem::replace(&mut self.todos, input.at("todos").clone());
-                let told = json!({ "oldTodos": old, "newTodos": self.todos });
-                Ok(Outcome::done("Todos have been modified successfully.", told))
+                let structured = json!({ "oldTodos": old, "newTodos": self.todos });
+                Ok(Outcome::done("Todos have been modified successfully.", structured))
             }
             "Blob" => Ok(blob(input)),
             "StructuredOutput" => Ok(self.take_structured_output(input)),
@@ -256,10 +256,10 @@ impl Agent {
         meta: Value,
     ) -> Result<(), Halt> {
         let text = outcome.text();
-        let speaker = self.speakers.current();
-        speaker.context += text.len();
-        speaker.owes_call = call.name != "StructuredOutput";
-        let main = speaker.spawned.is_none();
+        let agent = self.active.current();
+        agent.context += text.len();
+        agent.owes_call = call.name != "StructuredOutput";
+        let main = agent.spawned.is_none();
         self.last_result = text;
         let mut block = json!({
             "type": "tool_result", "tool_use_id": call.id, "content": outcome.content,
@@ -283,14 +283,14 @@ impl Agent {
             }
         }
         if let Some(turn) = self.turn.as_mut().filter(|_| main) {
-            turn.told += 1;
+            turn.lines_to_model += 1;
         }
         self.emit_said(line)
     }
 
     /// The turn ends while the call is open; the call still gets a result.
     fn tell_halted(&mut self, call: &Call<'_>, halt: &Halt) -> Result<(), Halt> {
-        let (text, told, meta) = match halt {
+        let (text, structured, meta) = match halt {
             Halt::Exit(_) | Halt::Broken(_) => return Ok(()),
             Halt::Interrupted(_) => {
                 if let Some(turn) = &mut self.turn {
@@ -310,7 +310,7 @@ impl Agent {
             }
         };
         let outcome =
-            Outcome { content: json!(text), is_error: true, structured: Some(json!(told)) };
+            Outcome { content: json!(text), is_error: true, structured: Some(json!(structured)) };
         self.tell_outcome(call, &outcome, meta)
     }
 
@@ -325,8 +325,8 @@ impl Agent {
                 if let Some(turn) = &mut self.turn {
                     turn.structured = Some(input.clone());
                 }
-                let told = "Structured output provided successfully";
-                Outcome::done(told, json!(told))
+                let structured = "Structured output provided successfully";
+                Outcome::done(structured, json!(structured))
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt};
-use super::messages::Voice;
+use super::messages::BlockKind;
 
 const FILE: &str = "agentwire-tour.txt";
 const GREETED: &str = "Hello, world.";
@@ -23,12 +23,12 @@ const TODOS: [(&str, &str); 3] = [
 impl Agent {
     pub(super) fn tour(&mut self) -> Result<(), Halt> {
         self.speak(
-            Voice::Thinking,
+            BlockKind::Thinking,
             "This prompt has no directives, so I give a tour. I start with a plan, then do one thing of \
              each kind, so that you see every sort of event once.",
         )?;
         self.speak(
-            Voice::Text,
+            BlockKind::Text,
             "Hello! I am agentwire's demo agent. I have no model and no network, but my tools are \
              real, and I speak the same protocol as Claude Code. A real agent does what I do now in \
              the same way, and it looks the same to you.",
@@ -60,9 +60,9 @@ impl Agent {
 
     fn tour_read(&mut self) -> Result<(), Halt> {
         let Some(name) = self.tour_file() else {
-            return self.speak(Voice::Text, "There is no file to read here, so I continue.");
+            return self.speak(BlockKind::Text, "There is no file to read here, so I continue.");
         };
-        self.speak(Voice::Text, "Reading needs no permission:")?;
+        self.speak(BlockKind::Text, "Reading needs no permission:")?;
         let path = self.session.directory.join(&name);
         let outcome = self.call("Read", &json!({ "file_path": path, "limit": 20 }))?;
         let text = outcome.text();
@@ -70,10 +70,9 @@ impl Agent {
         let first: String = first.filter(|line| !line.is_empty()).take(1).collect();
         let first: String = first.chars().take(60).collect();
         match outcome.is_error {
-            true => {
-                self.speak(Voice::Text, &format!("I cannot read {name}; I continue without it."))
-            }
-            false => self.speak(Voice::Text, &format!("{name} starts with \"{first}\".")),
+            true => self
+                .speak(BlockKind::Text, &format!("I cannot read {name}; I continue without it.")),
+            false => self.speak(BlockKind::Text, &format!("{name} starts with \"{first}\".")),
         }
     }
 
@@ -90,7 +89,7 @@ impl Agent {
     /// Whether the file was written.
     fn tour_write(&mut self) -> Result<bool, Halt> {
         self.speak(
-            Voice::Text,
+            BlockKind::Text,
             "Writing needs permission. I now wait for an answer from any client. No answer never \
              means yes.",
         )?;
@@ -98,10 +97,13 @@ impl Agent {
         let content = format!("{GREETED}\nThe agentwire tour wrote this line.\n");
         let written = self.call("Write", &json!({ "file_path": path, "content": content }))?;
         if written.is_error {
-            self.speak(Voice::Text, "You said no, so I wrote nothing. That is how it should be.")?;
+            self.speak(
+                BlockKind::Text,
+                "You said no, so I wrote nothing. That is how it should be.",
+            )?;
             return Ok(false);
         }
-        self.speak(Voice::Text, "Thank you. Now I ask a question and use the answer:")?;
+        self.speak(BlockKind::Text, "Thank you. Now I ask a question and use the answer:")?;
         let options =
             [("agentwire", "the program"), ("the team", "everyone"), ("nobody", "no change")];
         let options = options.map(|(label, why)| json!({ "label": label, "description": why }));
@@ -112,7 +114,7 @@ impl Agent {
             "multiSelect": false,
         }] }))?;
         if matches!(answer.as_str(), "nobody" | "No answer.") {
-            self.speak(Voice::Text, "Then I leave the greeting as it is.")?;
+            self.speak(BlockKind::Text, "Then I leave the greeting as it is.")?;
             return Ok(true);
         }
         let input = json!({
@@ -123,9 +125,12 @@ impl Agent {
         });
         let edited = self.call("Edit", &input)?;
         match edited.is_error {
-            true => self.speak(Voice::Text, "I did not make that edit.")?,
+            true => self.speak(BlockKind::Text, "I did not make that edit.")?,
             false => {
-                self.speak(Voice::Text, "The edit shows its diff: one line removed, one added.")?;
+                self.speak(
+                    BlockKind::Text,
+                    "The edit shows its diff: one line removed, one added.",
+                )?;
             }
         }
         Ok(true)
@@ -133,7 +138,7 @@ impl Agent {
 
     fn tour_delegate(&mut self) -> Result<(), Halt> {
         self.speak(
-            Voice::Text,
+            BlockKind::Text,
             "A subagent works on its own. Its text, its tools and its requests carry its name, at \
              any depth.",
         )?;
@@ -156,7 +161,7 @@ impl Agent {
         };
         let cost = self.cost_usd();
         self.speak(
-            Voice::Text,
+            BlockKind::Text,
             &format!(
                 "That was the tour: thinking, text, a plan, a read, permissions, a question, a diff \
                  and a subagent. {made} A model would have cost about ${cost:.4} so far. \

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::active_agents::ActiveAgents;
 use super::agent::{Agent, Cut, Halt, Prompt};
 use super::flags::VERSION;
 use super::hooks::{self, Occasion};
 use super::json::Look as _;
-use super::messages::Voice;
+use super::messages::BlockKind;
 use super::result::Ending;
 use super::script::{self, DIRECTIVES, Step};
-use super::speakers::Speakers;
 use super::usage::{Models, Usage, sum};
 use crate::print;
 
@@ -22,7 +22,7 @@ pub(super) struct Turn {
     pub(super) prompt: String,
     pub(super) uuid: Option<String>,
     /// The prompt needs no answer.
-    pub(super) is_only_told: bool,
+    pub(super) is_context: bool,
     /// `system/init` was written.
     pub(super) opened: bool,
     /// The model's first line, which names the prompt that it answers, was written.
@@ -33,7 +33,7 @@ pub(super) struct Turn {
     pub(super) scripted: Option<Usage>,
     pub(super) models: Models,
     /// Lines to the model after the prompt.
-    pub(super) told: u64,
+    pub(super) lines_to_model: u64,
     pub(super) denials: Vec<Value>,
     pub(super) structured: Option<Value>,
     pub(super) stop_reason: Option<String>,
@@ -53,19 +53,19 @@ impl Agent {
             begun: Instant::now(),
             prompt: prompt.text.clone(),
             uuid: prompt.uuid.clone(),
-            is_only_told: prompt.is_only_told,
+            is_context: prompt.is_context,
             opened: false,
             marked: false,
             paced: steps.is_none(),
             scripted: steps.as_deref().and_then(script::usage),
             models: Models::new(),
-            told: 0,
+            lines_to_model: 0,
             denials: Vec::new(),
             structured: None,
             stop_reason: None,
             cut_in_tool: false,
         });
-        self.speakers = Speakers::new(self.system.len() + prompt.text.len());
+        self.active = ActiveAgents::new(self.system.len() + prompt.text.len());
         let ending = match self.run(steps.as_deref()) {
             Ok(ending) => ending,
             Err(Halt::Interrupted(cut)) => Ending::Cut(cut),
@@ -105,7 +105,7 @@ impl Agent {
         }
         self.await_servers()?;
         self.open_turn()?;
-        if self.turn.as_ref().is_some_and(|turn| turn.is_only_told) {
+        if self.turn.as_ref().is_some_and(|turn| turn.is_context) {
             return Ok(Ending::Done);
         }
         match steps {
@@ -119,11 +119,11 @@ impl Agent {
         if let Some(usage) = scripted.map(std::mem::take) {
             self.spend(usage, "end_turn")?;
         }
-        let speaker = self.speakers.current();
-        if std::mem::take(&mut speaker.owes_call) {
+        let agent = self.active.current();
+        if std::mem::take(&mut agent.owes_call) {
             // The model sees the last result and adds nothing.
             self.may_call()?;
-            self.speakers.current().calls += 1;
+            self.active.current().calls += 1;
         }
         self.stop_hooks()?;
         Ok(Ending::Done)
@@ -137,15 +137,15 @@ impl Agent {
     fn step(&mut self, step: &Step) -> Result<(), Halt> {
         self.look()?;
         match step {
-            Step::Say(text) => self.speak(Voice::Text, &self.fill(text)),
-            Step::Think(text) => self.speak(Voice::Thinking, &self.fill(text)),
-            Step::Tell(text) => self.speak(Voice::Text, text),
+            Step::Say(text) => self.speak(BlockKind::Text, &self.fill(text)),
+            Step::Think(text) => self.speak(BlockKind::Thinking, &self.fill(text)),
+            Step::Tell(text) => self.speak(BlockKind::Text, text),
             Step::Pad(bytes) => self.pad(*bytes),
             Step::Repeat(count, text) => self.repeat(*count, text),
             Step::Tool(name, input) => self.call(name, &self.absolute(input)).map(drop),
             Step::Ask(input) => {
                 let answer = self.ask(input)?;
-                self.speak(Voice::Text, &answer)
+                self.speak(BlockKind::Text, &answer)
             }
             Step::Sleep(duration) => self.pause(*duration),
             Step::Hang => {
@@ -248,8 +248,8 @@ impl Agent {
 
     /// Whether the model may be called again.
     pub(super) fn may_call(&mut self) -> Result<(), Halt> {
-        let main = self.speakers.who().is_none();
-        let calls = self.speakers.current().calls;
+        let main = self.active.subagent().is_none();
+        let calls = self.active.current().calls;
         match self.flags.max_turns.filter(|most| main && calls >= *most) {
             Some(_) => Err(Halt::MaxTurns),
             None => Ok(()),
@@ -258,7 +258,7 @@ impl Agent {
 
     /// Counts the tokens of a message that has ended.
     pub(super) fn spend(&mut self, usage: Usage, stop_reason: &str) -> Result<(), Halt> {
-        let main = self.speakers.who().is_none();
+        let main = self.active.subagent().is_none();
         if let Some(turn) = &mut self.turn {
             turn.models.entry(self.model.clone()).or_default().add(usage);
             if main {
@@ -287,7 +287,7 @@ impl Agent {
     /// A hook may make the agent continue, once.
     fn stop_hooks(&mut self) -> Result<(), Halt> {
         for active in [false, true] {
-            let said = self.speakers.current().last_text.clone();
+            let said = self.active.current().last_text.clone();
             let outputs = self.raise(&Occasion {
                 event: "Stop",
                 subject: None,
@@ -298,7 +298,7 @@ impl Agent {
             let Some(block) = block.filter(|_| !active) else { return Ok(()) };
             let reason = block.at("reason").as_str().unwrap_or("Blocked by hook").to_owned();
             self.tell_model(&format!("Stop hook feedback:\n- {reason}"), true)?;
-            self.speak(Voice::Text, &format!("Continuing, as the hook asked: {reason}"))?;
+            self.speak(BlockKind::Text, &format!("Continuing, as the hook asked: {reason}"))?;
             self.end_message("end_turn")?;
         }
         Ok(())
@@ -312,7 +312,7 @@ impl Agent {
             fields.insert("isSynthetic".to_owned(), json!(true));
         }
         if let Some(turn) = &mut self.turn {
-            turn.told += 1;
+            turn.lines_to_model += 1;
         }
         self.emit_said(line)
     }

@@ -16,9 +16,9 @@ pub(super) fn notify(state: &str) {
         Some(name) => SocketAddr::from_abstract_name(name),
         None => SocketAddr::from_pathname(&place),
     };
-    let told = address
+    let sent = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
-    if let Err(error) = told {
+    if let Err(error) = sent {
         tracing::debug!(%error, "failed to notify systemd");
     }
 }

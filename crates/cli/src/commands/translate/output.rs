@@ -31,7 +31,7 @@ pub(super) struct Output {
     progress: Progress,
     size: Option<u64>,
     begun: Instant,
-    told: Instant,
+    shown_at: Instant,
 }
 
 enum Wire {
@@ -75,7 +75,7 @@ impl Output {
             progress: Progress::new(),
             size,
             begun: now,
-            told: now,
+            shown_at: now,
         }
     }
 
@@ -84,8 +84,8 @@ impl Output {
         self.count.bytes += bytes as u64;
         self.timestamp.clear();
         let _ = write!(self.timestamp, "{:.3}", Timestamp::now());
-        if self.progress.is_on() && self.told.elapsed().as_millis() >= 250 {
-            self.told = Instant::now();
+        if self.progress.is_on() && self.shown_at.elapsed().as_millis() >= 250 {
+            self.shown_at = Instant::now();
             self.progress.show(&self.speed());
         }
     }
@@ -168,7 +168,7 @@ impl Sink for Output {
                 Ok(())
             }
             Wire::Board(board) => {
-                board.event(&event, &mut |told| put(buffer, told.get()));
+                board.event(&event, &mut |message| put(buffer, message.get()));
                 Ok(())
             }
         });

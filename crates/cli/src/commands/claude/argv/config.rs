@@ -8,9 +8,9 @@ use agentwire_protocol::session::{OnLimit, OutputFormat, SystemPrompt};
 use agentwire_protocol::{AgentType, Json, SessionConfig};
 use serde_json::Value;
 
+use super::command_line::invalid;
 use super::flag::{Fate, Flag, Takes};
 use super::table::FLAGS;
-use super::words::invalid;
 use super::{Kept, Refused, sources};
 
 const SOURCES: [&str; 3] = ["user", "project", "local"];

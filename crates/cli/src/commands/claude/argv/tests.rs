@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::flag::{Fate, Flag, Group, Takes};
 use super::table::FLAGS;
-use super::{Asked, InputFormat, Invocation, OutputFormat, Refused, Resume, help, parse};
+use super::{Action, InputFormat, Invocation, OutputFormat, Refused, Resume, help, parse};
 
 const DIRECTORY: &str = "/work place";
 const PYTHON: [&str; 5] =
@@ -22,8 +22,8 @@ const AGENTS: [AgentType; 5] =
 
 fn read(args: &[&str], agent: AgentType) -> Result<Invocation, Refused> {
     match parse(args.iter().map(OsString::from))? {
-        Asked::Session(given) => given.with(agent, Path::new(DIRECTORY)),
-        asked @ (Asked::Version | Asked::Help { .. }) => panic!("{asked:?}"),
+        Action::Session(given) => given.with(agent, Path::new(DIRECTORY)),
+        asked @ (Action::Version | Action::Help { .. }) => panic!("{asked:?}"),
     }
 }
 
@@ -293,11 +293,11 @@ fn words_that_are_not_utf8_are_refused() {
 #[test]
 fn version_and_help_need_nothing_else_to_be_right() {
     let asked = |args: &[&str]| parse(args.iter().map(OsString::from)).unwrap();
-    assert!(matches!(asked(&["-v"]), Asked::Version));
-    assert!(matches!(asked(&["--nope", "--version", "--model"]), Asked::Version));
-    assert!(matches!(asked(&["-vx"]), Asked::Version));
-    assert!(matches!(asked(&["--nope", "-h"]), Asked::Help { is_short: true }));
-    assert!(matches!(asked(&["--help"]), Asked::Help { is_short: false }));
+    assert!(matches!(asked(&["-v"]), Action::Version));
+    assert!(matches!(asked(&["--nope", "--version", "--model"]), Action::Version));
+    assert!(matches!(asked(&["-vx"]), Action::Version));
+    assert!(matches!(asked(&["--nope", "-h"]), Action::Help { is_short: true }));
+    assert!(matches!(asked(&["--help"]), Action::Help { is_short: false }));
     for agent in AGENTS {
         let short = help(agent, true);
         assert!(short.lines().count() <= 30, "{short}");
@@ -333,8 +333,8 @@ fn files_are_read_and_what_we_cannot_say_goes_on() {
     write("mcp.json", r#"{"mcpServers":{"a":{"command":"x","args":[],"env":{"K":"V"}}}}"#);
     write("odd.json", r#"{"mcpServers":{"b":{"type":"http","url":"u","oauth":{}}}}"#);
     let read = |args: &[&str], agent| match parse(args.iter().map(OsString::from)).unwrap() {
-        Asked::Session(given) => given.with(agent, place.path()),
-        asked @ (Asked::Version | Asked::Help { .. }) => panic!("{asked:?}"),
+        Action::Session(given) => given.with(agent, place.path()),
+        asked @ (Action::Version | Action::Help { .. }) => panic!("{asked:?}"),
     };
     let claude = |args: &[&str]| read(args, AgentType::Claude).unwrap().config;
     let text = |text: &str| Some(SystemPrompt::Text(text.to_owned()));

@@ -4,7 +4,7 @@ use std::path::Path;
 use agentwire_protocol::AgentType;
 
 use super::Output;
-use crate::commands::claude::argv::{Asked, parse};
+use crate::commands::claude::argv::{Action, parse};
 
 const INIT: &str = r#"{"type":"system","subtype":"init","cwd":"/w"}"#;
 const GOOD: &str = r#"{"is_error":false,"subtype":"success","result":"Hello","type":"result"}"#;
@@ -18,7 +18,7 @@ const CUT: &str = r#"{"type":"result","subtype":"error_during_execution","is_err
 const ASSISTANT: &str = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"\"result\""}]},"x":"result"}"#;
 
 fn written(args: &[&str], lines: &[&str]) -> String {
-    let Asked::Session(given) = parse(args.iter().map(OsString::from)).unwrap() else {
+    let Action::Session(given) = parse(args.iter().map(OsString::from)).unwrap() else {
         panic!("no session");
     };
     let invocation = given.with(AgentType::Demo, Path::new("/w")).unwrap();

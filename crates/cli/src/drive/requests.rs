@@ -4,10 +4,10 @@
 use agentwire_protocol::event::{RequestOutcome, RequestRaised, RequestSettled, SettledBy};
 use agentwire_protocol::{Command, ErrorCode, Settlement};
 
-use super::{Drive, Part, SentAnswer};
+use super::{Drive, Mode, SentAnswer};
 use crate::terminal::Typed;
-use crate::view::ask::{Ask, Reading, Step};
-use crate::view::page::Ink;
+use crate::view::dialog::{Dialog, Reading, Step};
+use crate::view::layout::Ink;
 
 pub(super) struct OpenRequest {
     id: String,
@@ -27,7 +27,7 @@ impl OpenRequest {
 impl Drive {
     /// Asks the next open request, or denies what cannot be answered here.
     pub(super) fn ask_next(&mut self) {
-        if let Some(ask) = &self.asking {
+        if let Some(ask) = &self.dialog {
             // New output went above the prompt; draw it again.
             if !self.is_answered() && ask.reading() == Reading::Keys {
                 let prompt = ask.prompt();
@@ -37,16 +37,16 @@ impl Drive {
         }
         while let Some(open) = self.open.iter_mut().find(|open| !open.is_answered) {
             let (id, about) = (open.id.clone(), open.agent.clone());
-            let is_ours = match self.part {
-                Part::Run(_) => true,
-                Part::Watch | Part::Answer(_) if self.shown < self.present => return,
-                Part::Watch | Part::Answer(_) => false,
+            let is_ours = match self.mode {
+                Mode::Run(_) => true,
+                Mode::Watch | Mode::Answer(_) if self.shown < self.present => return,
+                Mode::Watch | Mode::Answer(_) => false,
             };
-            let can_ask = self.terminal.is_some() && !matches!(self.part, Part::Watch);
-            let ask = Ask::new(open.request.clone(), about).filter(|_| can_ask);
+            let can_ask = self.terminal.is_some() && !matches!(self.mode, Mode::Watch);
+            let ask = Dialog::new(open.request.clone(), about).filter(|_| can_ask);
             match (ask, is_ours) {
                 (Some(ask), _) => {
-                    self.asking = Some(ask);
+                    self.dialog = Some(ask);
                     return self.ask_again();
                 }
                 (None, true) if can_ask => {
@@ -63,7 +63,7 @@ impl Drive {
 
     /// Shows the whole question and starts to read keys.
     pub(super) fn ask_again(&mut self) {
-        let Some(ask) = self.asking.as_ref().filter(|_| !self.is_answered()) else { return };
+        let Some(ask) = self.dialog.as_ref().filter(|_| !self.is_answered()) else { return };
         let others = self.open.iter().filter(|open| !open.is_answered).count().saturating_sub(1);
         let Some(terminal) = &mut self.terminal else { return };
         if terminal.read_as(ask.reading()).is_err() {
@@ -82,14 +82,14 @@ impl Drive {
     }
 
     pub(super) fn typed(&mut self, typed: &Typed) {
-        let Some(ask) = &mut self.asking else { return };
+        let Some(ask) = &mut self.dialog else { return };
         let before = ask.reading();
         let step = match typed {
             Typed::Key(key) => ask.key(*key),
             Typed::Line(line) => ask.line(line),
             Typed::Nothing => Step::Same,
             Typed::Gone => {
-                self.asking = None;
+                self.dialog = None;
                 self.terminal = None;
                 return self.ask_next();
             }
@@ -120,9 +120,9 @@ impl Drive {
         let id = &*settled.request_id.decode();
         let was_answered = self.open.iter().any(|open| open.id == id && open.is_answered);
         self.open.retain(|open| open.id != id);
-        let is_asked = self.asking.as_ref().is_some_and(|ask| ask.id() == id);
+        let is_asked = self.dialog.as_ref().is_some_and(|ask| ask.id() == id);
         if is_asked {
-            self.asking = None;
+            self.dialog = None;
         }
         if !was_answered && is_asked {
             self.put_down();
@@ -147,10 +147,10 @@ impl Drive {
                 self.drop_question();
                 self.ask_next();
             }
-            _ if self.asking.as_ref().is_some_and(|ask| ask.id() == id) => {
+            _ if self.dialog.as_ref().is_some_and(|ask| ask.id() == id) => {
                 self.screen.remark(&error.message);
                 self.mark(&id, false);
-                self.asking = None;
+                self.dialog = None;
                 self.ask_next();
             }
             _ => self.screen.remark(&error.message),
@@ -159,7 +159,7 @@ impl Drive {
 
     /// Stops asking; the request is settled in another way.
     pub(super) fn drop_question(&mut self) {
-        if let Some(ask) = self.asking.take() {
+        if let Some(ask) = self.dialog.take() {
             self.mark(&ask.id(), true);
             self.put_down();
         }
@@ -167,14 +167,14 @@ impl Drive {
 
     /// Whether the answer to the current question was sent.
     pub(super) fn is_answered(&self) -> bool {
-        self.asking.as_ref().is_some_and(|ask| {
+        self.dialog.as_ref().is_some_and(|ask| {
             let id = ask.id();
             self.open.iter().any(|open| open.id == id && open.is_answered)
         })
     }
 
     fn show_prompt(&mut self) {
-        let Some(ask) = &self.asking else { return };
+        let Some(ask) = &self.dialog else { return };
         match ask.reading() {
             Reading::Keys => self.screen.bottom(ask.prompt()),
             Reading::Line | Reading::Secret => self.screen.ask(ask.prompt()),

@@ -6,12 +6,12 @@ use super::messages::Message;
 use super::usage::Usage;
 
 /// A stack: the main agent, then the running subagents.
-pub(super) struct Speakers {
-    main: Speaker,
-    subagents: Vec<Speaker>,
+pub(super) struct ActiveAgents {
+    main: ActiveAgent,
+    subagents: Vec<ActiveAgent>,
 }
 
-pub(super) struct Speaker {
+pub(super) struct ActiveAgent {
     /// `None` for the main agent.
     pub(super) spawned: Option<Spawned>,
     /// Its open message.
@@ -37,18 +37,18 @@ pub(super) struct Spawned {
     pub(super) description: String,
 }
 
-impl Speakers {
+impl ActiveAgents {
     pub(super) fn new(context: usize) -> Self {
-        Self { main: Speaker::new(None, context), subagents: Vec::new() }
+        Self { main: ActiveAgent::new(None, context), subagents: Vec::new() }
     }
 
-    pub(super) fn current(&mut self) -> &mut Speaker {
+    pub(super) fn current(&mut self) -> &mut ActiveAgent {
         self.subagents.last_mut().unwrap_or(&mut self.main)
     }
 
     /// The current subagent, if any.
-    pub(super) fn who(&self) -> Option<&Spawned> {
-        self.subagents.last().and_then(|speaker| speaker.spawned.as_ref())
+    pub(super) fn subagent(&self) -> Option<&Spawned> {
+        self.subagents.last().and_then(|agent| agent.spawned.as_ref())
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -56,16 +56,16 @@ impl Speakers {
     }
 
     pub(super) fn spawn(&mut self, spawned: Spawned, context: usize) {
-        self.subagents.push(Speaker::new(Some(spawned), context));
+        self.subagents.push(ActiveAgent::new(Some(spawned), context));
     }
 
     /// Removes the subagent that is done.
-    pub(super) fn leave(&mut self) -> Option<Speaker> {
+    pub(super) fn leave(&mut self) -> Option<ActiveAgent> {
         self.subagents.pop()
     }
 }
 
-impl Speaker {
+impl ActiveAgent {
     fn new(spawned: Option<Spawned>, context: usize) -> Self {
         Self {
             spawned,

@@ -12,40 +12,40 @@ use std::thread;
 const NAME: &str = "server.json";
 
 /// The server can be found until this is dropped.
-pub(super) struct Sign {
+pub(super) struct ServerFile {
     directory: PathBuf,
     up: Arc<Mutex<Option<File>>>,
 }
 
-enum Put {
+enum Placed {
     /// Our file is in place while this lock is held.
-    Up(File),
+    Ours(File),
     /// Another server's file is in place.
-    Behind(File),
+    Other(File),
 }
 
-impl Sign {
+impl ServerFile {
     /// Writes the file, now or when the server that owns it is gone.
-    pub(super) fn put_up(directory: &Path, told: String) -> io::Result<Self> {
-        let sign = Self { directory: directory.to_owned(), up: Arc::default() };
-        match put(directory, &told)? {
-            Put::Up(file) => *lock(&sign.up) = Some(file),
-            Put::Behind(other) => {
+    pub(super) fn publish(directory: &Path, content: String) -> io::Result<Self> {
+        let server_file = Self { directory: directory.to_owned(), up: Arc::default() };
+        match put(directory, &content)? {
+            Placed::Ours(file) => *lock(&server_file.up) = Some(file),
+            Placed::Other(other) => {
                 tracing::warn!(
                     "other commands find another server with this data directory; reach this one with --url"
                 );
-                let (directory, up) = (directory.to_owned(), Arc::downgrade(&sign.up));
+                let (directory, up) = (directory.to_owned(), Arc::downgrade(&server_file.up));
                 // The wait ends with the other server, or with this process.
                 thread::Builder::new()
-                    .name("sign".to_owned())
-                    .spawn(move || follow(other, &directory, &told, &up))?;
+                    .name("server-file".to_owned())
+                    .spawn(move || follow(other, &directory, &content, &up))?;
             }
         }
-        Ok(sign)
+        Ok(server_file)
     }
 }
 
-impl Drop for Sign {
+impl Drop for ServerFile {
     fn drop(&mut self) {
         let Some(file) = lock(&self.up).take() else { return };
         let _turn = turn(&self.directory);
@@ -58,16 +58,16 @@ impl Drop for Sign {
 }
 
 /// Writes the file when no other server owns it.
-fn follow(mut other: File, directory: &Path, told: &str, up: &Weak<Mutex<Option<File>>>) {
+fn follow(mut other: File, directory: &Path, content: &str, up: &Weak<Mutex<Option<File>>>) {
     while other.lock_shared().is_ok() {
         let Some(up) = up.upgrade() else { return };
         let mut up = lock(&up);
-        match put(directory, told) {
-            Ok(Put::Up(file)) => {
+        match put(directory, content) {
+            Ok(Placed::Ours(file)) => {
                 *up = Some(file);
                 return;
             }
-            Ok(Put::Behind(next)) => other = next,
+            Ok(Placed::Other(next)) => other = next,
             Err(error) => {
                 tracing::warn!(%error, "other commands cannot find this server; reach it with --url");
                 return;
@@ -76,23 +76,23 @@ fn follow(mut other: File, directory: &Path, told: &str, up: &Weak<Mutex<Option<
     }
 }
 
-fn put(directory: &Path, told: &str) -> io::Result<Put> {
+fn put(directory: &Path, content: &str) -> io::Result<Placed> {
     let _turn = turn(directory)?;
     let place = directory.join(NAME);
     if let Ok(other) = File::open(&place)
         && matches!(other.try_lock_shared(), Err(TryLockError::WouldBlock))
     {
-        return Ok(Put::Behind(other));
+        return Ok(Placed::Other(other));
     }
     // The file gets its name once it is locked and complete.
     let beside = directory.join("server.json.new");
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     file.lock()?;
-    file.write_all(told.as_bytes())?;
+    file.write_all(content.as_bytes())?;
     file.sync_all()?;
     fs::rename(&beside, &place)?;
-    Ok(Put::Up(file))
+    Ok(Placed::Ours(file))
 }
 
 /// Serialises servers that look and write.
@@ -115,22 +115,22 @@ mod tests {
     #[test]
     fn the_first_is_found_and_then_the_next() {
         let place = tempfile::tempdir().unwrap();
-        let told = || fs::read_to_string(place.path().join(NAME)).ok();
-        let put = |text: &str| Sign::put_up(place.path(), text.to_owned()).unwrap();
+        let content = || fs::read_to_string(place.path().join(NAME)).ok();
+        let put = |text: &str| ServerFile::publish(place.path(), text.to_owned()).unwrap();
         // The file of a killed server.
         fs::write(place.path().join(NAME), "stale").unwrap();
         let first = put("first");
         let second = put("second");
-        assert_eq!(told().as_deref(), Some("first"));
+        assert_eq!(content().as_deref(), Some("first"));
         drop(put("third"));
-        assert_eq!(told().as_deref(), Some("first"));
+        assert_eq!(content().as_deref(), Some("first"));
         drop(first);
         let begun = Instant::now();
-        while told().as_deref() != Some("second") {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", told());
+        while content().as_deref() != Some("second") {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", content());
             thread::yield_now();
         }
         drop(second);
-        assert_eq!(told(), None);
+        assert_eq!(content(), None);
     }
 }

@@ -3,7 +3,7 @@
 use agentwire_protocol::Json;
 use serde_json::Value;
 
-use super::words;
+use super::numbers;
 
 const SUMMARY_LIMIT: usize = 160;
 
@@ -77,10 +77,10 @@ pub(crate) fn near<'p>(path: &'p str, directory: Option<&str>) -> &'p str {
 fn first_line(text: &str) -> String {
     let text = text.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-    let first = words::cut(first, SUMMARY_LIMIT);
+    let first = numbers::cut(first, SUMMARY_LIMIT);
     match rest.lines().count() {
         0 => first.into_owned(),
-        more => format!("{first}  {}", words::more(more)),
+        more => format!("{first}  {}", numbers::more(more)),
     }
 }
 

@@ -6,14 +6,14 @@ use agentwire_protocol::MAIN_AGENT;
 use agentwire_protocol::event::{RequestRaised, ToolKind, ToolProgress};
 use jiff::Timestamp;
 
-use super::page::Section;
-use super::{tool, words};
+use super::layout::Section;
+use super::{numbers, summary};
 
 /// How many entries of each kind are kept. Beyond that, the view shows less detail.
 const LIMIT: usize = 4096;
 
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct State {
     pub(super) directory: Option<String>,
     turn_since: Option<Timestamp>,
     /// The agent whose output was shown last.
@@ -66,7 +66,7 @@ pub(super) struct Request {
     pub(super) about: String,
 }
 
-impl Default for Memory {
+impl Default for State {
     fn default() -> Self {
         Self {
             directory: None,
@@ -96,7 +96,7 @@ impl Tool {
     }
 }
 
-impl Memory {
+impl State {
     pub(super) fn agent(&mut self, id: &str, parent: Option<&str>) -> (usize, String) {
         if id == MAIN_AGENT {
             return (0, String::new());
@@ -150,7 +150,7 @@ impl Memory {
         let last =
             text.as_deref().and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
         if let Some(last) = last {
-            tool.doing = Some(words::cut(last.trim(), 200).into_owned());
+            tool.doing = Some(numbers::cut(last.trim(), 200).into_owned());
         }
     }
 
@@ -220,7 +220,7 @@ pub(crate) fn about(request: &RequestRaised<'_>, directory: Option<&str>) -> Str
     let is_limit = request.tool_name.is_none() && title.is_some();
     let summary = match is_limit {
         true => title.map(std::borrow::Cow::into_owned).unwrap_or_default(),
-        false => tool::summary(request.input.as_ref(), title.as_deref(), directory),
+        false => summary::summary(request.input.as_ref(), title.as_deref(), directory),
     };
     match name.filter(|_| !is_limit) {
         Some(name) => format!("{name}  {summary}").trim_end().to_owned(),

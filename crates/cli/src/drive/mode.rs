@@ -8,7 +8,7 @@ use agentwire_sessions::SessionHandle;
 
 use crate::failure::Failure;
 
-pub(super) enum Part {
+pub(super) enum Mode {
     Watch,
     /// A server runs it; requests are answered from here.
     Answer(Box<Answering>),
@@ -37,7 +37,7 @@ enum Goal {
 /// The reply to a command.
 pub(super) type Sent = Pin<Box<dyn Future<Output = Result<Json<'static>, GatewayError>> + Send>>;
 
-impl Part {
+impl Mode {
     pub(super) fn answer(session: Session) -> Self {
         Self::Answer(Box::new(Answering { session, goal: Goal::End }))
     }

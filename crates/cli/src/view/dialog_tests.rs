@@ -4,27 +4,27 @@ use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::input_digest;
 
 use super::*;
-use crate::view::page::Style;
+use crate::view::layout::Style;
 
 fn request(json: &str) -> RequestRaised<'static> {
     serde_json::from_str(json).expect("a request")
 }
 
-fn permission(input: &str) -> Ask {
+fn permission(input: &str) -> Dialog {
     let digest = input_digest(Some(&Json::parse(input).expect("JSON")));
     let json = format!(
         r#"{{"requestId":"r","kind":"permission","inputDigest":"{digest}","toolName":"Bash","input":{input}}}"#
     );
-    Ask::new(request(&json), None).expect("it can be asked")
+    Dialog::new(request(&json), None).expect("it can be asked")
 }
 
-fn questions(json: &str) -> Ask {
+fn questions(json: &str) -> Dialog {
     let json =
         format!(r#"{{"requestId":"r","kind":"question","inputDigest":"d","questions":{json}}}"#);
-    Ask::new(request(&json), None).expect("it can be asked")
+    Dialog::new(request(&json), None).expect("it can be asked")
 }
 
-fn shown(ask: &Ask) -> String {
+fn shown(ask: &Dialog) -> String {
     let mut page = Page::new(Style::default());
     ask.show(&mut page, Some("/w"));
     page.take()
@@ -53,7 +53,7 @@ fn keys_allow_and_deny_what_was_shown() {
 fn always_is_offered_only_where_it_can_be_kept() {
     assert!(shown(&permission("{}")).contains("[a] always"));
     let once = r#"{"requestId":"r","kind":"permission","inputDigest":"d","toolName":"Bash","allowIsOnce":true}"#;
-    let mut ask = Ask::new(request(once), None).expect("it can be asked");
+    let mut ask = Dialog::new(request(once), None).expect("it can be asked");
     assert!(!shown(&ask).contains("always"));
     assert_eq!(ask.key('a'), Step::Same);
     assert_eq!(answer(ask.key('y')).remember, None);
@@ -84,7 +84,7 @@ fn a_denial_may_say_why() {
 fn an_agent_that_names_its_answers_takes_no_others() {
     let json = r#"{"requestId":"r","kind":"permission","inputDigest":"d","toolName":"x","options":
         [{"id":"1","label":"Once","kind":"allowOnce"},{"id":"2","label":"No","kind":"rejectOnce"}]}"#;
-    let mut ask = Ask::new(request(json), None).expect("it can be asked");
+    let mut ask = Dialog::new(request(json), None).expect("it can be asked");
     assert!(!shown(&ask).contains("[a]"));
     assert_eq!(ask.key('a'), Step::Same);
     assert!(matches!(ask.key('y'), Step::Answer(_)));
@@ -188,7 +188,7 @@ fn a_secret_is_not_seen() {
 fn what_no_key_can_answer_is_not_asked() {
     for kind in ["hook", "mcp", "other"] {
         let json = format!(r#"{{"requestId":"r","kind":"{kind}","inputDigest":"d"}}"#);
-        assert!(Ask::new(request(&json), None).is_none());
+        assert!(Dialog::new(request(&json), None).is_none());
     }
 }
 

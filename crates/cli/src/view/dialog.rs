@@ -9,12 +9,12 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{Json, Settlement};
 
 use super::input;
-use super::page::{Ink, Page};
+use super::layout::{Ink, Page};
 
 const KEYS: usize = 9;
 
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct Dialog {
     request: RequestRaised<'static>,
     /// The subagent that asks, if it is not the main agent.
     agent: Option<String>,
@@ -57,7 +57,7 @@ pub(crate) enum Step {
     Interrupt,
 }
 
-impl Ask {
+impl Dialog {
     /// `None` if keys cannot answer the request.
     pub(crate) fn new(request: RequestRaised<'static>, agent: Option<String>) -> Option<Self> {
         let stage = match request.kind {
@@ -351,5 +351,5 @@ fn labels(question: &Question<'_>, chosen: &[usize]) -> Json<'static> {
 }
 
 #[cfg(test)]
-#[path = "ask_tests.rs"]
+#[path = "dialog_tests.rs"]
 mod tests;

@@ -9,7 +9,7 @@ use super::flag::{Flag, Takes};
 use super::table::FLAGS;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Words {
+pub(crate) struct CommandLine {
     /// Flags in order, each with its value.
     pub(crate) flags: Vec<(&'static Flag, Option<String>)>,
     pub(crate) operands: Vec<String>,
@@ -17,7 +17,7 @@ pub(crate) struct Words {
     pub(crate) literal: bool,
 }
 
-impl Words {
+impl CommandLine {
     /// Reads the program's flags and those of `own`. Ignores everything after `--version`.
     pub(crate) fn read(
         args: impl Iterator<Item = OsString>,
