@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 pub(crate) use self::client::{At, Interrupt, Permit, PermitVerb, Send, Stop};
 use self::client::{INTERRUPT_HELP, PERMIT_HELP, SEND_HELP, STOP_HELP};
-pub(crate) use self::help::command;
+pub(crate) use self::help::{command, suggest};
 pub(crate) use self::models::ModelServer;
 use self::models::model_server_help;
 use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
@@ -41,6 +41,7 @@ pub(crate) use self::verbs::{
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
+    subcommand_value_name = "VERB",
     max_term_width = 100
 )]
 pub(crate) struct Args {
@@ -51,14 +52,18 @@ pub(crate) struct Args {
     pub(crate) verb: Verb,
 }
 
+/// The heading of the options of every verb.
+const GLOBAL: &str = "Global options";
+
 /// Options of every verb.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Global options")]
+#[command(next_help_heading = GLOBAL)]
 pub(crate) struct Global {
     /// Data directory [default: ~/.local/share/agentwire]
     #[arg(
         long,
         global = true,
+        display_order = 1000,
         value_name = "DIR",
         env = "AGENTWIRE_DATA_DIR",
         hide_env_values = true,
@@ -70,6 +75,7 @@ pub(crate) struct Global {
     #[arg(
         long,
         global = true,
+        display_order = 1001,
         value_name = "FILE",
         env = "AGENTWIRE_CONFIG",
         hide_env_values = true,
@@ -77,11 +83,13 @@ pub(crate) struct Global {
     )]
     pub(crate) config: Option<PathBuf>,
 
-    /// Log level for stderr [default: warn]
+    /// Log level for stderr: off, error, warn, info, debug or trace [default: warn]
     #[arg(
         long,
         global = true,
+        display_order = 1002,
         value_enum,
+        hide_possible_values = true,
         value_name = "LEVEL",
         env = "AGENTWIRE_LOG",
         hide_env_values = true,
@@ -89,11 +97,13 @@ pub(crate) struct Global {
     )]
     pub(crate) log_level: Option<LogLevel>,
 
-    /// Log format for stderr [default: text]
+    /// Log format for stderr: text or json [default: text]
     #[arg(
         long,
         global = true,
+        display_order = 1003,
         value_enum,
+        hide_possible_values = true,
         value_name = "FORMAT",
         env = "AGENTWIRE_LOG_FORMAT",
         hide_env_values = true,
@@ -137,8 +147,8 @@ pub(crate) enum Verb {
     /// Run an agent on a prompt
     ///
     /// On a terminal, `run` shows text, tools, diffs and cost, and asks you for permissions. In a
-    /// pipe, stdout carries the answer and nothing else. Without a terminal nobody can be asked:
-    /// requests are denied, and stderr says so.
+    /// pipe, stdout carries the answer and nothing else. Without a terminal to ask on, requests are
+    /// denied, and stderr says so.
     #[command(after_long_help = RUN_HELP)]
     Run(Box<Run>),
     /// Attach to a session: replay it, follow it live, answer its requests
@@ -251,6 +261,8 @@ pub(crate) enum Verb {
     DemoAgent(DemoAgent),
     /// Print JSON Schemas and the OpenAPI document
     Schema(Schema),
+    /// Print help for a verb
+    Help(Help),
     /// Print a shell completion script
     #[command(after_long_help = COMPLETIONS_HELP)]
     Completions(Completions),
@@ -407,6 +419,13 @@ pub(crate) enum SchemaOf {
     Openapi,
     /// The settings file config.toml
     Config,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Help {
+    /// Verb, such as `run` or `permit allow` [default: the program's own help]
+    #[arg(value_name = "VERB")]
+    pub(crate) verb: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

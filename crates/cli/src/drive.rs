@@ -1,9 +1,9 @@
-//! One session on one screen: events are shown, requests are put to whoever is there, keys and signals
-//! become commands.
+//! One session on one screen: shows events, asks about requests, and turns keys and signals into
+//! commands.
 
-mod asking;
 mod ending;
-mod role;
+mod mode;
+mod requests;
 mod signals;
 
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ use agentwire_sessions::store::Batch;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use self::asking::OpenRequest;
-use self::role::Part;
+use self::mode::Mode;
+use self::requests::OpenRequest;
 use self::signals::Caught;
 pub(crate) use self::signals::Signals;
 use crate::commands::logs::read;
@@ -26,56 +26,51 @@ use crate::format;
 use crate::screen::Screen;
 use crate::source::{Events, Seen};
 use crate::terminal::{Terminal, Typed};
-use crate::view::ask::{Ask, Reading};
+use crate::view::dialog::{Dialog, Reading};
 
-/// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long an agent may take to begin a turn of its own after a subagent in the background is done.
+/// How long an agent may take to start its own turn after a background subagent is done.
 const AFTERTHOUGHT: Duration = Duration::from_secs(2);
 
-/// How many commands may be under way; more are never needed.
+/// How many commands may wait for a reply; more are never needed.
 const COMMANDS: usize = 16;
 
-/// One session on one screen.
 pub(crate) struct Drive {
     events: Events,
-    /// Up to this event all is history: what it asks was perhaps answered long ago.
+    /// Events up to this one are history; their requests may be settled.
     present: u64,
     shown: u64,
     screen: Screen,
     signals: Signals,
-    part: Part,
+    mode: Mode,
     terminal: Option<Terminal>,
     open: Vec<OpenRequest>,
-    asking: Option<Ask>,
+    dialog: Option<Dialog>,
     replies: mpsc::Receiver<SentAnswer>,
     reply: mpsc::Sender<SentAnswer>,
-    /// Subagents that are not done, by id; their names.
+    /// Names of running subagents, by id.
     agents: BTreeMap<String, String>,
     turn: Turn,
     session_failed: bool,
-    /// The agent never said anything, or opened no session.
+    /// The agent never started a session.
     never_started: bool,
     interrupts: u32,
     terminations: u32,
     is_stopping: bool,
     stop_at: Option<Instant>,
-    /// Something was denied because nobody could be asked.
+    /// A request was denied because there was no one to ask.
     denied: bool,
     is_unread: bool,
-    /// Nobody watches any more.
     is_left: bool,
 }
 
-/// How it came out.
 pub(crate) struct Ended {
     pub(crate) verdict: Result<(), Failure>,
-    /// Whoever was there did not want to wait for the end.
+    /// The user left before the end.
     pub(crate) is_hasty: bool,
 }
 
-/// How the session's turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     None,
@@ -84,14 +79,14 @@ enum Turn {
     Failed(TurnFailure),
 }
 
-/// What came of a command: the request that it was to settle, if it was.
+/// The reply to a command, and the request that the command settles, if any.
 struct SentAnswer {
     request: Option<String>,
     result: Result<Json<'static>, GatewayError>,
 }
 
 impl Drive {
-    /// Watches a session; its event `present` is the last that there is.
+    /// Watches a session whose last event is `present`.
     pub(crate) fn new(events: Events, present: u64, screen: Screen, signals: Signals) -> Self {
         let (reply, replies) = mpsc::channel(COMMANDS);
         Self {
@@ -100,10 +95,10 @@ impl Drive {
             shown: 0,
             screen,
             signals,
-            part: Part::Watch,
+            mode: Mode::Watch,
             terminal: None,
             open: Vec::new(),
-            asking: None,
+            dialog: None,
             replies,
             reply,
             agents: BTreeMap::new(),
@@ -120,31 +115,31 @@ impl Drive {
         }
     }
 
-    /// Runs it too, to the end of its turn.
+    /// Also runs it, to the end of its turn.
     pub(crate) fn running(mut self, session: SessionHandle, terminal: Option<Terminal>) -> Self {
-        self.part = Part::Run(session);
+        self.mode = Mode::Run(session);
         self.terminal = terminal;
         self
     }
 
-    /// Answers what it asks, if there is a terminal to ask at; whoever is there may leave.
+    /// Also answers its requests, if there is a terminal; the user can detach.
     pub(crate) fn answering(
         mut self,
         session: agentwire_client::Session,
         terminal: Option<Terminal>,
     ) -> Self {
-        self.part = Part::answer(session);
+        self.mode = Mode::answer(session);
         self.terminal = terminal;
         self
     }
 
-    /// Only to the end of the turn that works on that prompt.
+    /// Stops at the end of the turn that works on that prompt.
     pub(crate) fn for_turn_of(mut self, message: Option<String>) -> Self {
-        self.part.for_turn_of(message);
+        self.mode.for_turn_of(message);
         self
     }
 
-    /// Until the session is over and all is shown.
+    /// Runs until everything is shown.
     pub(crate) async fn run(mut self) -> Ended {
         match self.show().await {
             Ok(is_hasty) => Ended { verdict: self.finish(is_hasty).await, is_hasty },
@@ -152,7 +147,7 @@ impl Drive {
         }
     }
 
-    /// Whether it was left before its end.
+    /// Whether the user left before the end.
     async fn show(&mut self) -> Result<bool, Failure> {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -171,22 +166,22 @@ impl Drive {
                     }
                 }
                 () = until(self.stop_at) => self.stop(),
-                _ = ticks.tick(), if self.asking.is_none() => self.tick(),
+                _ = ticks.tick(), if self.dialog.is_none() => self.tick(),
             }
         }
         Ok(true)
     }
 
-    /// Shows what came, and says whether that was all that is wanted.
+    /// Shows the events; whether the goal is reached.
     async fn see(&mut self, seen: Seen) -> Result<bool, Failure> {
         match seen {
             Seen::Events(batch) => self.batch(&batch).await,
             Seen::Lost(why) => {
-                self.screen.remark(&format!("{why}; it is tried again"));
+                self.screen.remark(&format!("{why}; reconnecting"));
                 Ok(false)
             }
             Seen::Back => {
-                self.screen.remark("the server is there again");
+                self.screen.remark("reconnected");
                 Ok(false)
             }
         }
@@ -198,20 +193,20 @@ impl Drive {
             self.note(&event);
             self.screen.event(line, event)?;
             self.shown = seq;
-            if self.part.has_reached_goal() {
+            if self.mode.has_reached_goal() {
                 return Ok(true);
             }
         }
         self.ask_next();
-        match &self.part {
-            Part::Watch => Ok(false),
-            Part::Run(_) => {
+        match &self.mode {
+            Mode::Watch => Ok(false),
+            Mode::Run(_) => {
                 if !self.is_stopping {
                     self.look_for_the_end().await;
                 }
                 Ok(false)
             }
-            Part::Answer(answering) => {
+            Mode::Answer(answering) => {
                 let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
                 Ok(is_over && answering.is_done(self.shown).await?)
             }
@@ -219,7 +214,7 @@ impl Drive {
     }
 
     fn note(&mut self, event: &Event<'static>) {
-        self.part.note(&event.kind);
+        self.mode.note(&event.kind);
         match &event.kind {
             EventKind::TurnStarted(_) => {
                 self.turn = Turn::Running;
@@ -271,7 +266,7 @@ impl Drive {
         }
     }
 
-    /// Whether to leave at once.
+    /// Whether to quit at once.
     fn caught(&mut self, caught: Caught) -> bool {
         match caught {
             Caught::Interrupt => {
@@ -280,7 +275,8 @@ impl Drive {
                     _ if !self.runs() => return true,
                     1 => self.interrupt(),
                     2 => {
-                        self.screen.remark("ending the session; ctrl-c again leaves at once");
+                        self.screen
+                            .remark("stopping the session; press ctrl-c again to quit at once");
                         self.stop();
                     }
                     _ => return true,
@@ -297,6 +293,7 @@ impl Drive {
                 return self.terminations > 1;
             }
             Caught::Continue => self.ask_again(),
+            Caught::Resize => self.screen.resized(),
         }
         false
     }
@@ -305,7 +302,7 @@ impl Drive {
         self.drop_question();
         if self.runs() {
             self.interrupts = self.interrupts.max(1);
-            self.screen.remark("interrupting; ctrl-c again ends the session");
+            self.screen.remark("interrupting; press ctrl-c again to stop the session");
         }
         self.command(Command::Interrupt { cancel_queued: false }, None);
     }
@@ -317,18 +314,18 @@ impl Drive {
         }
     }
 
-    /// Whoever read our output has gone.
+    /// The reader of our output is gone.
     fn unread(&mut self) {
         self.is_unread = true;
-        match self.part {
-            Part::Run(_) => self.stop(),
-            Part::Watch | Part::Answer(_) => self.is_left = true,
+        match self.mode {
+            Mode::Run(_) => self.stop(),
+            Mode::Watch | Mode::Answer(_) => self.is_left = true,
         }
     }
 
-    /// Sends a command; its reply comes later, and meanwhile events go on.
+    /// Sends a command. Its reply arrives in `replies`.
     fn command(&self, command: Command, request: Option<String>) {
-        let Some(sent) = self.part.send(command) else { return };
+        let Some(sent) = self.mode.send(command) else { return };
         let reply = self.reply.clone();
         tokio::spawn(async move {
             let result = sent.await;
@@ -337,15 +334,15 @@ impl Drive {
     }
 
     fn runs(&self) -> bool {
-        matches!(self.part, Part::Run(_))
+        matches!(self.mode, Mode::Run(_))
     }
 
     fn is_busy(&self) -> bool {
-        match (self.turn, &self.part) {
+        match (self.turn, &self.mode) {
             (Turn::Running, _) => true,
-            (Turn::None, Part::Run(_)) => true,
-            (Turn::Completed | Turn::Failed(_), Part::Run(_)) => !self.agents.is_empty(),
-            (Turn::None | Turn::Completed | Turn::Failed(_), Part::Watch | Part::Answer(_)) => {
+            (Turn::None, Mode::Run(_)) => true,
+            (Turn::Completed | Turn::Failed(_), Mode::Run(_)) => !self.agents.is_empty(),
+            (Turn::None | Turn::Completed | Turn::Failed(_), Mode::Watch | Mode::Answer(_)) => {
                 false
             }
         }
@@ -355,29 +352,29 @@ impl Drive {
         if self.is_busy() {
             return self.screen.spin(self.hint());
         }
-        let Part::Answer(answering) = &self.part else { return };
+        let Mode::Answer(answering) = &self.mode else { return };
         if self.shown >= self.present && !answering.has_goal() {
             let short = format::short(answering.id().as_str());
-            let text = format!("idle: agentwire send {short} PROMPT  (ctrl-c leaves)");
+            let text = format!("idle: agentwire send {short} PROMPT  (ctrl-c detaches)");
             self.screen.rest(&text);
         }
     }
 
     fn hint(&self) -> &'static str {
-        match (&self.part, self.interrupts) {
-            (Part::Watch | Part::Answer(_), _) => "(ctrl-c leaves)",
-            (Part::Run(_), 0) => "(ctrl-c interrupts)",
-            (Part::Run(_), _) => "(ctrl-c ends the session)",
+        match (&self.mode, self.interrupts) {
+            (Mode::Watch | Mode::Answer(_), _) => "(ctrl-c detaches)",
+            (Mode::Run(_), 0) => "(ctrl-c interrupts)",
+            (Mode::Run(_), _) => "(ctrl-c stops the session)",
         }
     }
 
     fn waits_for_keys(&self) -> bool {
-        self.asking.is_some() && !self.is_answered()
+        self.dialog.is_some() && !self.is_answered()
     }
 
-    /// Whether a line is being typed, which nothing may disturb.
+    /// Whether a line is being typed; no output may interrupt it.
     fn is_typing(&self) -> bool {
-        let reading = self.asking.as_ref().filter(|_| !self.is_answered()).map(Ask::reading);
+        let reading = self.dialog.as_ref().filter(|_| !self.is_answered()).map(Dialog::reading);
         matches!(reading, Some(Reading::Line | Reading::Secret))
     }
 }

@@ -15,13 +15,14 @@ use crate::failure::Failure;
 use crate::print;
 use crate::settings::{self, Loaded};
 
-/// Where sessions run. One thread more than there are cores: of all of them, one may wait for the disk.
+/// The runtime for sessions. It has one thread more than there are cores, because one may wait for
+/// the disk.
 pub(crate) fn runtime() -> io::Result<Runtime> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Builder::new_multi_thread().worker_threads(cores + 1).enable_all().build()
 }
 
-/// The first agent that is installed. If there is none, one is always there: the one that is built in.
+/// The first installed agent. The built-in one does not count.
 pub(crate) fn installed(settings: &Settings) -> Option<AgentType> {
     let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf());
     let path = std::env::var_os("PATH");
@@ -38,29 +39,28 @@ pub(crate) fn installed(settings: &Settings) -> Option<AgentType> {
     candidates.find(is_installed).map(|known| known.agent)
 }
 
-/// The agent that is built in.
 pub(crate) fn built_in() -> AgentType {
     let is_built_in = |known: &&&Program| matches!(known.command, DefaultCommand::BuiltIn { .. });
     programs().iter().find(is_built_in).map_or(AgentType::ANY, |known| known.agent)
 }
 
-/// The first agent that is installed, else the one that is built in, which is noted: its answers must not be
-/// taken for those of a model. `other` is how another agent is chosen.
+/// The first installed agent, else the built-in one. The fallback prints a note, because its
+/// answers must not be taken for a model's. `other` names the way to choose another agent.
 pub(crate) fn installed_or_built_in(settings: &Settings, other: &str) -> AgentType {
     installed(settings).unwrap_or_else(|| {
         let candidates = programs().iter().filter(|known| known.is_candidate);
         let names: Vec<&str> = candidates.map(|known| known.agent.as_str()).collect();
-        let (names, agent) = (names.join(" nor "), built_in());
+        let (names, agent) = (names.join(", "), built_in());
         print::note(&format!(
-            "agentwire: neither {names} is installed; using the built-in {agent} agent; choose another \
-             with {other}",
+            "agentwire: no agent is installed (looked for {names}); using the built-in {agent} agent; \
+             choose another with {other}",
         ));
         agent
     })
 }
 
-/// All sessions. What agents leave behind comes to us, and they cannot read our memory; where the
-/// system does not grant that, the keepers still hold.
+/// Opens the engine. This process becomes the reaper of what agents leave behind, and hides its
+/// memory from them. If the system refuses either, the keepers still contain the agents.
 pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
     loaded
         .engine
@@ -73,12 +73,12 @@ pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
     Hub::open(loaded.engine).await
 }
 
-/// Where nothing runs but the verb itself.
+/// The runtime for verbs that run no sessions.
 pub(crate) fn small() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Does something with the sessions of this machine that starts no agent.
+/// Works on the sessions of this machine without starting agents.
 pub(crate) fn reading<T>(
     global: &Global,
     work: impl AsyncFnOnce(&Hub) -> Result<T, Failure>,
@@ -86,12 +86,11 @@ pub(crate) fn reading<T>(
     reading_with(settings::load(global)?, work)
 }
 
-/// The same, with settings that are read already.
 pub(crate) fn reading_with<T>(
     mut loaded: Loaded,
     work: impl AsyncFnOnce(&Hub) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    // Where nothing is started, nothing has to be contained.
+    // Nothing is started, so nothing has to be contained.
     loaded.engine.keeper = None;
     loaded.engine.containment = ContainmentChoice::Auto;
     small()?.block_on(async {

@@ -1,5 +1,5 @@
-//! Lets an example or a test run where nothing is installed: its own program is `agentwire` as well, and
-//! what it keeps is gone when it ends.
+//! Runs an example or a test where nothing is installed: its own program acts as `agentwire`, and
+//! its data is deleted at the end.
 
 use std::fmt::Display;
 use std::io;
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 use crate::{engine, print};
 
-/// The verbs by which agentwire starts itself, or a client starts it.
+/// The verbs with which agentwire or a client starts this program.
 const VERBS: [&str; 4] = [keeper::VERB, relay::VERB, "demo-agent", "unified"];
 
-/// A place to try things.
+/// A temporary place to try things.
 pub struct Trial {
     program: PathBuf,
     directory: TempDir,
@@ -30,7 +30,7 @@ impl Trial {
         Ok(Self { program: std::env::current_exe()?, directory })
     }
 
-    /// The program that is `agentwire`: this one.
+    /// The program that acts as `agentwire`: this one.
     pub fn program(&self) -> &Path {
         &self.program
     }
@@ -40,12 +40,12 @@ impl Trial {
         self.directory.path().join("work")
     }
 
-    /// Where sessions are kept.
+    /// The data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    /// Settings of a gateway in this process that keeps its sessions in memory.
+    /// Settings for a gateway in this process with a memory store.
     pub fn settings(&self) -> Settings {
         Settings {
             data_dir: self.data_dir(),
@@ -56,7 +56,7 @@ impl Trial {
     }
 }
 
-/// The `main` of such a program: does the work, unless the program was started to be `agentwire`.
+/// The `main` of such a program: does the work, unless the program was started as `agentwire`.
 pub fn run<E: Display>(work: impl AsyncFnOnce(&Trial) -> Result<(), E>) -> ExitCode {
     let verb = std::env::args().nth(1);
     if verb.is_some_and(|verb| VERBS.contains(&verb.as_str())) {

@@ -7,20 +7,17 @@ use agentwire_sessions::store::StoreError;
 
 use crate::print;
 
-/// Why a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Reading or writing failed.
     Io(io::Error),
-    /// The engine refused.
     Gateway(GatewayError),
-    /// Said already; only the exit code is left.
+    /// The message is printed already.
     Exit(u8),
 }
 
 impl Failure {
-    /// Says it on stderr.
-    pub(crate) fn tell(&self) {
+    /// Prints the message on stderr.
+    pub(crate) fn report(&self) {
         match self {
             Self::Io(error) => print::error(&error.to_string()),
             Self::Gateway(error) => print::error(&error.message),
@@ -28,7 +25,7 @@ impl Failure {
         }
     }
 
-    /// 1 it failed, 2 it was asked wrongly, 3 the agent is not to be had.
+    /// 1: failed. 2: wrong arguments. 3: the agent is not available.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Io(_) => 1,

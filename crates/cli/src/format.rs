@@ -1,4 +1,4 @@
-//! How things are shown to people: times, money, sizes, and text that may hold anything.
+//! Formats for people: times, money, sizes, and untrusted text.
 
 use std::borrow::Cow;
 use std::io;
@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::print;
-use crate::view::page::{self, Ink};
-pub(crate) use crate::view::words::dollars;
+use crate::view::layout::{self, Ink};
+pub(crate) use crate::view::numbers::dollars;
 
-/// How much of an id is shown: enough to tell sessions apart, and taken wherever an id is.
+/// Shown length of a session id. Every verb accepts such a prefix.
 const SHORT_ID: usize = 8;
 
-/// Colours for stdout, where they are wanted.
+/// Colours for stdout, if it should have any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     on: bool,
@@ -45,12 +45,11 @@ impl Paint {
     }
 }
 
-/// The beginning of an id.
 pub(crate) fn short(id: &str) -> &str {
     id.get(..SHORT_ID).unwrap_or(id)
 }
 
-/// How long ago, in one unit; nothing if the time cannot be read.
+/// The age in one unit; empty if the timestamp is invalid.
 pub(crate) fn age(timestamp: &str) -> String {
     let Ok(then) = timestamp.parse::<Timestamp>() else { return String::new() };
     let seconds = Timestamp::now().as_second().saturating_sub(then.as_second()).max(0);
@@ -62,7 +61,6 @@ pub(crate) fn age(timestamp: &str) -> String {
     }
 }
 
-/// Bytes, in the unit that suits.
 pub(crate) fn bytes(bytes: u64) -> String {
     let mut unit = "B";
     let mut size = bytes as f64;
@@ -76,24 +74,24 @@ pub(crate) fn bytes(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") }
 }
 
-/// A count with its noun, which takes an `s` unless there is one.
+/// `1 session`, `2 sessions`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{ending}")
 }
 
-/// Text of an agent or a user, harmless on a terminal. Line breaks stay.
+/// Escapes text of an agent or a user for a terminal. Line breaks stay.
 pub(crate) fn harmless(text: &str) -> String {
-    let lines = text.split('\n').map(|line| page::clean(line.strip_suffix('\r').unwrap_or(line)));
+    let lines = text.split('\n').map(|line| layout::clean(line.strip_suffix('\r').unwrap_or(line)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The same on one line.
+/// The same, on one line.
 pub(crate) fn line(text: &str) -> String {
-    page::clean(&text.replace(['\n', '\r'], " ")).split_whitespace().collect::<Vec<_>>().join(" ")
+    layout::clean(&text.replace(['\n', '\r'], " ")).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Cut to so many columns.
+/// Cuts text to that many columns.
 pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
@@ -113,12 +111,72 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Filled up to so many columns.
+/// Text wrapped at words, if there is a width. The first line starts at column `start`, further lines
+/// at column `hang`. What is in backticks is for copying and stays on one line.
+pub(crate) fn wrapped(text: &str, columns: Option<usize>, start: usize, hang: usize) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut column = start;
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            shown.push('\n');
+            column = 0;
+        }
+        for (number, word) in unbroken(line).into_iter().enumerate() {
+            let gap = usize::from(number > 0);
+            if gap > 0 && column > hang && column + gap + word.width() > columns {
+                shown.push('\n');
+                shown.extend(std::iter::repeat_n(' ', hang));
+                column = hang;
+            } else {
+                shown.extend(std::iter::repeat_n(' ', gap));
+                column += gap;
+            }
+            shown.push_str(&word);
+            column += word.width();
+        }
+    }
+    shown
+}
+
+/// The words of a line; what is in backticks is one word.
+fn unbroken(line: &str) -> Vec<Cow<'_, str>> {
+    let mut words: Vec<Cow<'_, str>> = Vec::new();
+    let mut is_quoted = false;
+    for part in line.split(' ') {
+        match words.last_mut().filter(|_| is_quoted) {
+            Some(word) => *word = Cow::Owned(format!("{word} {part}")),
+            None => words.push(Cow::Borrowed(part)),
+        }
+        is_quoted ^= part.matches('`').count() % 2 == 1;
+    }
+    words
+}
+
+/// Pads text to that many columns.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
-/// How many columns it takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_wrap_at_words_and_commands_stay_whole() {
+        let text = "no such session; run `agentwire ls --all` to list them";
+        assert_eq!(wrapped(text, None, 0, 2), text);
+        assert_eq!(
+            wrapped(text, Some(24), 0, 2),
+            "no such session; run\n  `agentwire ls --all`\n  to list them"
+        );
+        assert_eq!(wrapped("a b", Some(10), 9, 4), "a\n    b");
+        assert_eq!(wrapped("one\n  two", Some(10), 0, 2), "one\n  two");
+        let long = "x".repeat(30);
+        assert_eq!(wrapped(&format!("a {long}"), Some(10), 0, 2), format!("a {long}"));
+    }
 }

@@ -21,10 +21,10 @@ use serde::{Serialize, Serializer};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a program may take to tell what it is asked, in all; some are slow to start.
+/// How long a program may take to answer all questions. Some are slow to start.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How much of what it prints is read.
+/// How many bytes of its output are read.
 const ENOUGH: u64 = 4096;
 
 /// An agent, installed or not.
@@ -32,10 +32,9 @@ const ENOUGH: u64 = 4096;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Installed {
     pub(crate) name: &'static str,
-    /// Where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<PathBuf>,
-    /// Why it is nowhere.
+    /// Why it was not found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,25 +42,24 @@ pub(crate) struct Installed {
     pub(crate) standing: Standing,
     #[serde(skip)]
     pub(crate) newest_tested: Option<&'static str>,
-    /// What is known to be wrong with that version.
+    /// Known problems of that version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) problems: Vec<Problem>,
-    /// Whether it is signed in; nothing of one that is not here, needs no login or was not asked.
+    /// `None` if it is not installed, needs no login or was not asked.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) login: Option<SignIn>,
-    /// How it can be driven; the first is the default.
+    /// The first is the default.
     pub(crate) drivers: Vec<&'static str>,
-    /// The variable that names another program.
+    /// The environment variable that names another program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) variable: Option<String>,
-    /// How to get it.
+    /// How to install it.
     #[serde(rename = "install", serialize_with = "words")]
     pub(crate) source: Source,
     /// Whether the settings name the program.
     pub(crate) configured: bool,
 }
 
-/// Whether an agent is signed in.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SignIn {
@@ -69,7 +67,7 @@ pub(crate) struct SignIn {
     pub(crate) login: Login,
     #[serde(skip_serializing_if = "Option::is_none")]
     login_method: Option<LoginMethod>,
-    /// The variable that has a key, of a program that does not tell whether that is its login.
+    /// A variable that holds a key, for programs that do not report their login.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_variable: Option<&'static str>,
     #[serde(skip)]
@@ -86,7 +84,7 @@ impl SignIn {
 }
 
 impl Installed {
-    /// What is wrong with it: with what agentwire cannot work, then the rest.
+    /// The problems that stop agentwire from working, then the rest.
     pub(crate) fn worst_first(&self) -> impl Iterator<Item = &Problem> {
         let of = |fatal| self.problems.iter().filter(move |problem| problem.fatal == fatal);
         of(true).chain(of(false))
@@ -105,7 +103,8 @@ fn name<S: Serializer>(login: &Login, serializer: S) -> Result<S::Ok, S::Error> 
     })
 }
 
-/// Looks for all agents at once. Without containment none is started, and so none is asked its version.
+/// Looks for all agents at once. Without containment no program is started, so versions stay
+/// unknown.
 pub(crate) async fn look(settings: &Settings, contain: Option<&Contain>) -> Vec<Installed> {
     let looks = AgentType::ALL.map(|agent| {
         let (settings, contain) = (settings.clone(), contain.cloned());
@@ -137,7 +136,8 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
                 contain,
                 program: path,
                 command: &command,
-                // Not here: the settings of a project could make the program run something.
+                // Not the current directory: a project's settings could make the program run
+                // something.
                 directory: Path::new("/"),
                 veil: own_dirs::veil(settings, agent, None),
                 until: Instant::now() + PATIENCE,
@@ -165,7 +165,6 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
     }
 }
 
-/// Where the program is.
 fn find(
     known: &Program,
     command: &AgentCommand,
@@ -178,7 +177,7 @@ fn find(
         (None, DefaultCommand::BuiltIn { .. }) => {
             let own = settings.keeper.as_ref();
             let own = own.ok_or_else(|| "failed to find agentwire itself".to_owned())?;
-            // Where it is shown, its name is that of its file.
+            // The path is shown to people, so it is the real file's.
             return Ok(own_path(own).unwrap_or_else(|_| own.clone()));
         }
         (None, DefaultCommand::Named(name)) => name.to_owned(),
@@ -187,7 +186,7 @@ fn find(
     resolve(&program, search.as_deref(), here).map_err(|error| error.to_string())
 }
 
-/// What a program is asked, all of it until then.
+/// What to ask a program, until a deadline.
 struct Questions<'q> {
     contain: &'q Contain,
     program: &'q Path,
@@ -198,16 +197,16 @@ struct Questions<'q> {
 }
 
 impl Questions<'_> {
-    /// Its version, and whether it is signed in. One after the other: only a version that is known to
-    /// understand the second question is asked it.
+    /// Its version, and whether it is signed in. The second question is only asked if the version
+    /// is known to understand it.
     async fn ask_all(&self, known: &Program) -> (Option<String>, Option<SignIn>) {
-        let told = self.ask(&["--version"]).await;
-        let version = told.and_then(|(text, _)| version_in(&text).map(str::to_owned));
+        let output = self.ask(&["--version"]).await;
+        let version = output.and_then(|(text, _)| version_in(&text).map(str::to_owned));
         let (login, key_variable) = match known.login {
             LoginQuestion::Ask { args, read } => match known.standing(version.as_deref()) {
                 Standing::Tested | Standing::Between | Standing::Newer => {
-                    let told = self.ask(args).await;
-                    (told.map_or(Login::NotTold, |(out, err)| read(&out, &err)), None)
+                    let output = self.ask(args).await;
+                    (output.map_or(Login::NotTold, |(out, err)| read(&out, &err)), None)
                 }
                 Standing::Older | Standing::Unknown | Standing::Missing => (Login::NotTold, None),
             },
@@ -223,7 +222,7 @@ impl Questions<'_> {
         (version, Some(SignIn { login, login_method, key_variable, how_to: known.sign_in }))
     }
 
-    /// What it prints on stdout and stderr. Leaving it, in time or not, ends all that was started.
+    /// Its stdout and stderr. Dropping the future ends every process that it started.
     async fn ask(&self, args: &[&str]) -> Option<(String, String)> {
         let args = self.command.args.iter().map(String::as_str).chain(args.iter().copied());
         let spawn = Spawn {
@@ -234,7 +233,7 @@ impl Questions<'_> {
             stdin: StdinPlan::Null,
             veil: self.veil.clone(),
         };
-        let told = async {
+        let output = async {
             let process = self.contain.spawn(spawn).await.ok()?;
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let (mut stdout, mut stderr) =
@@ -245,7 +244,7 @@ impl Questions<'_> {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             Some((text(&out), text(&err)))
         };
-        timeout_at(self.until, told).await.ok().flatten()
+        timeout_at(self.until, output).await.ok().flatten()
     }
 
     fn has_variable(&self, name: &str) -> bool {

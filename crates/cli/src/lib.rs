@@ -1,4 +1,4 @@
-//! The `agentwire` program, as a library: for itself, and for examples and tests that bring it along.
+//! The `agentwire` program as a library, so that examples and tests can embed it.
 
 mod args;
 mod commands;
@@ -27,9 +27,9 @@ use clap::{FromArgMatches as _, Parser as _};
 use crate::args::{Args, Global, Verb};
 use crate::failure::Failure;
 
-/// The program: does what its arguments say.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    // There is a keeper for every agent: it is to be small, so it comes before all else.
+    // Every agent has a keeper process. It comes before anything else so that it stays small.
     let mut words = std::env::args_os().skip(1);
     let verb = words.next();
     let is = |name: &str| verb.as_ref().is_some_and(|verb| verb == name);
@@ -46,14 +46,24 @@ pub fn main() -> ExitCode {
         log(&global);
         return ended(commands::claude::run(&global, flags.into_iter()));
     }
-    let args = Args::from_arg_matches(&args::command().get_matches());
-    let args = args.unwrap_or_else(|error| error.exit());
-    let global = &args.global;
-    // The server reads from its settings how to tell.
+    let args = parse(std::env::args_os());
+    // The server takes its log settings from its configuration as well.
     if !matches!(args.verb, Verb::Serve(_)) {
-        log(global);
+        log(&args.global);
     }
-    ended(match args.verb {
+    ended(run(args))
+}
+
+/// Exits with clap's message if the arguments are wrong, or ask for help.
+fn parse(words: impl Iterator<Item = OsString>) -> Args {
+    let matches = args::command().try_get_matches_from(words);
+    let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
+    args.unwrap_or_else(|error| args::suggest(error).exit())
+}
+
+fn run(args: Args) -> Result<ExitCode, Failure> {
+    let global = &args.global;
+    match args.verb {
         Verb::Run(args) => done(commands::run::run(global, &args)),
         Verb::Attach(args) => done(commands::attach::run(global, &args)),
         Verb::Logs(args) => done(commands::logs::run(global, &args)),
@@ -82,29 +92,35 @@ pub fn main() -> ExitCode {
         Verb::Schema(args) => done(commands::schema::run(&args)),
         Verb::Completions(args) => done(commands::completions::run(&args)),
         Verb::Man(args) => done(commands::man::run(&args)),
-    })
+        // `claude` and `demo-agent` print their own help.
+        Verb::Help(help) => {
+            let words = help.verb.into_iter().map(OsString::from);
+            let words = std::iter::once("agentwire".into()).chain(words);
+            run(parse(words.chain(["--help".into()])))
+        }
+    }
 }
 
 fn log(global: &Global) {
     print::log(global.log_level.unwrap_or_default(), global.log_format.unwrap_or_default());
 }
 
-/// The exit code, and on stderr what went wrong.
+/// Prints the error, if any, and returns the exit code.
 fn ended(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
         Ok(code) => code,
-        // Whoever read our output has gone: nothing is left to say and nobody to say it to.
+        // The reader of our output is gone; there is no one to report to.
         Err(Failure::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            failure.tell();
+            failure.report();
             ExitCode::from(failure.exit_code())
         }
     }
 }
 
-/// The end of what is no verb of the user's.
+/// The exit code of an internal verb.
 fn small(result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -115,7 +131,7 @@ fn small(result: Result<(), String>) -> ExitCode {
     }
 }
 
-/// What the `claude` program is called with, if we are it: by our name, or by the first word.
+/// The arguments for `claude`, if we run as it: by the program's name, or by the first argument.
 fn claude_flags() -> Option<Vec<OsString>> {
     let mut words = std::env::args_os();
     let program = words.next()?;

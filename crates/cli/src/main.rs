@@ -1,4 +1,4 @@
-//! `agentwire`: what you type.
+//! The `agentwire` program.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! The only place that writes to the terminal. stdout belongs to the answer; all else is stderr.
+//! The only place that writes to the terminal. stdout carries the answer; everything else goes to
+//! stderr.
 #![expect(clippy::print_stderr, reason = "this is where it is done")]
 
 use std::io::{self, IsTerminal as _, StdoutLock, Write as _};
@@ -7,14 +8,14 @@ use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::{LogFormat, LogLevel};
-use crate::view::page;
+use crate::format;
+use crate::view::layout;
 
-/// stdout, for the answer.
 pub(crate) fn stdout() -> StdoutLock<'static> {
     io::stdout().lock()
 }
 
-/// stdout, for what agents said: as it is, but on a terminal nothing of it drives that.
+/// stdout for agents' text: unchanged, but with control characters escaped on a terminal.
 pub(crate) fn spoken() -> Box<dyn io::Write> {
     match io::stdout().is_terminal() {
         true => Box::new(Escaped { out: stdout(), rest: Vec::new() }),
@@ -22,10 +23,10 @@ pub(crate) fn spoken() -> Box<dyn io::Write> {
     }
 }
 
-/// Text on a terminal. What would drive it is shown by the escapes of JSON.
+/// Shows control characters as JSON escapes.
 struct Escaped<W: io::Write> {
     out: W,
-    /// The beginning of a character.
+    /// The start of an incomplete character.
     rest: Vec<u8>,
 }
 
@@ -38,7 +39,7 @@ impl<W: io::Write> io::Write for Escaped<W> {
         };
         let left = self.rest.split_off(whole);
         let text = std::mem::replace(&mut self.rest, left);
-        self.out.write_all(page::as_json(&String::from_utf8_lossy(&text)).as_bytes())?;
+        self.out.write_all(layout::as_json(&String::from_utf8_lossy(&text)).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -47,7 +48,7 @@ impl<W: io::Write> io::Write for Escaped<W> {
     }
 }
 
-/// Writes all of it now. Nobody has to read stderr; who reads stdout and goes is told of.
+/// Writes everything now. A failure on stderr is ignored, one on stdout is returned.
 pub(crate) fn write(out: &[u8], err: &[u8]) -> io::Result<()> {
     if !out.is_empty() {
         let mut stdout = stdout();
@@ -60,7 +61,7 @@ pub(crate) fn write(out: &[u8], err: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Asks for a line on the terminal; none at the end of input.
+/// Reads a line from the terminal; `None` at the end of input.
 pub(crate) fn ask_line(question: &str) -> io::Result<Option<String>> {
     eprint!("{question}");
     let mut line = String::new();
@@ -68,38 +69,36 @@ pub(crate) fn ask_line(question: &str) -> io::Result<Option<String>> {
     Ok((read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// A failure, and what to do next.
+/// An error message. On a terminal, this and the next two wrap at words.
 pub(crate) fn error(message: &str) {
-    eprintln!("agentwire: {message}");
+    note(&format!("agentwire: {message}"));
 }
 
-/// What was done, for whoever looks; programs have the exit code.
+/// A confirmation, on a terminal only; programs have the exit code.
 pub(crate) fn done(message: &str) {
     if io::stderr().is_terminal() {
-        eprintln!("{message}");
+        note(message);
     }
 }
 
-/// Something worth knowing.
+/// A hint or a result for people.
 pub(crate) fn note(message: &str) {
-    eprintln!("{message}");
+    eprintln!("{}", format::wrapped(message, error_columns(), 0, 2));
 }
 
-/// A line as the answer.
 pub(crate) fn line(answer: &str) -> io::Result<()> {
     writeln!(stdout(), "{answer}")
 }
 
-/// A JSON object as the answer, for programs.
 pub(crate) fn json(answer: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(answer)?;
     match io::stdout().is_terminal() {
-        true => writeln!(stdout(), "{}", page::as_json(&text)),
+        true => writeln!(stdout(), "{}", layout::as_json(&text)),
         false => writeln!(stdout(), "{text}"),
     }
 }
 
-/// Asks on the terminal; `None` where there is nobody to ask.
+/// Asks for confirmation; `None` without a terminal.
 pub(crate) fn ask(question: &str) -> io::Result<Option<bool>> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(None);
@@ -111,23 +110,23 @@ pub(crate) fn ask(question: &str) -> io::Result<Option<bool>> {
     Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
 }
 
-/// Whether to colour what is written to this stream. Honours `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`
-/// and `TERM`, as the help of this program does.
+/// Whether this stream should have colours. Honours `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and
+/// `TERM`, as clap does.
 pub(crate) fn has_colour(stream: &impl anstream::stream::RawStream) -> bool {
     anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 
-/// How many columns stdout has, if it is a terminal.
+/// Columns of stdout, if it is a terminal.
 pub(crate) fn columns() -> Option<usize> {
     columns_of(&io::stdout())
 }
 
-/// How many columns stderr has, if it is a terminal.
+/// Columns of stderr, if it is a terminal.
 pub(crate) fn error_columns() -> Option<usize> {
     columns_of(&io::stderr())
 }
 
-/// How many columns the terminal has, on either stream.
+/// Columns of whichever stream is a terminal.
 pub(crate) fn width() -> Option<usize> {
     columns().or_else(error_columns)
 }
@@ -137,7 +136,7 @@ fn columns_of(stream: &impl std::os::fd::AsFd) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// Lets the engine tell on stderr what goes on.
+/// Starts logging to stderr.
 pub(crate) fn log(level: LogLevel, format: LogFormat) {
     let level = match level {
         LogLevel::Off => LevelFilter::OFF,
@@ -147,11 +146,11 @@ pub(crate) fn log(level: LogLevel, format: LogFormat) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let told = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
-    // It fails only where a logger is set already, and there is none.
+    let logger = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    // Fails only if there is a logger already.
     let _ = match format {
-        LogFormat::Text => told.compact().try_init(),
-        LogFormat::Json => told
+        LogFormat::Text => logger.compact().try_init(),
+        LogFormat::Json => logger
             .json()
             .flatten_event(true)
             .with_current_span(false)
@@ -160,27 +159,28 @@ pub(crate) fn log(level: LogLevel, format: LogFormat) {
     };
 }
 
-/// A line of someone else's, as it is. Whether anyone reads it is no matter.
+/// Text for stderr, unchanged: for programs, or laid out already. A failed write is ignored.
 pub(crate) fn aside(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// One line on a terminal that is written over and over; silent where nobody looks.
+/// A progress line on a terminal that can erase it; silent elsewhere.
 pub(crate) struct Progress {
     shown: bool,
     on: bool,
 }
 
 impl Progress {
-    /// On a terminal only, and only if the answer goes elsewhere.
+    /// For work that prints to stdout meanwhile: only shown if stdout is not the terminal.
     pub(crate) fn new() -> Self {
-        let on = io::stderr().is_terminal() && !io::stdout().is_terminal();
-        Self { shown: false, on }
+        let Self { shown, on } = Self::before_the_answer();
+        Self { shown, on: on && !io::stdout().is_terminal() }
     }
 
-    /// On a terminal, for work that is done before anything of the answer is printed.
+    /// For work that is done before anything is printed to stdout.
     pub(crate) fn before_the_answer() -> Self {
-        Self { shown: false, on: io::stderr().is_terminal() }
+        let stderr = io::stderr();
+        Self { shown: false, on: stderr.is_terminal() && has_colour(&stderr) }
     }
 
     pub(crate) fn is_on(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Which server a verb talks to: the one that is named, or the one on this machine.
+//! The server that a verb talks to: a named one, or the one on this machine.
 
 use std::path::Path;
 
@@ -8,19 +8,17 @@ use crate::args::At;
 use crate::failure::Failure;
 use crate::print;
 
-/// The server that a flag or the environment names.
 pub(crate) fn named(at: &At) -> Result<Option<AgentClient>, Failure> {
     let Some(url) = at.url.as_deref().map(str::trim).filter(|url| !url.is_empty()) else {
         return Ok(None);
     };
     let server = with_flags(Server::new(url)?, at)?;
     if server.is_exposed() {
-        print::note(&format!("agentwire: what is said to {url} can be read on the way; use https"));
+        print::note(&format!("agentwire: traffic to {url} is not encrypted; use https"));
     }
     Ok(Some(AgentClient::over(HttpTransport::new(server))))
 }
 
-/// The server on this machine.
 #[derive(Clone)]
 pub(crate) struct Local {
     pub(crate) client: AgentClient,
@@ -28,7 +26,6 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Its process, as it is known now.
     pub(crate) fn pid(&self) -> Result<Option<u32>, AgentError> {
         Ok(self.transport.server()?.pid())
     }
@@ -55,7 +52,7 @@ fn with_flags(server: Server, at: &At) -> Result<Server, AgentError> {
     }
 }
 
-/// A flag would show it to everyone who lists processes.
+/// Not a flag: it would show in the process list.
 fn token() -> Option<String> {
     std::env::var("AGENTWIRE_TOKEN").ok().filter(|token| !token.trim().is_empty())
 }

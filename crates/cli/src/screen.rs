@@ -1,21 +1,20 @@
-//! Where a session is shown: stdout, stderr, and the one line at the bottom that comes and goes. What
-//! is to be written is handed to a thread, so that a reader who does not read holds nobody up.
+//! Where a session is shown: stdout, stderr, and the status line at the bottom. A thread does the
+//! writing, so that a slow reader blocks nothing else.
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use agentwire_protocol::{ErrorCode, Event, GatewayError, Profile, Stream};
 use tokio::sync::{mpsc, oneshot};
-use unicode_width::UnicodeWidthChar as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::print;
-use crate::view::page::{self, Ink, Page};
+use crate::view::layout::{self, Ink, Page};
 use crate::view::{Lens, Style, View};
 
-/// How many writes may wait.
 const WAITING: usize = 4;
 
-/// How long nothing comes before the spinner does.
+/// How long it is quiet before the spinner appears.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -23,42 +22,47 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// What stdout gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Text for whoever gave the prompt: on a terminal all of it, else the answer alone.
+    /// Text for the user who gave the prompt: everything on a terminal, else only the answer.
     Talk,
-    /// All of it as text, prompts included.
+    /// Everything as text, with prompts.
     Story,
-    /// Unified events.
     Events(Profile),
-    /// What the agent wrote on stdout.
+    /// The agent's own stdout.
     Native,
 }
 
-/// Where a session is shown.
 pub(crate) struct Screen {
     shape: Shape,
-    /// What goes to stdout as text.
+    /// Text for stdout.
     main: Option<View>,
-    /// What goes to stderr.
+    /// Text for stderr.
     side: Option<View>,
-    /// The bottom line is on stderr.
     bottom_is_side: bool,
-    /// Whether stdout is a terminal: what agents said must not drive it.
+    /// Whether stdout is a terminal: control characters of agents must not reach it.
     is_shown: bool,
-    /// Whether somebody looks at where the bottom line is.
+    /// Whether the stream with the bottom line is a terminal.
     is_seen: bool,
-    /// Whether lines can be taken back there.
+    /// Whether it can erase lines.
     can_erase: bool,
-    bottom: Option<String>,
+    bottom: Option<Bottom>,
     frame: usize,
     quiet_since: Instant,
     pending: Chunk,
-    /// There is no reader any more.
+    /// The reader is gone.
     is_closed: bool,
     writer: mpsc::Sender<Chunk>,
     written: oneshot::Receiver<io::Result<()>>,
 }
 
-/// What is to be written.
+/// The line at the bottom, as it was drawn.
+struct Bottom {
+    text: String,
+    /// Columns that it takes.
+    drawn: usize,
+    /// Columns that the terminal had.
+    columns: usize,
+}
+
 #[derive(Debug, Default)]
 struct Chunk {
     out: Vec<u8>,
@@ -90,9 +94,9 @@ impl Screen {
         let (is_seen, bottom_style) =
             if side.is_some() { (err, err_style) } else { (out, out_style) };
         let (writer, chunks) = mpsc::channel(WAITING);
-        let (told, written) = oneshot::channel();
+        let (done, written) = oneshot::channel();
         std::thread::spawn(move || {
-            let _ = told.send(write_all(chunks));
+            let _ = done.send(write_all(chunks));
         });
         Self {
             shape,
@@ -112,7 +116,7 @@ impl Screen {
         }
     }
 
-    /// Whether somebody looks: they can be asked.
+    /// Whether there is a terminal to ask on.
     pub(crate) fn is_seen(&self) -> bool {
         self.is_seen
     }
@@ -142,7 +146,7 @@ impl Screen {
         }
         if self.main.is_none() && self.is_shown {
             let text = String::from_utf8_lossy(&new.out);
-            new.out = page::as_json(&text).as_bytes().to_vec();
+            new.out = layout::as_json(&text).as_bytes().to_vec();
         }
         // Writing to memory cannot fail.
         match (&mut self.main, &mut self.side) {
@@ -163,6 +167,14 @@ impl Screen {
         Ok(())
     }
 
+    /// The terminal has another size: redraws the bottom line to fit it.
+    pub(crate) fn resized(&mut self) {
+        self.follow_resize();
+        if let Some(text) = self.bottom.as_ref().map(|bottom| bottom.text.clone()) {
+            self.bottom(&text);
+        }
+    }
+
     /// Wraps text at the width that the terminal has now.
     fn follow_resize(&mut self) {
         if let Some(main) = &mut self.main {
@@ -173,7 +185,7 @@ impl Screen {
         }
     }
 
-    /// Says something beside the events.
+    /// Prints something besides the events.
     pub(crate) fn aside(&mut self, say: impl FnOnce(&mut Page, Option<&str>)) {
         self.follow_resize();
         self.clear();
@@ -188,45 +200,47 @@ impl Screen {
         let _ = view.aside(out, |page| say(page, directory.as_deref()));
     }
 
-    /// What this tool wants to change has been seen.
+    /// The user has seen what this tool wants to change.
     pub(crate) fn saw_changes_of(&mut self, tool: &str) {
         for view in [&mut self.main, &mut self.side].into_iter().flatten() {
             view.saw_changes_of(tool);
         }
     }
 
-    /// Says a line beside the events.
+    /// Prints a line besides the events.
     pub(crate) fn remark(&mut self, text: &str) {
         self.aside(|page, _| page.line(&[(Ink::Yellow, "· "), (Ink::Yellow, text)]));
     }
 
-    /// What stands at the bottom from now on, after all else. Text that comes is put above it.
+    /// Sets the bottom line. New text goes above it.
     pub(crate) fn bottom(&mut self, text: &str) {
-        if !self.is_seen || self.bottom.as_deref() == Some(text) {
+        let columns = columns();
+        let is_drawn =
+            |bottom: &Bottom| bottom.text == text && (bottom.columns == columns || !self.can_erase);
+        if !self.is_seen || self.bottom.as_ref().is_some_and(is_drawn) {
             return;
         }
         self.clear();
         self.end_line();
-        let shown = if self.can_erase { fitting(text) } else { text.to_owned() };
+        let shown = if self.can_erase { fitting(text, columns) } else { text.to_owned() };
         self.push(&shown);
-        self.bottom = Some(text.to_owned());
+        self.bottom = Some(Bottom { text: text.to_owned(), drawn: shown.width(), columns });
     }
 
-    /// Text after which somebody types.
+    /// Prints a prompt for a line of input.
     pub(crate) fn ask(&mut self, text: &str) {
         self.clear();
         self.end_line();
         self.push(text);
     }
 
-    /// Tells that a key means nothing.
+    /// Rings the bell for a key without a meaning.
     pub(crate) fn ring(&mut self) {
         if self.can_erase {
             self.push("\x07");
         }
     }
 
-    /// Turns the spinner.
     pub(crate) fn spin(&mut self, hint: &str) {
         let text_is_open = self.top().is_some_and(View::is_mid_line);
         let quiet = self.quiet_since.elapsed();
@@ -236,32 +250,37 @@ impl Screen {
         self.frame = (self.frame + 1) % FRAMES.len();
         let frame = FRAMES.get(self.frame).copied().unwrap_or_default();
         let doing = self.top().map(View::activity).unwrap_or_default();
-        let doing = crate::view::page::on_one_line(&doing).into_owned();
+        let doing = crate::view::layout::on_one_line(&doing).into_owned();
         let text = format!("{frame} {} s  {doing}  {hint}", quiet.as_secs());
         self.bottom(&text);
     }
 
-    /// Says at the bottom that nothing is to come.
+    /// Shows a bottom line while the session is idle.
     pub(crate) fn rest(&mut self, text: &str) {
         if self.can_erase && self.is_idle() {
             self.bottom(text);
         }
     }
 
-    /// Takes the bottom line away.
+    /// Erases the bottom line.
     pub(crate) fn clear(&mut self) {
-        if self.bottom.take().is_some() {
-            self.push(if self.can_erase { "\r\x1b[K" } else { "\n" });
+        let Some(bottom) = self.bottom.take() else { return };
+        if !self.can_erase {
+            return self.push("\n");
+        }
+        // A terminal that became narrower has wrapped the line onto further rows.
+        match bottom.drawn.saturating_sub(1) / columns() {
+            0 => self.push("\r\x1b[K"),
+            rows => self.push(&format!("\r\x1b[{rows}A\x1b[J")),
         }
     }
 
-    /// Whether there is nothing to write.
     pub(crate) fn is_idle(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Hands over what is to be written; waits where the reader does not read. An error says that
-    /// there is no reader any more.
+    /// Hands pending output to the writer; waits while the reader is slow. An error means that the
+    /// reader is gone.
     pub(crate) async fn hand_over(&mut self) -> Result<(), ()> {
         if self.is_idle() {
             return std::future::pending().await;
@@ -275,7 +294,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Ends open lines and waits until all is written.
+    /// Ends open lines and waits until everything is written.
     pub(crate) async fn finish(mut self) -> io::Result<()> {
         self.clear();
         self.end_line();
@@ -286,7 +305,7 @@ impl Screen {
             let _ = self.writer.send(self.pending).await;
         }
         drop(self.writer);
-        self.written.await.unwrap_or_else(|_| Err(io::Error::other("failed to write")))
+        self.written.await.unwrap_or_else(|_| Err(io::Error::other("failed to write the output")))
     }
 
     /// The view above the bottom line.
@@ -294,7 +313,6 @@ impl Screen {
         if self.bottom_is_side { self.side.as_ref() } else { self.main.as_ref() }
     }
 
-    /// Ends the line above the bottom line.
     fn end_line(&mut self) {
         match (self.bottom_is_side, &mut self.main, &mut self.side) {
             (true, _, Some(view)) => drop(view.rest(&mut self.pending.err)),
@@ -319,13 +337,18 @@ fn write_all(mut chunks: mpsc::Receiver<Chunk>) -> io::Result<()> {
     Ok(())
 }
 
-/// As much of a line as the terminal has columns for: a line that wraps could not be taken back.
-fn fitting(text: &str) -> String {
-    let width = print::width().unwrap_or(80).saturating_sub(1);
-    let mut columns = 0;
+/// Columns of the terminal.
+fn columns() -> usize {
+    print::width().unwrap_or(80).max(1)
+}
+
+/// As much of a line as fits. The last column stays free: terminals wrap after it.
+fn fitting(text: &str, columns: usize) -> String {
+    let width = columns.saturating_sub(1);
+    let mut used = 0;
     let fits = |char: &char| {
-        columns += char.width().unwrap_or(0);
-        columns <= width
+        used += char.width().unwrap_or(0);
+        used <= width
     };
     text.chars().take_while(fits).collect()
 }

@@ -25,31 +25,27 @@ pub(crate) use self::server::Server;
 use self::value::{ContainmentName, PositiveSeconds, Program, Seconds, StoreName, TrustName};
 use crate::args::Global;
 
-/// What a verb runs with.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// What the engine is told.
+    /// Settings of the engine.
     pub(crate) engine: Settings,
-    /// The agent to start where none is named.
+    /// The default agent.
     pub(crate) agent: Option<AgentType>,
-    /// Directories by the name of a project.
+    /// Project directories by name.
     pub(crate) projects: BTreeMap<String, PathBuf>,
-    /// What the server runs with.
     pub(crate) server: Server,
-    /// The file that was read, if there is one.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Where variables are looked up.
+/// Looks up environment variables.
 type Environment = fn(&str) -> Option<OsString>;
 
-/// Reads the settings.
 pub(crate) fn load(global: &Global) -> Result<Loaded, GatewayError> {
     let (file, path) = read(global, environment)?;
     resolve(file, path, global, environment)
 }
 
-/// The settings without the file, for whoever has to go on without it.
+/// The settings without the file, for `doctor`.
 pub(crate) fn load_without_file(global: &Global) -> Result<Loaded, GatewayError> {
     resolve(File::default(), None, global, environment)
 }
@@ -58,12 +54,11 @@ fn environment(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// Where agentwire's settings usually are.
 fn config_dir(environment: Environment) -> Option<PathBuf> {
     Some(base("XDG_CONFIG_HOME", ".config", environment)?.join("agentwire"))
 }
 
-/// The file that is named, which must be there, or the usual one, which need not.
+/// A named file must exist; the default one need not.
 fn read(
     global: &Global,
     environment: Environment,
@@ -88,7 +83,7 @@ fn read(
     }
 }
 
-/// What the file says, what the environment says instead, and what flags say instead of both.
+/// Flags override the environment, which overrides the file.
 fn resolve(
     file: File,
     path: Option<PathBuf>,
@@ -98,9 +93,7 @@ fn resolve(
     let data_dir = match &global.data_dir {
         Some(directory) => absolute(directory)?,
         None => base("XDG_DATA_HOME", ".local/share", environment)
-            .ok_or_else(|| {
-                invalid("there is no home directory; set AGENTWIRE_DATA_DIR".to_owned())
-            })?
+            .ok_or_else(|| invalid("no home directory found; set AGENTWIRE_DATA_DIR".to_owned()))?
             .join("agentwire"),
     };
     let store = variable("AGENTWIRE_STORE", environment, StoreName::new)?.or(file.store.kind);
@@ -154,7 +147,7 @@ fn resolve(
     Ok(Loaded { engine, agent, projects, server, file: path })
 }
 
-/// The settings, where they are usually and where they are read from, and the key of the server.
+/// The settings files, default and in use, and the server's key.
 fn private(file: Option<&Path>, tls_key: Option<&Path>, environment: Environment) -> Vec<PathBuf> {
     let usual = base("XDG_CONFIG_HOME", ".config", environment).map(|base| base.join("agentwire"));
     usual
@@ -164,8 +157,9 @@ fn private(file: Option<&Path>, tls_key: Option<&Path>, environment: Environment
         .collect()
 }
 
-/// How many of the first arguments are those of a launcher, such as `npx -y @google/gemini-cli`: all before
-/// the word that names the agent, and that word. If none does, nobody knows which are the agent's.
+/// How many of the first arguments belong to a launcher, such as `npx -y @google/gemini-cli`: all
+/// up to and including the word that names the agent. If no word does, all of them count as the
+/// launcher's.
 fn launcher_args(agent: &str, program: Option<&str>, first: &[String]) -> usize {
     let names = |word: &str| {
         let file = Path::new(word).file_name().and_then(|file| file.to_str()).unwrap_or(word);
@@ -188,20 +182,16 @@ fn commands(
         let (name, given) = (agent.as_str(), agents.take(agent));
         if let Some(driver) = &given.driver {
             agentwire_dialects::driver(agent, Some(driver)).map_err(|error| {
-                invalid(format!(
-                    "failed to use the setting agents.{name}.driver: {}",
-                    error.message
-                ))
+                invalid(format!("invalid setting agents.{name}.driver: {}", error.message))
             })?;
         }
-        check_variables(&given.env, "env").map_err(|error| {
-            invalid(format!("failed to use the setting agents.{name}.{}", error.message))
-        })?;
+        check_variables(&given.env, "env")
+            .map_err(|error| invalid(format!("invalid setting agents.{name}.{}", error.message)))?;
         let named = match known.variable() {
             Some(name) => variable(&name, environment, |program| Ok(program.to_owned()))?,
             None => None,
         };
-        // A program of another name has no use for the arguments of the first.
+        // The file's arguments belong to the file's program.
         let (program, first) = match (named, given.command) {
             (Some(program), _) => (Some(program), Vec::new()),
             (None, Some(Program { program, args })) => (Some(program), args),
@@ -239,12 +229,12 @@ fn agent(name: &str) -> Result<AgentType, String> {
         let known = AgentType::NAMES;
         match diagnostic::nearest(name, &known) {
             Some(meant) => format!("unknown agent `{name}`; did you mean `{meant}`?"),
-            None => format!("unknown agent `{name}`; there are {}", known.join(", ")),
+            None => format!("unknown agent `{name}`; known agents: {}", known.join(", ")),
         }
     })
 }
 
-/// A variable that is set to something, read.
+/// Reads a variable that is set and not empty.
 fn variable<T>(
     name: &str,
     environment: Environment,
@@ -255,13 +245,13 @@ fn variable<T>(
     };
     let read = match value.to_str() {
         Some(text) => read(text),
-        None => Err("it is not UTF-8".to_owned()),
+        None => Err("not valid UTF-8".to_owned()),
     };
-    read.map(Some).map_err(|why| invalid(format!("failed to use {name}: {why}")))
+    read.map(Some).map_err(|why| invalid(format!("invalid {name}: {why}")))
 }
 
-/// A base directory of the user, by its XDG variable or under the home directory. A relative path
-/// in such a variable does not count, as its specification has it.
+/// A base directory of the user: by its XDG variable, else below the home directory. The XDG
+/// specification ignores relative paths.
 fn base(variable: &str, under_home: &str, environment: Environment) -> Option<PathBuf> {
     let given = environment(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     given.or_else(|| Some(std::env::home_dir()?.join(under_home)))
@@ -269,7 +259,7 @@ fn base(variable: &str, under_home: &str, environment: Environment) -> Option<Pa
 
 fn absolute(path: &Path) -> Result<PathBuf, GatewayError> {
     std::path::absolute(path)
-        .map_err(|error| invalid(format!("failed to use {}: {error}", path.display())))
+        .map_err(|error| invalid(format!("invalid path {}: {error}", path.display())))
 }
 
 fn invalid(message: String) -> GatewayError {

@@ -1,5 +1,5 @@
-//! Where a verb looks at sessions: in the log on this machine, whoever runs them, or in a server's. The
-//! verbs do not know which.
+//! Where a verb finds sessions: in the log on this machine, whichever process runs them, or at a
+//! server. The verbs do not know which.
 
 mod control;
 mod events;
@@ -19,20 +19,17 @@ use crate::failure::Failure;
 use crate::remote::{self, Local};
 use crate::{engine, settings};
 
-/// Where sessions are looked at.
 #[derive(Clone)]
 pub(crate) enum Source {
-    /// On this machine.
     Here {
         hub: Hub,
-        /// The server on this machine, by which its sessions are commanded.
+        /// The server on this machine, for commands.
         server: Result<Local, AgentError>,
     },
-    /// At a server.
     There(AgentClient),
 }
 
-/// Does something with sessions that starts no agent here.
+/// Works on sessions without starting an agent here.
 pub(crate) fn open<T>(
     global: &Global,
     at: &At,
@@ -43,7 +40,7 @@ pub(crate) fn open<T>(
     }
     let loaded = settings::load(global)?;
     let server = remote::local(&loaded.engine.data_dir, at);
-    // Sessions that are kept in memory are in the memory of the server.
+    // With the memory store, sessions are in the server's memory.
     if let (StoreKind::Memory, Ok(server)) = (&loaded.engine.store, &server) {
         return engine::small()?.block_on(work(&Source::There(server.client.clone())));
     }
@@ -51,7 +48,7 @@ pub(crate) fn open<T>(
 }
 
 impl Source {
-    /// The session whose id begins so, if there is exactly one.
+    /// The session whose id starts with this, if there is exactly one.
     pub(crate) async fn find(&self, beginning: &str) -> Result<SessionId, Failure> {
         match self {
             Self::Here { hub, .. } => Ok(hub.find(beginning).await?),
@@ -66,7 +63,7 @@ impl Source {
         }
     }
 
-    /// The same; nothing while the server cannot be asked.
+    /// The same; `None` while the server is unreachable.
     pub(crate) async fn present(&self, id: &SessionId) -> Result<Option<SessionSummary>, Failure> {
         match self {
             Self::Here { hub, .. } => Ok(Some(hub.summary(id).await?)),
@@ -78,7 +75,6 @@ impl Source {
         }
     }
 
-    /// The session, and what it runs with.
     pub(crate) async fn details(&self, id: &SessionId) -> Result<SessionDetails, Failure> {
         match self {
             Self::Here { hub, .. } => {
@@ -89,7 +85,6 @@ impl Source {
         }
     }
 
-    /// Sessions, newest first.
     pub(crate) async fn sessions(
         &self,
         only_live: bool,
@@ -103,7 +98,7 @@ impl Source {
         }
     }
 
-    /// What is asked, oldest first: in one session, or in all.
+    /// Open requests of one session or of all, oldest first.
     pub(crate) async fn requests(
         &self,
         of: Option<&SessionId>,
@@ -121,7 +116,6 @@ impl Source {
         Ok(hub.open_requests(of).await?)
     }
 
-    /// One event of a session.
     pub(crate) async fn event(
         &self,
         id: &SessionId,
@@ -135,8 +129,8 @@ impl Source {
         Ok(text.map(|text| Json::trusted(text).into_owned()))
     }
 
-    /// The events after that one: those that there are, or, if they are to be followed, those that
-    /// come as well, to the session's end.
+    /// The events after `after`: the stored ones, and if `follow` is set also new ones, until the
+    /// session ends.
     pub(crate) async fn events(
         &self,
         id: &SessionId,

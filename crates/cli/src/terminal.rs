@@ -1,4 +1,5 @@
-//! The terminal's keyboard: keys one at a time while somebody is asked, and as it was ever after.
+//! The terminal's keyboard: single keys or lines while a question is open. Its modes are restored
+//! afterwards.
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _};
@@ -13,12 +14,11 @@ use rustix::termios::{
 };
 use tokio::net::unix::pipe::Receiver;
 
-use crate::view::ask::Reading;
+use crate::view::dialog::Reading;
 
-/// The longest line that is read.
 const LINE_LIMIT: usize = 64 << 10;
 
-/// The keyboard. It is put back to what it was when this is dropped.
+/// The keyboard. Dropping it restores its modes.
 pub(crate) struct Terminal {
     keyboard: Receiver,
     before: Termios,
@@ -26,19 +26,18 @@ pub(crate) struct Terminal {
     line: Vec<u8>,
 }
 
-/// What was typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     Key(char),
     Line(String),
-    /// Something that is no key.
+    /// Input that is not a single key.
     Nothing,
-    /// There is no terminal any more.
+    /// The terminal is gone.
     Gone,
 }
 
 impl Terminal {
-    /// The keyboard, if there is one. A file of its own, so that what is set on it is not set on the
+    /// Opens the keyboard, if there is one. A separate file, so that its flags do not change the
     /// shell's.
     pub(crate) fn open() -> Option<Self> {
         let name = ttyname(io::stdin(), Vec::new()).ok();
@@ -52,17 +51,17 @@ impl Terminal {
             .open(std::ffi::OsStr::from_bytes(&path));
         let keyboard = open.ok()?;
         let before = tcgetattr(&keyboard).ok()?;
-        // Not a pipe, but read like one: when there is something.
+        // Not a pipe, but it can be polled like one.
         let keyboard = Receiver::from_file_unchecked(keyboard).ok()?;
         Some(Self { keyboard, before, reading: None, line: Vec::new() })
     }
 
-    /// Reads like this from now on. What was typed before it was asked for is thrown away, so that
-    /// nobody answers what they have not seen.
+    /// Sets how to read. Discards earlier input, so that no one answers a question they have not
+    /// seen.
     pub(crate) fn read_as(&mut self, reading: Reading) -> io::Result<()> {
         let mut modes = self.before.clone();
         modes.input_modes |= InputModes::ICRNL;
-        // The keys that interrupt go on to interrupt.
+        // Ctrl-C still interrupts.
         modes.local_modes |= LocalModes::ISIG;
         match reading {
             Reading::Keys => {
@@ -82,7 +81,7 @@ impl Terminal {
         Ok(tcflush(self.keyboard.as_fd(), QueueSelector::IFlush)?)
     }
 
-    /// Puts it back to what it was.
+    /// Restores the modes.
     pub(crate) fn rest(&mut self) {
         if self.reading.take().is_some() {
             let _ = tcsetattr(self.keyboard.as_fd(), OptionalActions::Now, &self.before);
@@ -106,7 +105,7 @@ impl Terminal {
             match self.reading {
                 Some(Reading::Keys) if read.is_empty() => return Typed::Gone,
                 Some(Reading::Keys) => return key(read).map_or(Typed::Nothing, Typed::Key),
-                // The key that ends a file gives the line as far as it is.
+                // Ctrl-D submits the line so far.
                 Some(Reading::Line | Reading::Secret) => {
                     self.line.extend_from_slice(read);
                     if read.is_empty() || read.ends_with(b"\n") || self.line.len() > LINE_LIMIT {
@@ -126,8 +125,8 @@ impl Drop for Terminal {
     }
 }
 
-/// The key that was pressed. Several at once are no key but a paste, or the code of a key that means
-/// nothing here; only an Enter right after a key is let pass.
+/// The pressed key. Several characters are a paste or the code of a special key, which mean nothing
+/// here; only Enter right after a key is allowed.
 fn key(read: &[u8]) -> Option<char> {
     let text = std::str::from_utf8(read).ok()?;
     let pressed = match text.trim_end_matches(['\r', '\n']) {

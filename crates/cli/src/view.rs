@@ -1,15 +1,15 @@
-//! The one view behind `run`, `attach` and `logs`: events in, text out. It knows no terminal and no
-//! session.
+//! The view behind `run`, `attach` and `logs`: turns events into text. It knows neither the
+//! terminal nor the session.
 
-pub(crate) mod ask;
+pub(crate) mod dialog;
 pub(crate) mod diff;
 mod input;
-mod memory;
+pub(crate) mod layout;
 mod notice;
-pub(crate) mod page;
-pub(crate) mod tool;
-pub(crate) mod words;
-mod work;
+pub(crate) mod numbers;
+mod state;
+pub(crate) mod summary;
+mod tools;
 
 #[cfg(test)]
 mod tests;
@@ -22,50 +22,46 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{Event, EventKind, MAIN_AGENT, Native, TokenUsage};
 use jiff::Timestamp;
 
-use self::memory::Memory;
-pub(crate) use self::memory::about;
-pub(crate) use self::page::Style;
-use self::page::{Ink, Page, Section};
+pub(crate) use self::layout::Style;
+use self::layout::{Ink, Page, Section};
+use self::state::State;
+pub(crate) use self::state::about;
 
-/// How much of a session a reader sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lens {
-    /// Everything.
     Whole,
     /// The text of the main agent.
     Answer,
-    /// Everything but that.
+    /// Everything but the text of the main agent.
     Progress,
-    /// Only what went wrong or was refused.
+    /// Errors and denials.
     Notes,
 }
 
-/// A session as text.
 #[derive(Debug)]
 pub(crate) struct View {
     page: Page,
     lens: Lens,
     shows_prompts: bool,
-    known: Memory,
+    state: State,
 }
 
 impl View {
     pub(crate) fn new(style: Style, lens: Lens) -> Self {
-        Self { page: Page::new(style), lens, shows_prompts: false, known: Memory::default() }
+        Self { page: Page::new(style), lens, shows_prompts: false, state: State::default() }
     }
 
-    /// Shows prompts too. Who gave one knows it; in a log it is the other half of the talk.
+    /// Also shows prompts, for logs. On `run` the user has just typed the prompt.
     pub(crate) fn with_prompts(mut self) -> Self {
         self.shows_prompts = true;
         self
     }
 
-    /// The reader's terminal has this many columns from now on.
+    /// Sets the columns of the reader's terminal.
     pub(crate) fn set_width(&mut self, width: Option<usize>) {
         self.page.set_width(width);
     }
 
-    /// Shows an event.
     pub(crate) fn event(&mut self, event: Event<'_>, out: &mut impl Write) -> io::Result<()> {
         let now = event.timestamp.parse().ok();
         let agent = event.agent_id.decode();
@@ -85,20 +81,20 @@ impl View {
         self.send(out)
     }
 
-    /// Ends the line that is not ended.
+    /// Ends an open line.
     pub(crate) fn rest(&mut self, out: &mut impl Write) -> io::Result<()> {
         self.page.end_line();
         self.send(out)
     }
 
-    /// Shows what somebody else has to say on the same page.
+    /// Adds other output, such as a question, to the same page.
     pub(crate) fn aside(
         &mut self,
         out: &mut impl Write,
         say: impl FnOnce(&mut Page),
     ) -> io::Result<()> {
         let indent = std::mem::take(&mut self.page.indent);
-        self.known.block = None;
+        self.state.block = None;
         self.page.section(Section::Work);
         say(&mut self.page);
         self.page.end_line();
@@ -106,24 +102,23 @@ impl View {
         self.send(out)
     }
 
-    /// What this tool wants to change has been seen: it need not be shown again.
+    /// The user has seen what this tool wants to change; it is not shown again.
     pub(crate) fn saw_changes_of(&mut self, tool: &str) {
-        self.known.saw(tool);
+        self.state.saw(tool);
     }
 
-    /// Whether the last line is not ended.
+    /// Whether the last line is open.
     pub(crate) fn is_mid_line(&self) -> bool {
         self.page.is_mid_line()
     }
 
-    /// What the agent does now.
     pub(crate) fn activity(&self) -> String {
-        self.known.activity()
+        self.state.activity()
     }
 
-    /// Where the session works.
+    /// The session's working directory.
     pub(crate) fn directory(&self) -> Option<&str> {
-        self.known.directory.as_deref()
+        self.state.directory.as_deref()
     }
 
     fn send(&mut self, out: &mut impl Write) -> io::Result<()> {
@@ -142,7 +137,7 @@ impl View {
         match kind {
             EventKind::SessionEnded(ended) => self.ended(&ended),
             EventKind::TurnStarted(turn) => {
-                self.known.begin_turn(now);
+                self.state.begin_turn(now);
                 if let Some(prompt) = turn.prompt {
                     self.prompt(&prompt.decode());
                 }
@@ -151,7 +146,7 @@ impl View {
             EventKind::TurnFailed(turn) => self.turn_failed(&turn, now),
             EventKind::TextChunk(chunk) if all => {
                 if agent != MAIN_AGENT || self.lens == Lens::Whole {
-                    self.known.heard(agent);
+                    self.state.heard(agent);
                     let block = chunk.block_id.as_ref().map(ToString::to_string);
                     let text = chunk.content.decode();
                     self.hear(agent, parent, Section::Text, &text, block, chunk.is_complete);
@@ -163,7 +158,7 @@ impl View {
                 self.hear(agent, parent, Section::Thinking, &text, block, chunk.is_complete);
             }
             EventKind::ToolStarted(started) => self.tool_started(&started, agent, parent, now, all),
-            EventKind::ToolProgress(progress) => self.known.progress(&progress),
+            EventKind::ToolProgress(progress) => self.state.progress(&progress),
             EventKind::ToolCompleted(done) => self.tool_completed(&done, agent, parent, now, all),
             EventKind::ToolFailed(failed) => self.tool_failed(&failed, agent, parent, all),
             EventKind::FileChanged(change) if all => self.file_changed(&change, agent, parent),
@@ -174,7 +169,7 @@ impl View {
             }
             EventKind::AgentSpawned(spawned) => self.spawned(&spawned, agent, parent, now, all),
             EventKind::AgentFinished(done) => self.finished(&done, agent, parent, now, all),
-            EventKind::RequestRaised(request) => self.known.raised(&request, agent, parent),
+            EventKind::RequestRaised(request) => self.state.raised(&request, agent, parent),
             EventKind::RequestSettled(settled) => self.settled(&settled, now, all),
             EventKind::StatusChanged(status) => self.status(&status, agent, all),
             EventKind::Other(_) if all => self.stderr(native),
@@ -189,16 +184,16 @@ impl View {
         }
     }
 
-    /// From here on it is this agent's; whose it is, is said once.
+    /// The next output is this agent's. A subagent is named once.
     fn turn_to(&mut self, agent: &str, parent: Option<&str>) {
-        if self.known.speaker == agent {
+        if self.state.speaker == agent {
             return;
         }
         self.page.end_line();
-        self.known.block = None;
-        self.known.last_tool = None;
-        self.known.speaker = agent.to_owned();
-        let (depth, name) = self.known.agent(agent, parent);
+        self.state.block = None;
+        self.state.last_tool = None;
+        self.state.speaker = agent.to_owned();
+        let (depth, name) = self.state.agent(agent, parent);
         if depth > 0 {
             self.page.section(Section::Work);
             self.page.indent = 2 * (depth - 1);
@@ -216,8 +211,8 @@ impl View {
         block: Option<String>,
         is_complete: bool,
     ) {
-        // The end of a block that another agent's words have ended already says nothing.
-        if !text.is_empty() || self.known.speaker == agent {
+        // The end of a block that another agent's output has ended already.
+        if !text.is_empty() || self.state.speaker == agent {
             self.turn_to(agent, parent);
             self.says(section, text, block, is_complete);
         }
@@ -225,11 +220,11 @@ impl View {
 
     fn says(&mut self, section: Section, text: &str, block: Option<String>, is_complete: bool) {
         if !text.is_empty() {
-            self.known.last_tool = None;
+            self.state.last_tool = None;
             let key = (section, block);
-            if self.known.block.as_ref() != Some(&key) {
+            if self.state.block.as_ref() != Some(&key) {
                 self.page.paragraph(section);
-                self.known.block = Some(key);
+                self.state.block = Some(key);
             }
             let ink = if section == Section::Thinking { Ink::Dim } else { Ink::Plain };
             // Without colour the mark tells thinking from text.
@@ -238,17 +233,17 @@ impl View {
         }
         if is_complete {
             self.page.end_line();
-            self.known.block = None;
+            self.state.block = None;
         }
     }
 
     fn work(&mut self) {
-        self.known.block = None;
+        self.state.block = None;
         self.page.section(Section::Work);
     }
 
     fn started(&mut self, started: &SessionStarted<'_>, session: &str) {
-        self.known.directory.clone_from(&started.config.working_directory);
+        self.state.directory.clone_from(&started.config.working_directory);
         if self.lens == Lens::Notes {
             return;
         }
@@ -261,10 +256,10 @@ impl View {
     }
 
     fn prompt(&mut self, prompt: &str) {
-        if !self.shows_prompts || self.known.prompt == prompt {
+        if !self.shows_prompts || self.state.prompt == prompt {
             return;
         }
-        prompt.clone_into(&mut self.known.prompt);
+        prompt.clone_into(&mut self.state.prompt);
         self.turn_to(MAIN_AGENT, None);
         self.page.paragraph(Section::Head);
         self.page.marked(Ink::Bold, prompt.trim_end(), Some("> "));
@@ -276,15 +271,15 @@ impl View {
         let how = match ended.reason {
             SessionEndReason::Completed | SessionEndReason::Cancelled => return,
             SessionEndReason::Failed => "the session failed",
-            SessionEndReason::Timeout => "the session ran out of time",
+            SessionEndReason::Timeout => "the session timed out",
         };
-        if self.known.is_news(&error) {
+        if self.state.is_news(&error) {
             self.close(Ink::Red, "✗ ", how, "", &error);
         }
     }
 
     fn turn_completed(&mut self, turn: &TurnCompleted<'_>, now: Option<Timestamp>, all: bool) {
-        let duration = turn.duration_ms.or_else(|| self.known.turn_took(now));
+        let duration = turn.duration_ms.or_else(|| self.state.turn_took(now));
         if all {
             let figures = figures(duration, Some(&turn.usage), turn.cost_usd);
             self.close(Ink::Green, "✓ ", "", &figures, "");
@@ -295,11 +290,11 @@ impl View {
         let how = match turn.reason {
             TurnFailure::Error | TurnFailure::Died => "the turn failed",
             TurnFailure::Interrupted => "interrupted",
-            TurnFailure::MaxTurns => "the turn took as many steps as it may",
-            TurnFailure::Budget => "the turn cost as much as it may",
+            TurnFailure::MaxTurns => "the turn reached its step limit",
+            TurnFailure::Budget => "the turn reached its cost limit",
             TurnFailure::Refused => "the model refused",
         };
-        let duration = turn.duration_ms.or_else(|| self.known.turn_took(now));
+        let duration = turn.duration_ms.or_else(|| self.state.turn_took(now));
         let figures = figures(duration, turn.usage.as_ref(), turn.cost_usd);
         let error = turn.error.decode();
         let error = match turn.reason {
@@ -308,12 +303,11 @@ impl View {
             | TurnFailure::MaxTurns
             | TurnFailure::Budget
             | TurnFailure::Refused
-            | TurnFailure::Died => self.known.news(&error),
+            | TurnFailure::Died => self.state.news(&error),
         };
         self.close(Ink::Red, "✗ ", how, &figures, error);
     }
 
-    /// The last lines of a turn.
     fn close(&mut self, ink: Ink, mark: &str, how: &str, figures: &str, error: &str) {
         if self.lens == Lens::Notes {
             return self.note(&if error.is_empty() {
@@ -323,7 +317,7 @@ impl View {
             });
         }
         self.turn_to(MAIN_AGENT, None);
-        self.known.block = None;
+        self.state.block = None;
         self.page.section(Section::End);
         let between = if how.is_empty() || figures.is_empty() { "" } else { " · " };
         self.page.line(&[(ink, mark), (ink, how), (Ink::Dim, between), (Ink::Dim, figures)]);
@@ -334,9 +328,9 @@ impl View {
     }
 }
 
-/// How long it took, what it used and cost.
+/// Duration, tokens and cost.
 fn figures(duration: Option<u64>, usage: Option<&TokenUsage>, cost: Option<f64>) -> String {
-    let tokens = usage.filter(|usage| usage.total_tokens > 0).map(words::tokens);
-    let parts = [duration.map(words::duration), tokens, cost.map(words::dollars)];
+    let tokens = usage.filter(|usage| usage.total_tokens > 0).map(numbers::tokens);
+    let parts = [duration.map(numbers::duration), tokens, cost.map(numbers::dollars)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

@@ -66,6 +66,7 @@ pub(crate) struct Stop {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(subcommand_value_name = "VERB")]
 pub(crate) struct Permit {
     #[command(subcommand)]
     pub(crate) verb: PermitVerb,

@@ -61,12 +61,18 @@ pub(crate) struct Run {
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    /// Output format: text, or jsonl for unified events
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// With `--format jsonl`: which events to print
-    #[arg(long, value_enum, default_value_t = ProfileArg::Full, hide_short_help = true)]
+    /// With `--format jsonl`: all events (full), or the specification's twelve types (core)
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        default_value_t = ProfileArg::Full,
+        hide_short_help = true
+    )]
     pub(crate) profile: ProfileArg,
 
     /// Prompt; `-` reads it from stdin
@@ -80,12 +86,18 @@ pub(crate) struct Attach {
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    /// Output format: text, or jsonl for unified events
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// With `--format jsonl`: which events to print
-    #[arg(long, value_enum, default_value_t = ProfileArg::Full, hide_short_help = true)]
+    /// With `--format jsonl`: all events (full), or the specification's twelve types (core)
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        default_value_t = ProfileArg::Full,
+        hide_short_help = true
+    )]
     pub(crate) profile: ProfileArg,
 
     #[command(flatten)]
@@ -102,12 +114,18 @@ pub(crate) struct Logs {
     #[arg(short, long)]
     pub(crate) follow: bool,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    /// Output format: text, or jsonl for unified events
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// With `--format jsonl`: which events to print
-    #[arg(long, value_enum, default_value_t = ProfileArg::Full, hide_short_help = true)]
+    /// With `--format jsonl`: all events (full), or the specification's twelve types (core)
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        default_value_t = ProfileArg::Full,
+        hide_short_help = true
+    )]
     pub(crate) profile: ProfileArg,
 
     /// Only print events after this one
@@ -209,7 +227,7 @@ message, i interrupt. Ctrl-C interrupts the turn; twice stops the session; three
 Text output shows the agent's control characters escaped; `--format jsonl` prints them unchanged.
 
 Exit code: 0 done; 1 the turn failed; 2 wrong arguments; 3 the agent is not available; 4 a request was
-denied because nobody could be asked; 130 interrupted.";
+denied because there was no terminal to ask on; 130 interrupted.";
 
 pub(super) const ATTACH_HELP: &str = "\
 Examples:

@@ -59,6 +59,7 @@ pub(crate) enum Auth {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(subcommand_value_name = "VERB")]
 pub(crate) struct Token {
     #[command(subcommand)]
     pub(crate) verb: TokenVerb,
@@ -91,6 +92,7 @@ pub(crate) enum TokenVerb {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(subcommand_value_name = "VERB")]
 pub(crate) struct Trust {
     #[command(subcommand)]
     pub(crate) verb: TrustVerb,

@@ -1,4 +1,4 @@
-//! `agentwire agents`: what is installed.
+//! `agentwire agents`: lists agents and their installation.
 
 use std::io::{self, Write};
 
@@ -13,6 +13,9 @@ use crate::format::{self, Paint};
 use crate::installed::{self, Installed};
 use crate::print;
 use crate::settings;
+
+/// Columns before the details of an agent.
+const INDENT: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &Agents) -> Result<(), Failure> {
     let loaded = settings::load(global)?;
@@ -40,38 +43,40 @@ fn write(out: &mut impl Write, agents: &[Installed], paint: Paint) -> io::Result
         let version = format::line(agent.version.as_deref().unwrap_or_default());
         let words = format!("{version} {}", agent.standing.words());
         let words = words.trim();
-        let told = match agent.standing {
+        let text = match agent.standing {
             Standing::Tested | Standing::Between => paint.green(words),
             Standing::Newer | Standing::Older | Standing::Unknown => paint.yellow(words),
             Standing::Missing => paint.dim(words),
         };
-        write!(out, "{}{told}", paint.bold(&name))?;
+        write!(out, "{}{text}", paint.bold(&name))?;
         if let Some(login) = &agent.login {
             let words = login.words();
-            let told = match login.login {
+            let text = match login.login {
                 Login::SignedIn(_) => paint.green(&words),
                 Login::NotSignedIn => paint.yellow(&words),
                 Login::NotTold => paint.dim(&words),
             };
-            write!(out, ", {told}")?;
+            write!(out, ", {text}")?;
         }
         writeln!(out)?;
         match &agent.path {
             Some(path) => writeln!(out, "        {}", format::line(&path.to_string_lossy()))?,
             None => {
                 writeln!(out, "        {}", agent.error.as_deref().unwrap_or_default())?;
-                writeln!(out, "        get it: {}", agent.source)?;
+                writeln!(out, "        install: {}", agent.source)?;
             }
         }
         for problem in agent.worst_first() {
-            let what = format!("known problem: {}", problem.what);
-            let told = if problem.fatal { paint.red(&what) } else { paint.yellow(&what) };
-            writeln!(out, "        {told}; {}", problem.remedy)?;
+            let text = format!("known problem: {}; {}", problem.what, problem.remedy);
+            let text = format::wrapped(&text, print::columns(), INDENT, INDENT);
+            let text = if problem.fatal { paint.red(&text) } else { paint.yellow(&text) };
+            writeln!(out, "        {text}")?;
         }
         let variable =
-            agent.variable.as_ref().map(|name| format!("; {name} names another program"));
-        let drivers = format!("driven by {}", agent.drivers.join(" or "));
+            agent.variable.as_ref().map(|name| format!("; set {name} to use another program"));
+        let drivers = format!("drivers: {}", agent.drivers.join(", "));
         let more = format!("{drivers}{}", variable.unwrap_or_default());
+        let more = format::wrapped(&more, print::columns(), INDENT, INDENT);
         writeln!(out, "        {}", paint.dim(&more))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `agentwire attach`: a session, from its beginning to its end, and what it asks.
+//! `agentwire attach`: replays and follows a session, and answers its requests.
 
 use agentwire_protocol::SessionState;
 
@@ -35,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
             }
             Some(Reach::Not(why)) => {
                 if screen.is_seen() {
-                    screen.remark(&format!("{}; here it is watched", why.message));
+                    screen.remark(&format!("{}; attached read-only", why.message));
                 }
                 let events = source.events(&id, 0, true).await?;
                 Drive::new(events, summary.last_seq, screen, signals)

@@ -1,4 +1,4 @@
-//! `agentwire claude`: what the official SDKs take for the `claude` program.
+//! `agentwire claude`: a drop-in replacement for the `claude` program.
 
 pub(crate) mod argv;
 pub(crate) mod output;
@@ -17,14 +17,14 @@ use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use self::argv::{Asked, InputFormat, Invocation, OutputFormat, Refused, Resume};
+use self::argv::{Action, InputFormat, Invocation, OutputFormat, Refused, Resume};
 use self::output::Output;
 use crate::args::Global;
 use crate::drive::Signals;
 use crate::failure::Failure;
 use crate::{engine, print, settings};
 
-/// How much of the answer may wait while it is put into another form.
+/// How many bytes may wait to be converted to the output format.
 const PIPE: usize = 64 << 10;
 
 pub(crate) fn run(
@@ -34,14 +34,13 @@ pub(crate) fn run(
     match converse(global, args) {
         Ok(code) => Ok(ExitCode::from(code)),
         Err(Ended::Refused(refused)) => {
-            print::note(&refused.message);
+            print::aside(&refused.message);
             Ok(ExitCode::from(refused.exit))
         }
         Err(Ended::Failed(failure)) => Err(failure),
     }
 }
 
-/// Why there was no conversation.
 enum Ended {
     Refused(Refused),
     Failed(Failure),
@@ -60,20 +59,24 @@ impl<E: Into<Failure>> From<E> for Ended {
 }
 
 fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8, Ended> {
+    let mut is_short = false;
     let given = match argv::parse(args)? {
-        Asked::Version => {
+        Action::Version => {
             print::line(&format!("{VERSION} (Claude Code)"))?;
             return Ok(0);
         }
-        Asked::Help => None,
-        Asked::Session(given) => Some(given),
+        Action::Help { is_short: short } => {
+            is_short = short;
+            None
+        }
+        Action::Session(given) => Some(given),
     };
     let mut loaded = settings::load(global)?;
     let engine = &loaded.engine;
     let agent =
         loaded.agent.unwrap_or_else(|| engine::installed_or_built_in(engine, "AGENTWIRE_AGENT"));
     let Some(given) = given else {
-        print::line(&argv::help(agent))?;
+        print::line(argv::help(agent, is_short).trim_end())?;
         return Ok(0);
     };
     let here = std::env::current_dir()?;
@@ -94,7 +97,7 @@ fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8,
     code
 }
 
-/// The prompt of a program that answers once; none where prompts come as messages.
+/// The prompt on the command line or stdin; `None` if prompts arrive as messages.
 fn prompt(asked: &Invocation) -> Result<Option<Prompt>, Ended> {
     asked.refuse_screen(io::stdin().is_terminal())?;
     if asked.input == InputFormat::StreamJson {
@@ -109,8 +112,8 @@ fn prompt(asked: &Invocation) -> Result<Option<Prompt>, Ended> {
     Ok(Some(Prompt::text(text)))
 }
 
-/// Whether something comes on stdin. Who gave a prompt need not have closed it: then what does not come
-/// soon is not waited for.
+/// Whether stdin has input. If there is a prompt already, stdin may stay open without any; then the
+/// wait is short.
 fn piped(has_prompt: bool) -> io::Result<bool> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
@@ -141,7 +144,7 @@ async fn speak(
     let mut front = ClaudeFront::new(options);
     let mut signals = Signals::new()?;
     let pool = hub.log().budget().clients.clone();
-    // A turn is finished though nobody says any more, however long it takes.
+    // After the end of input, the turn still runs to its end.
     let code = match (asked.input, asked.output) {
         (InputFormat::StreamJson, _) => {
             let connection = Connection::lines(tokio::io::stdin(), tokio::io::stdout(), pool);
@@ -154,11 +157,11 @@ async fn speak(
         (InputFormat::Text, OutputFormat::Text | OutputFormat::Json) => {
             let (write, read) = tokio::io::duplex(PIPE);
             let connection = Connection::lines(tokio::io::empty(), write, pool);
-            let (code, told) = tokio::join!(
+            let (code, written) = tokio::join!(
                 serve(hub, connection, &mut front, Terms::of_parent(None), signals.end()),
                 tell(BufReader::new(read), &asked),
             );
-            told?;
+            written?;
             code
         }
     };
@@ -168,7 +171,7 @@ async fn speak(
     Ok(code)
 }
 
-/// Puts the messages into the form that is wanted.
+/// Converts the messages to the output format.
 async fn tell(
     mut messages: BufReader<tokio::io::DuplexStream>,
     asked: &Invocation,
@@ -194,25 +197,25 @@ async fn session(
         id: asked.session_id.as_deref().map(SessionId::from),
         fork: asked.fork,
         config: asked.config.clone(),
-        // The command line and `initialize` say all there is, as with the program itself.
+        // Only the command line and `initialize` configure the session, as with the real program.
         replaces_config: true,
         has_native_hooks: true,
         ..NewSession::of(agent)
     };
-    // What subagents say is heard of only by who asks for it; in `initialize` it may be asked for too.
+    // Subagents' text is forwarded on request only; `initialize` may request it too.
     let options = new.config.native_options.get_or_insert_default();
     options.insert("forwardSubagentText".to_owned(), Json::of(&asked.forward_subagent_text));
     match &asked.resume {
         None => {}
         Some(Resume::Continue) => {
             let here = std::env::current_dir()?;
-            // Where there is none, the program begins one.
+            // If there is none, the real program starts one.
             new.resume = hub.latest(agent, &here).await?;
             new.fork &= new.resume.is_some();
         }
         Some(Resume::Session(id)) => match hub.summary(&SessionId::from(id.as_str())).await {
             Ok(session) => new.resume = Some(session.id),
-            // It may be one that the program itself began, without us.
+            // It may be a session that the real program started.
             Err(error)
                 if error.code == ErrorCode::SessionNotFound
                     && program(agent).claude_flags == ClaudeFlags::All =>

@@ -1,9 +1,10 @@
-//! `agentwire demo-agent`: an agent that speaks as Claude does, with real tools and no model. What it
-//! does is scripted by its prompt; docs/demo-agent.md tells how.
+//! `agentwire demo-agent`: an agent with Claude's protocol, real tools and no model. Its prompt
+//! scripts it; see docs/demo-agent.md.
 //!
 //! One thread does everything in order and waits in one place ([`agent::Agent::wait`]); other threads
 //! only read: stdin, the outputs of commands, MCP servers.
 
+mod active_agents;
 mod agent;
 mod checkpoints;
 mod command;
@@ -24,7 +25,6 @@ mod result;
 mod rules;
 mod schema;
 mod script;
-mod speakers;
 mod subagent;
 mod tools;
 mod tour;
@@ -59,7 +59,8 @@ pub(crate) fn run(args: &DemoAgent) -> io::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if flags.help {
-        print::line(flags::help().trim_end())?;
+        let is_short = !args.args.iter().any(|arg| arg == "--help");
+        print::line(flags::help(is_short).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let directory = flags.state_dir.clone().or_else(state_directory);
@@ -86,13 +87,13 @@ pub(crate) fn run(args: &DemoAgent) -> io::Result<ExitCode> {
 
 enum Opened {
     Session(String, Memory),
-    /// There is such a conversation already.
+    /// The conversation exists already.
     InUse(String),
-    /// There is no such conversation; with what is to be said of it.
+    /// The conversation does not exist; with the message to print.
     Unknown(String, String),
 }
 
-/// Finds the conversation that is asked for, or begins one, and starts to keep it.
+/// Finds or starts the conversation, and starts to save it.
 fn open(flags: &Flags, directory: Option<&Path>) -> io::Result<Opened> {
     let load = |id: &str| match directory {
         Some(directory) => Memory::load(directory, id),
@@ -134,7 +135,7 @@ fn open(flags: &Flags, directory: Option<&Path>) -> io::Result<Opened> {
     Ok(Opened::Session(id, memory))
 }
 
-/// Claude says it on both outputs.
+/// Claude prints it on both outputs.
 fn not_found(id: &str, message: &str) -> io::Result<()> {
     let mut out = Output::default();
     out.line(&json!({
@@ -162,7 +163,7 @@ fn refuse(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Where conversations are kept if nothing else is said.
+/// The default directory for conversations.
 fn state_directory() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = set("XDG_DATA_HOME").or_else(|| Some(set("HOME")?.join(".local/share")))?;

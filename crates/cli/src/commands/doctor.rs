@@ -1,4 +1,4 @@
-//! `agentwire doctor`: checks the set-up, and says how to mend what is wrong.
+//! `agentwire doctor`: checks the installation and suggests fixes.
 
 mod data_dir;
 mod installation;
@@ -20,37 +20,35 @@ use crate::installed;
 use crate::print;
 use crate::settings::{self, Loaded};
 
-/// One thing that was looked at.
 #[derive(Debug, Serialize)]
 struct Check {
     name: &'static str,
     status: Verdict,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mend: Option<String>,
+    fix: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Verdict {
     Ok,
-    /// It works, but not as it might.
+    /// It works, with a limitation.
     Warn,
-    /// It does not work.
     Fail,
 }
 
 impl Check {
     fn ok(name: &'static str, message: impl Into<String>) -> Self {
-        Self { name, status: Verdict::Ok, message: message.into(), mend: None }
+        Self { name, status: Verdict::Ok, message: message.into(), fix: None }
     }
 
-    fn warn(name: &'static str, message: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { status: Verdict::Warn, mend: Some(mend.into()), ..Self::ok(name, message) }
+    fn warn(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { status: Verdict::Warn, fix: Some(fix.into()), ..Self::ok(name, message) }
     }
 
-    fn fail(name: &'static str, message: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { status: Verdict::Fail, mend: Some(mend.into()), ..Self::ok(name, message) }
+    fn fail(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { status: Verdict::Fail, fix: Some(fix.into()), ..Self::ok(name, message) }
     }
 }
 
@@ -72,7 +70,7 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<(), Failure> {
                 Err(error) => checks.push(Check::fail(
                     "containment",
                     error.message,
-                    "no agent is started until this setting is changed",
+                    "change this setting; no agent starts until then",
                 )),
             }
         });
@@ -86,24 +84,24 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<(), Failure> {
     if ok { Ok(()) } else { Err(Failure::Exit(1)) }
 }
 
-/// The settings; without the file if that is no good, so that the rest can be looked at.
+/// Loads the settings; without the file if that is invalid, so that the other checks can run.
 fn settings(global: &Global, checks: &mut Vec<Check>) -> Option<Loaded> {
-    let mend = "correct it; `agentwire schema config` says what it may hold";
+    let fix = "fix the file; `agentwire schema config` prints its schema";
     match settings::load(global) {
         Ok(loaded) => {
             checks.push(match &loaded.file {
                 Some(path) => Check::ok("settings", format!("{} is valid", path.display())),
-                None => Check::ok("settings", "there is no config.toml: all is as it comes"),
+                None => Check::ok("settings", "no config.toml; using defaults"),
             });
             Some(loaded)
         }
         Err(error) => {
-            checks.push(Check::fail("settings", error.message.clone(), mend));
+            checks.push(Check::fail("settings", error.message.clone(), fix));
             match settings::load_without_file(global) {
                 Ok(loaded) => Some(loaded),
                 Err(other) if other == error => None,
                 Err(other) => {
-                    checks.push(Check::fail("settings", other.message, "correct the variable"));
+                    checks.push(Check::fail("settings", other.message, "fix the variable"));
                     None
                 }
             }
@@ -111,7 +109,7 @@ fn settings(global: &Global, checks: &mut Vec<Check>) -> Option<Loaded> {
     }
 }
 
-/// Whether the rules can be understood; a session would be refused with one that cannot.
+/// Checks the rules. An invalid rule would refuse every session.
 fn policy(loaded: &Loaded) -> Check {
     let name = "policy";
     let defaults = &loaded.engine.defaults;
@@ -129,7 +127,7 @@ fn policy(loaded: &Loaded) -> Check {
                 defaults.block.len()
             ),
         ),
-        Err(error) => Check::fail(name, error.message, "correct [policy] in the settings"),
+        Err(error) => Check::fail(name, error.message, "fix [policy] in the settings"),
     }
 }
 
@@ -153,10 +151,10 @@ fn containment(contain: &Contain) -> Check {
         Containment::ProcessGroup { reason } => Check::warn(
             "containment",
             format!(
-                "only a process group for each agent: what leaves the group, or lives on when \
-                 agentwire is killed, stays ({reason})"
+                "only a process group for each agent: processes that leave the group, or outlive a killed \
+                 agentwire, keep running ({reason})"
             ),
-            "run agentwire from its own file, on Linux, where it may start itself",
+            "use Linux, and run agentwire from an executable file that it can start again",
         ),
     }
 }
@@ -170,18 +168,21 @@ fn write(out: &mut impl Write, checks: &[Check], paint: Paint) -> io::Result<()>
             Verdict::Fail => paint.red("✗"),
         };
         let name = format::pad(check.name, widest);
-        writeln!(out, "{mark} {}  {}", paint.bold(&name), format::line(&check.message))?;
-        if let Some(mend) = &check.mend {
-            writeln!(out, "  {}  → {}", " ".repeat(widest), format::line(mend))?;
+        let at = widest + 4;
+        let message = format::wrapped(&format::line(&check.message), print::columns(), at, at);
+        writeln!(out, "{mark} {}  {message}", paint.bold(&name))?;
+        if let Some(fix) = &check.fix {
+            let fix = format::wrapped(&format::line(fix), print::columns(), at + 2, at + 2);
+            writeln!(out, "{}→ {fix}", " ".repeat(at))?;
         }
     }
     let number = |verdict| checks.iter().filter(|check| check.status == verdict).count();
-    let told = match (number(Verdict::Fail), number(Verdict::Warn)) {
-        (0, 0) => "all is well".to_owned(),
+    let summary = match (number(Verdict::Fail), number(Verdict::Warn)) {
+        (0, 0) => "no problems found".to_owned(),
         (0, warned) => {
-            format!("it works; {} could be better", format::count(warned as u64, "thing"))
+            format!("no failures, {}", format::count(warned as u64, "warning"))
         }
-        (failed, _) => format!("{} must be mended", format::count(failed as u64, "thing")),
+        (failed, _) => format!("{} to fix", format::count(failed as u64, "problem")),
     };
-    writeln!(out, "\n{told}")
+    writeln!(out, "\n{summary}")
 }

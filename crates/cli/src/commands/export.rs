@@ -18,7 +18,7 @@ use crate::source::{self, Seen, Source};
 
 pub(crate) fn run(global: &Global, args: &Export) -> Result<(), Failure> {
     source::open(global, &args.at, async |source| {
-        // Found before a file is made or emptied for it.
+        // First, so that a wrong id does not empty the file.
         let id = source.find(&args.session).await?;
         let out: Box<dyn Write> = match &args.output {
             Some(path) if path.as_os_str() != "-" => Box::new(create(path)?),
@@ -28,7 +28,7 @@ pub(crate) fn run(global: &Global, args: &Export) -> Result<(), Failure> {
     })
 }
 
-/// Writes what there is now; of a session that runs, no more is waited for.
+/// Writes the events so far; does not wait for more.
 async fn write(
     source: &Source,
     id: &SessionId,
@@ -71,7 +71,7 @@ async fn write(
     Ok(out.flush()?)
 }
 
-/// A log may hold anything that the agent saw: the file is its owner's alone.
+/// A log may contain anything that the agent saw, so only the owner can read the file.
 fn create(path: &Path) -> Result<impl Write + use<>, Failure> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
     file.map_err(|error| {

@@ -15,7 +15,7 @@ use crate::drive::Signals;
 use crate::failure::Failure;
 use crate::{engine, settings};
 
-/// How long sessions may go on once stdin has ended. Nobody can answer or prompt any more.
+/// How long sessions may run after stdin has ended. There is no client to answer or prompt.
 const LINGER: Duration = Duration::from_secs(3);
 
 /// `agentwire unified`
@@ -33,7 +33,7 @@ pub(crate) fn backend(global: &Global) -> Result<(), Failure> {
     speak(global, |named, settings| Backend::new(agent(named, settings)))
 }
 
-/// The agent of who names none.
+/// The default agent.
 fn agent(named: Option<AgentType>, settings: &Settings) -> AgentType {
     named.unwrap_or_else(|| engine::installed_or_built_in(settings, "AGENTWIRE_AGENT"))
 }

@@ -1,4 +1,4 @@
-//! `agentwire interrupt`: stops the turns of sessions.
+//! `agentwire interrupt`: interrupts the current turns of sessions.
 
 use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionState};
 
@@ -15,18 +15,18 @@ async fn interrupt(source: &Source, id: &SessionId) -> Result<String, Failure> {
     let short = format::short(id.as_str());
     let state = source.summary(id).await?.state;
     if state == SessionState::Ended {
-        let message = format!("session {short} is over; there is nothing to interrupt");
+        let message = format!("session {short} has ended; nothing to interrupt");
         return Err(GatewayError::new(ErrorCode::Conflict, message).into());
     }
     source.reach(id).await?.session()?.interrupt().await?;
     Ok(match state == SessionState::Idle {
         true => format!("session {short} was idle"),
-        false => format!("session {short} is interrupted"),
+        false => format!("session {short} interrupted"),
     })
 }
 
-/// Does the same with each of several sessions. All are found before anything is done; what fails for
-/// one does not spare the others.
+/// Applies `work` to each session. All ids are resolved first. A failure for one session does not
+/// stop the others.
 pub(super) async fn each(
     source: &Source,
     beginnings: &[String],
@@ -45,7 +45,7 @@ pub(super) async fn each(
             Ok(done) => print::done(&done),
             Err(failure) => {
                 if let Some(before) = failed.replace(failure) {
-                    before.tell();
+                    before.report();
                 }
             }
         }

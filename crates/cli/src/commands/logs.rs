@@ -1,4 +1,4 @@
-//! `agentwire logs`: a session's log, to the present or to its end.
+//! `agentwire logs`: prints a session's log, so far or until its end.
 
 use agentwire_protocol::{ErrorCode, Event, GatewayError};
 
@@ -23,11 +23,11 @@ pub(crate) fn run(global: &Global, args: &Logs) -> Result<(), Failure> {
             let batch = match events.next().await? {
                 Some(Seen::Events(batch)) => batch,
                 Some(Seen::Lost(why)) => {
-                    print::error(&format!("{why}; it is tried again"));
+                    print::error(&format!("{why}; reconnecting"));
                     continue;
                 }
                 Some(Seen::Back) => {
-                    print::note("agentwire: the server is there again");
+                    print::note("agentwire: reconnected");
                     continue;
                 }
                 None => break,
@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &Logs) -> Result<(), Failure> {
     })
 }
 
-/// An event of the log.
+/// Parses an event of the log.
 pub(crate) fn read(line: &[u8]) -> Result<Event<'static>, GatewayError> {
     let text = std::str::from_utf8(line).map_err(|error| failed(&error))?;
     Event::from_json(text).map_err(|error| failed(&error))

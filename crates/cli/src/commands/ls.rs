@@ -13,7 +13,7 @@ use crate::format::{self, Paint};
 use crate::print;
 use crate::source::{self, Source};
 
-/// The narrowest a column of free text becomes on a small terminal.
+/// The minimum width of a column of free text.
 const NARROW: usize = 12;
 
 pub(crate) fn run(global: &Global, args: &Ls) -> Result<(), Failure> {
@@ -24,17 +24,17 @@ pub(crate) fn run(global: &Global, args: &Ls) -> Result<(), Failure> {
         return Ok(print::json(&json!({ "sessions": sessions }))?);
     }
     if sessions.is_empty() {
-        print::note("there are no sessions yet; `agentwire run` starts one");
+        print::note("no sessions yet; start one with `agentwire run`");
         return Ok(());
     }
     write(&mut print::stdout(), &sessions, Paint::stdout(), print::columns())?;
     if more {
-        print::note(&format!("the last {limit} are shown; --all shows all"));
+        print::note(&format!("showing the last {limit}; --all shows all"));
     }
     Ok(())
 }
 
-/// Those that run, then the others, each newest first; and whether there are more.
+/// Running sessions, then the others, each newest first; and whether there are more.
 async fn sessions(source: &Source, limit: usize) -> Result<(Vec<SessionSummary>, bool), Failure> {
     let mut shown = source.sessions(true, None).await?;
     // Enough to know whether there are more.
@@ -122,7 +122,7 @@ fn row(session: &SessionSummary) -> [String; 8] {
     ]
 }
 
-/// What it does, in a word or two; of one that is over, how it ended.
+/// The state in a word or two; for an ended session, how it ended.
 pub(crate) fn state(session: &SessionSummary) -> &'static str {
     match session.state {
         SessionState::Starting => "starting",
@@ -140,7 +140,7 @@ pub(crate) fn state(session: &SessionSummary) -> &'static str {
     }
 }
 
-/// `~` for the home directory.
+/// Shortens the home directory to `~`.
 fn at_home(directory: &str) -> String {
     let inside = std::env::home_dir()
         .filter(|home| home.parent().is_some())

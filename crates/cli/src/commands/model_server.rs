@@ -1,4 +1,4 @@
-//! `agentwire model-server`: the models that agents call, scripted.
+//! `agentwire model-server`: scripted model APIs.
 
 use std::io;
 use std::sync::Arc;
@@ -16,29 +16,29 @@ pub(crate) fn run(args: &args::ModelServer) -> io::Result<()> {
         let mut signals = Signals::new()?;
         let mut options = Options { port: args.port, ..Options::default() };
         if args.log {
-            options.watch = Some(Arc::new(tell));
+            options.watch = Some(Arc::new(log_request));
         }
         let server = ModelServer::start(options).map_err(|error| {
             let port = args.port;
-            let next = "give another with --port, or 0 for a free one";
+            let next = "choose another with --port, or 0 for a free one";
             io::Error::new(
                 error.kind(),
-                format!("failed to listen at port {port}: {error}; {next}"),
+                format!("failed to listen on port {port}: {error}; {next}"),
             )
         })?;
-        print::note(&json!({ "ready": true, "http": server.url() }).to_string());
+        print::aside(&json!({ "ready": true, "http": server.url() }).to_string());
         signals.end().await;
         Ok(())
     })
 }
 
-fn tell(seen: &Seen) {
-    let told = json!({
+fn log_request(seen: &Seen) {
+    let line = json!({
         "request": format!("{} {}", seen.method, seen.path),
         "api": seen.api,
         "model": seen.model,
         "side": seen.side,
         "status": seen.status,
     });
-    print::aside(&told.to_string());
+    print::aside(&line.to_string());
 }

@@ -1,4 +1,4 @@
-//! `agentwire permit`: what agents ask, and the answers.
+//! `agentwire permit`: lists and answers requests.
 
 mod inbox;
 
@@ -11,7 +11,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, Json, Settlement};
 use crate::args::{At, Global, Permit, PermitVerb};
 use crate::failure::Failure;
 use crate::source::{self, Source};
-use crate::view::ask::meant;
+use crate::view::dialog::meant;
 use crate::{format, print, view};
 
 pub(crate) fn run(global: &Global, args: &Permit) -> Result<(), Failure> {
@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, args: &Permit) -> Result<(), Failure> {
         PermitVerb::Allow { request, input, remember, at } => {
             settle(global, at, request, "allowed", |open| {
                 if !open.request.questions.is_empty() {
-                    let message = "this is a question: answer it with `agentwire permit answer`";
+                    let message = "this is a question; answer it with `agentwire permit answer`";
                     return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
                 }
                 Ok(Settlement {
@@ -43,7 +43,7 @@ pub(crate) fn run(global: &Global, args: &Permit) -> Result<(), Failure> {
     }
 }
 
-/// Answers the request of that name. The answer is for what was listed and for nothing else.
+/// Answers a request. The digest binds the answer to what was listed.
 fn settle(
     global: &Global,
     at: &At,
@@ -65,7 +65,7 @@ fn settle(
     })
 }
 
-/// Where the session works, so that paths within it are short.
+/// The session's directory, to shorten paths within it.
 async fn directory(source: &Source, open: &OpenRequest) -> Option<String> {
     source.summary(&open.session_id).await.ok()?.working_directory
 }
@@ -77,10 +77,10 @@ fn answered(open: &OpenRequest, answers: &[String]) -> Result<Settlement, Gatewa
     if questions.is_empty() {
         let message = match open.request.kind {
             RequestKind::Permission | RequestKind::Question => {
-                "this asks for permission: use `agentwire permit allow` or `agentwire permit deny`"
+                "this is a permission request; use `agentwire permit allow` or `agentwire permit deny`"
             }
             RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
-                "this is for the program that drives the session, not for people"
+                "only the program that drives the session can answer this request"
             }
         };
         return Err(invalid(message.to_owned()));
@@ -89,7 +89,7 @@ fn answered(open: &OpenRequest, answers: &[String]) -> Result<Settlement, Gatewa
         let asked = questions.iter().map(|asked| format::line(&asked.question.decode()));
         let asked = asked.collect::<Vec<_>>();
         return Err(invalid(format!(
-            "it asks {}, and {} came; the questions: {}",
+            "the request has {}, but you gave {}; the questions: {}",
             format::count(questions.len() as u64, "question"),
             format::count(answers.len() as u64, "answer"),
             asked.join(" · ")

@@ -1,7 +1,7 @@
-//! `agentwire play`: be the recorded agent of a transcript.
+//! `agentwire play`: replays the recorded agent of a transcript.
 //!
-//! The agent's lines come when they came, and where the recorded client had spoken the live one is
-//! waited for. Ids that the client chose are put in the place of those that it chose then.
+//! The agent's lines come at their recorded times. Where the recorded client sent a line, `play`
+//! waits for the live client. Ids that the live client chose replace the recorded ones.
 
 mod client;
 mod transcript;
@@ -29,14 +29,14 @@ pub(crate) fn run(args: &Play) -> io::Result<ExitCode> {
     while first.trim_ascii().is_empty() {
         let read = file.read_until(b'\n', &mut first).map_err(|error| failed("read", &error))?;
         if read == 0 {
-            let empty = io::Error::new(io::ErrorKind::InvalidData, "it is empty");
+            let empty = io::Error::new(io::ErrorKind::InvalidData, "the file is empty");
             return Err(failed("play", &empty));
         }
     }
     let is_transcript = transcript::is_entry(&mut Scanner::new(), &first);
     let mut input = io::Read::chain(first.as_slice(), file);
     if !is_transcript {
-        // What the agent wrote and nothing else: without times there is nothing to wait for.
+        // Plain output has no times, so there is nothing to wait for.
         let mut stdout = print::stdout();
         io::copy(&mut input, &mut stdout)?;
         stdout.flush()?;
@@ -58,7 +58,7 @@ fn play(transcript: &Transcript, speed: Speed) -> io::Result<u8> {
                 last = at.or(last);
             }
             Entry::Client { line, at } => {
-                // Without a client the rest was never said.
+                // Without a client the agent would not have sent the rest.
                 if !client.expect(line)? {
                     break;
                 }
@@ -67,7 +67,7 @@ fn play(transcript: &Transcript, speed: Speed) -> io::Result<u8> {
         }
     }
     if transcript.exit_code.is_none() {
-        // As far as is known the agent ended because its client did.
+        // The recording does not say otherwise: the agent ended because its client did.
         client.await_end()?;
     }
     client.flush()?;

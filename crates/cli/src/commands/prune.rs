@@ -1,4 +1,4 @@
-//! `agentwire prune`: forgets old sessions, and the demo agent's conversations with them.
+//! `agentwire prune`: deletes old sessions, and the demo agent's conversations with them.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ use crate::print::{self, Progress};
 
 pub(crate) fn run(global: &Global, args: &Prune) -> Result<(), Failure> {
     if std::env::var_os("AGENTWIRE_URL").is_some_and(|url| !url.is_empty()) {
-        let message = "prune forgets sessions of this machine, and AGENTWIRE_URL names a server; unset \
-                       it, or run this on that machine";
+        let message = "prune deletes sessions on this machine, but AGENTWIRE_URL names a server; unset \
+                       it, or run prune on that machine";
         return Err(GatewayError::new(ErrorCode::Unsupported, message).into());
     }
     engine::reading(global, async |hub| {
@@ -37,10 +37,10 @@ pub(crate) fn run(global: &Global, args: &Prune) -> Result<(), Failure> {
             (true, _) => false,
             (false, true) => true,
             (false, false) => {
-                let asked = print::ask(&format!("forget {total}, {room}?"))?;
+                let asked = print::ask(&format!("delete {total}, {room}?"))?;
                 asked.ok_or_else(|| {
                     let message =
-                        "nobody is there to be asked; add --yes to forget them, or --dry-run";
+                        "cannot ask for confirmation without a terminal; add --yes to delete them, or --dry-run";
                     GatewayError::new(ErrorCode::InvalidMessage, message)
                 })?
             }
@@ -50,16 +50,16 @@ pub(crate) fn run(global: &Global, args: &Prune) -> Result<(), Failure> {
             return Ok(print::json(&json!({"sessions": old, "bytes": bytes, "pruned": pruned}))?);
         }
         print::note(&match (wanted, old.is_empty()) {
-            (true, _) => format!("{} forgotten, {room}", format::count(pruned, "session")),
-            (false, true) => "there is nothing to forget".to_owned(),
-            (false, false) if args.dry_run => format!("{total} would be forgotten, {room}"),
-            (false, false) => "nothing was forgotten".to_owned(),
+            (true, _) => format!("deleted {}, {room}", format::count(pruned, "session")),
+            (false, true) => "nothing to delete".to_owned(),
+            (false, false) if args.dry_run => format!("would delete {total}, {room}"),
+            (false, false) => "nothing deleted".to_owned(),
         });
         Ok(())
     })
 }
 
-/// The sessions that are over and kept by neither age nor number.
+/// The ended sessions that neither age nor number keeps.
 async fn old(hub: &Hub, args: &Prune) -> Result<Vec<SessionSummary>, Failure> {
     let before = match (args.older_than, args.keep) {
         (Some(age), _) => Some(ago(age)?),
@@ -80,11 +80,14 @@ async fn old(hub: &Hub, args: &Prune) -> Result<Vec<SessionSummary>, Failure> {
 fn ago(age: Span) -> Result<Timestamp, GatewayError> {
     let now = Timestamp::now().to_zoned(TimeZone::UTC);
     now.checked_sub(age).map(|then| then.timestamp()).map_err(|error| {
-        GatewayError::new(ErrorCode::InvalidMessage, format!("failed to go back so far: {error}"))
+        GatewayError::new(
+            ErrorCode::InvalidMessage,
+            format!("--older-than is out of range: {error}"),
+        )
     })
 }
 
-/// What their logs and conversations take.
+/// The size of their logs and conversations.
 async fn size(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> {
     let mut progress = Progress::new();
     let mut bytes = 0;
@@ -97,7 +100,7 @@ async fn size(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> {
         }
         let conversation = conversation(&hub.settings().data_dir, session);
         bytes += conversation.and_then(|path| path.metadata().ok()).map_or(0, |file| file.len());
-        progress.show(&format!("{number} of {} sessions measured", sessions.len()));
+        progress.show(&format!("measured {number} of {} sessions", sessions.len()));
     }
     progress.clear();
     Ok(bytes)
@@ -120,7 +123,7 @@ fn list(sessions: &[SessionSummary]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Forgets them, and says how many: one that was resumed meanwhile stays.
+/// Deletes them; returns how many. A session that was resumed meanwhile stays.
 async fn forget(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> {
     let ids = sessions.iter().map(|session| session.id.clone()).collect();
     let gone = hub.forget(ids).await?;
@@ -137,9 +140,9 @@ async fn forget(hub: &Hub, sessions: &[SessionSummary]) -> Result<u64, Failure> 
     Ok(gone.len() as u64)
 }
 
-/// Where a built-in agent keeps the session, if it is one of its.
+/// The file of a built-in agent's conversation.
 fn conversation(data_dir: &Path, session: &SessionSummary) -> Option<PathBuf> {
-    // An id names a file only if it can lead nowhere else.
+    // Only a UUID is a safe file name.
     let id = Uuid::try_parse(session.native_session_id.as_deref()?).ok()?;
     match program(session.agent_type).command {
         DefaultCommand::BuiltIn { state, .. } => {

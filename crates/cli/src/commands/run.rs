@@ -1,4 +1,4 @@
-//! `agentwire run`: a prompt to an agent, and its work shown.
+//! `agentwire run`: runs an agent on a prompt and shows its work.
 
 pub(crate) mod prompt;
 
@@ -21,7 +21,7 @@ pub(crate) fn run(global: &Global, args: &Run) -> Result<(), Failure> {
     let result = runtime.block_on(async {
         let hub = engine::hub(loaded).await?;
         let ended = talk(&hub, args, named).await;
-        // What a hasty end leaves running ends with this process.
+        // If the user quit early, the rest ends with this process.
         if !ended.as_ref().is_ok_and(|ended| ended.is_hasty) {
             hub.shutdown().await;
         }
@@ -51,7 +51,7 @@ async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<Ended, 
         Format::Jsonl => Shape::Events(args.profile.into()),
     });
     let terminal = if screen.is_seen() { Terminal::open() } else { None };
-    // From here on a signal ends the session, not the program.
+    // From now on a signal ends the session, not the program.
     let signals = Signals::new()?;
     let session = start(hub, agent, resume, text, config(args, terminal.is_some())).await?;
     let cursor = hub.follow(session.id(), after);
@@ -85,7 +85,7 @@ fn config(args: &Run, can_ask: bool) -> SessionConfig {
         driver: args.driver.clone(),
         system_prompt: args.system.clone().map(SystemPrompt::Text),
         max_budget_usd: args.max_budget,
-        // Where nobody can be asked whether to go on, a limit is an end.
+        // Without a terminal to ask on, a limit ends the turn.
         on_limit: (is_limited && !can_ask).then_some(OnLimit::Fail),
         ..SessionConfig::default()
     }

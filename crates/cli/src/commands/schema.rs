@@ -1,4 +1,4 @@
-//! `agentwire schema`: what we say and take, for programs: JSON Schemas, and the server in OpenAPI.
+//! `agentwire schema`: prints JSON Schemas and the OpenAPI document.
 
 use std::io::{self, Write as _};
 

@@ -1,4 +1,4 @@
-//! `agentwire send`: a prompt for a session that a server runs, or could go on with.
+//! `agentwire send`: sends a prompt to a session that a server runs or can resume.
 
 use std::io::{self, IsTerminal as _};
 
@@ -34,8 +34,8 @@ pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
                     )?;
                 }
                 print::done(&match is_over {
-                    true => format!("session {short} goes on; watch it: agentwire attach {short}"),
-                    false => format!("sent; watch it: agentwire attach {short}"),
+                    true => format!("session {short} resumed; follow it: agentwire attach {short}"),
+                    false => format!("sent; follow it: agentwire attach {short}"),
                 });
                 Ok(())
             }
@@ -59,8 +59,7 @@ fn prompt(args: &Send) -> Result<String, Failure> {
     }
 }
 
-/// Gives it the prompt, once however often it has to be sent; gives the id under which it was taken,
-/// if that is known.
+/// Delivers the prompt exactly once, even if it is sent again. Returns its id, if known.
 async fn give(
     session: &Session,
     summary: &SessionSummary,
@@ -73,7 +72,7 @@ async fn give(
     Ok(Some(session.prompt(text).await?))
 }
 
-/// Gives it the prompt, and shows the turn that comes of it.
+/// Sends the prompt and shows its turn.
 async fn watch(session: &Session, summary: &SessionSummary, text: String) -> Result<(), Failure> {
     let screen = Screen::new(Shape::Talk);
     let terminal = if screen.is_seen() { Terminal::open() } else { None };

@@ -1,9 +1,9 @@
-//! `agentwire serve`: the server.
+//! `agentwire serve`: runs the server.
 
 mod memory;
 mod notify;
 mod open;
-mod sign;
+mod server_file;
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -19,27 +19,26 @@ use agentwire_sessions::{Hub, process};
 use serde::Serialize;
 use serde_json::json;
 
-use self::sign::Sign;
+use self::server_file::ServerFile;
 use crate::args::{Auth, Global, Serve};
 use crate::drive::Signals;
 use crate::failure::Failure;
-use crate::{engine, installed, print, settings};
+use crate::{engine, format, installed, print, settings};
 
-/// How long the last spans may take to be sent.
+/// How long to wait for the last trace spans to be sent.
 const LAST_SPANS: Duration = Duration::from_secs(1);
 
-/// What other verbs find the server by.
+/// The content of `server.json`, by which other verbs find the server.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found<'f> {
+struct ServerInfo<'f> {
     pid: u32,
     http: &'f str,
     insights: &'f str,
     token_file: Option<&'f Path>,
-    /// Where a proxy offers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_url: Option<&'f str>,
-    /// What the server shows whoever connects over TLS, in base64.
+    /// The server's TLS certificate, in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate: Option<&'f str>,
     version: &'static str,
@@ -58,16 +57,16 @@ pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
         (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => {
-            return Err(wrong("--tls-cert and --tls-key go together".to_owned()));
+            return Err(wrong("--tls-cert and --tls-key must be given together".to_owned()));
         }
     };
-    // No agent sees the key, and none reads it unasked.
+    // No agent sees the key, and none reads it without asking.
     loaded.engine.private.extend(server.tls_key.clone());
     loaded.engine.secrets.extend(server.tls_key.clone());
     let public_url = server.public_url.as_ref();
     let public_url = public_url.map(|url| url.parse().map_err(|why| (url, why))).transpose();
     let public_url = public_url
-        .map_err(|(url, why): (_, String)| wrong(format!("--public-url is {url}: {why}")))?;
+        .map_err(|(url, why): (_, String)| wrong(format!("invalid --public-url {url}: {why}")))?;
     let data_dir = loaded.engine.data_dir.clone();
     loaded.engine.make_data_dir()?;
     let tokens = match args.auth {
@@ -131,7 +130,7 @@ async fn serve(
             })
         }),
     })?;
-    let found = Found {
+    let info = ServerInfo {
         pid: std::process::id(),
         http: &http,
         insights: &insights,
@@ -140,11 +139,11 @@ async fn serve(
         certificate: certificate.as_deref(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let sign = Sign::put_up(data_dir, format!("{}\n", Json::of(&found).get()))?;
+    let server_file = ServerFile::publish(data_dir, format!("{}\n", Json::of(&info).get()))?;
     let ready =
         json!({ "ready": true, "http": http, "insights": insights, "tokenFile": token_file });
-    print::note(&match io::stderr().is_terminal() && !ready_json {
-        true => welcome(&found, &format!("{web}://{}", near(at))),
+    print::aside(&match io::stderr().is_terminal() && !ready_json {
+        true => welcome(&info, &format!("{web}://{}", near(at))),
         false => ready.to_string(),
     });
     tracing::info!(http, insights, version = env!("CARGO_PKG_VERSION"), "ready");
@@ -161,38 +160,39 @@ async fn serve(
     tracing::info!("stopping");
     notify::notify(notify::STOPPING);
     drop(page);
-    // Together: agents that heed no signal need most of the time there is.
+    // Both at once: agents that ignore signals take most of the available time.
     tokio::join!(listening.stop(), hub.shutdown());
     if let Some(traces) = traces {
         traces.finish(LAST_SPANS).await;
     }
-    drop(sign);
+    drop(server_file);
     Ok(())
 }
 
-/// What a person at a terminal needs to know of a server that has started.
-fn welcome(found: &Found<'_>, page: &str) -> String {
-    let version = found.version;
+/// The text for a terminal when the server is ready.
+fn welcome(info: &ServerInfo<'_>, page: &str) -> String {
+    let version = info.version;
     let mut text = format!("agentwire {version} is ready\n\n");
     let mut row = |name: &str, value: &str| {
+        let value = format::wrapped(value, print::error_columns(), 12, 12);
         let _ = writeln!(text, "  {name:<10}{value}");
     };
     row("Page", page);
-    if let Some(url) = found.public_url {
+    if let Some(url) = info.public_url {
         row("Public", url);
     }
     row("API", &format!("{page}/docs"));
-    if !found.insights.is_empty() {
-        row("Insights", found.insights);
+    if !info.insights.is_empty() {
+        row("Insights", info.insights);
     }
-    match found.token_file {
+    match info.token_file {
         Some(file) => {
             row("Token", &file.display().to_string());
             row(
                 "Sign in",
-                "`agentwire serve --open` opens the page signed in; for another browser or a",
+                "`agentwire serve --open` opens the page signed in; for another browser or program, \
+                 `agentwire token show` prints the token",
             );
-            row("", "program, `agentwire token show` prints the token");
         }
         None => row("Token", "not needed: every local client has full access (--auth off)"),
     }
@@ -200,7 +200,7 @@ fn welcome(found: &Found<'_>, page: &str) -> String {
     text
 }
 
-/// Where a server that listens at every address of this machine is reached from it.
+/// The address for clients on this machine of a server that listens on all addresses.
 fn near(at: SocketAddr) -> SocketAddr {
     let ip = match at.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -210,12 +210,13 @@ fn near(at: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, at.port())
 }
 
-/// Traces, if the variables of OpenTelemetry want them. A mistake there stops no server.
+/// Starts traces, if OpenTelemetry's variables ask for them. A wrong variable does not stop the
+/// server.
 fn traces(hub: &Hub) -> Option<Traces> {
     match traces::Settings::read(|name| std::env::var(name).ok()) {
         Ok(settings) => settings.map(|settings| Traces::start(hub, settings)),
         Err(why) => {
-            tracing::warn!(why, "there are no traces");
+            tracing::warn!(why, "tracing is off");
             None
         }
     }

@@ -1,4 +1,4 @@
-//! `agentwire show`: all that is known of a session.
+//! `agentwire show`: prints everything about a session.
 
 use std::io::{self, Write};
 
@@ -14,13 +14,13 @@ use crate::format::{self, Paint};
 use crate::print;
 use crate::source::{self, Source};
 
-/// The answer for programs.
+/// The JSON output.
 #[derive(Serialize)]
 struct Answer {
     #[serde(flatten)]
     session: SessionSummary,
     config: SessionConfig,
-    /// The events that raised what is open.
+    /// The events that raised the open requests.
     requests: Vec<Json<'static>>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn run(global: &Global, args: &Show) -> Result<(), Failure> {
     Ok(write(&mut print::stdout(), &details, &asked, Paint::stdout())?)
 }
 
-/// The session, what is open in it, and the events that raised that.
+/// The session, its open requests, and the events that raised them.
 async fn look(
     source: &Source,
     session: &str,
@@ -76,7 +76,7 @@ fn write(
         ("allowed", list(&config.allowed_tools)),
         ("blocked", list(&config.blocked_tools)),
         ("directory", session.working_directory.clone()),
-        ("began", Some(when(&session.created_at))),
+        ("started", Some(when(&session.created_at))),
         ("last event", Some(when(&session.updated_at))),
         ("events", Some(session.last_seq.to_string())),
         ("turns", Some(session.turns.to_string())),
@@ -98,7 +98,7 @@ fn write(
     writeln!(out, "\n{}", next(session))
 }
 
-/// What is asked, whole: nobody should answer what was cut.
+/// Prints a request in full, so that no one answers a part of it.
 fn write_request(
     out: &mut impl Write,
     request: &RequestRaised<'_>,
@@ -107,8 +107,11 @@ fn write_request(
     let kind = Json::of(&request.kind);
     let what = [&request.tool_name, &request.name, &request.title];
     let what = what.into_iter().flatten().next().map(|text| format::line(&text.decode()));
-    let heading =
-        format!("waits: {} {}", kind.get().trim_matches('"'), what.as_deref().unwrap_or_default());
+    let heading = format!(
+        "pending: {} {}",
+        kind.get().trim_matches('"'),
+        what.as_deref().unwrap_or_default()
+    );
     let id = format::line(&request.request_id.decode());
     writeln!(out, "{}  {}", paint.yellow(heading.trim_end()), paint.dim(&id))?;
     if let Some(message) = &request.message {
@@ -134,18 +137,18 @@ fn indented(text: &str) -> String {
     format::harmless(text).trim_end().replace('\n', "\n  ")
 }
 
-/// What can be done with it now.
+/// What the user can do next.
 fn next(session: &SessionSummary) -> String {
     let id = format::short(session.id.as_str());
     match (session.state, &session.native_session_id) {
         (SessionState::Ended, Some(_)) => {
-            format!("go on with it: agentwire run --resume {id} PROMPT")
+            format!("resume: agentwire run --resume {id} PROMPT")
         }
         (SessionState::Ended, None) => {
-            "it cannot be resumed: its agent never told its own id of it".to_owned()
+            "cannot be resumed: the agent never reported its own session id".to_owned()
         }
         (SessionState::WaitingPermission | SessionState::WaitingQuestion, _) => {
-            format!("answer it: agentwire attach {id}, or agentwire permit")
+            format!("answer: agentwire attach {id}, or agentwire permit")
         }
         (
             SessionState::Starting
@@ -153,11 +156,11 @@ fn next(session: &SessionSummary) -> String {
             | SessionState::Working
             | SessionState::Stalled,
             _,
-        ) => format!("watch it: agentwire attach {id}"),
+        ) => format!("follow: agentwire attach {id}"),
     }
 }
 
-/// Tokens in words; what the agent does not count is left out.
+/// Token counts; the ones that the agent does not report are left out.
 pub(crate) fn tokens(usage: &TokenUsage) -> String {
     let mut text = format!("{} in, {} out", usage.input_tokens, usage.output_tokens);
     let more = [
@@ -170,5 +173,5 @@ pub(crate) fn tokens(usage: &TokenUsage) -> String {
             text.push_str(&format!(", {count} {what}"));
         }
     }
-    format!("{text}; {} in all", usage.total_tokens)
+    format!("{text}; {} total", usage.total_tokens)
 }

@@ -10,10 +10,10 @@ use crate::failure::Failure;
 use crate::format;
 use crate::source::{self, Source};
 
-/// How long a session may take to end: its agent has a while to do so by itself.
+/// How long a session may take to end. Its agent gets some time to end by itself.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long to wait before it is looked again.
+/// Time between two looks at the state.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(global: &Global, args: &Stop) -> Result<(), Failure> {
@@ -23,7 +23,7 @@ pub(crate) fn run(global: &Global, args: &Stop) -> Result<(), Failure> {
 async fn stop(source: &Source, id: &SessionId) -> Result<String, Failure> {
     let short = format::short(id.as_str());
     if source.summary(id).await?.state == SessionState::Ended {
-        return Ok(format!("session {short} is over already"));
+        return Ok(format!("session {short} has already ended"));
     }
     let session = source.reach(id).await?.session()?;
     session.stop().await?;
@@ -32,10 +32,10 @@ async fn stop(source: &Source, id: &SessionId) -> Result<String, Failure> {
         if begun.elapsed() > PATIENCE {
             let seconds = PATIENCE.as_secs();
             let message =
-                format!("session {short} has not ended within {seconds} s; it is told to");
+                format!("session {short} did not end within {seconds} s; it is still stopping");
             return Err(GatewayError::new(ErrorCode::Timeout, message).into());
         }
         tokio::time::sleep(LOOK).await;
     }
-    Ok(format!("session {short} is over"))
+    Ok(format!("session {short} ended"))
 }

@@ -1,4 +1,4 @@
-//! `agentwire token`: who may come in.
+//! `agentwire token`: manages access tokens.
 
 use std::io::Write as _;
 
@@ -35,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &Token) -> Result<(), Failure> {
         }
         TokenVerb::Revoke { id } => {
             if !tokens.revoke(id)? {
-                let message = format!("there is no token {id}; `agentwire token ls` lists them");
+                let message = format!("unknown token {id}; `agentwire token ls` lists the tokens");
                 return Err(GatewayError::new(ErrorCode::InvalidMessage, message).into());
             }
         }

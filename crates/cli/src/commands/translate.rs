@@ -1,4 +1,4 @@
-//! `agentwire translate`: an agent's recorded output in, unified events or Claude's messages out.
+//! `agentwire translate`: converts an agent's recorded output to another format.
 
 mod input;
 mod output;
@@ -15,8 +15,8 @@ use self::output::Output;
 use crate::args::Translate;
 use crate::print;
 
-/// How much is read at once. What has come is translated and written before more is asked for, so
-/// that in a pipe each line comes out as it goes in.
+/// How much is read at once. Input is translated and written before more is read, so that in a pipe
+/// each line comes out at once.
 const CHUNK: usize = 64 << 10;
 
 pub(crate) fn run(args: &Translate) -> io::Result<()> {
@@ -68,30 +68,33 @@ pub(crate) fn run(args: &Translate) -> io::Result<()> {
     }
     let strange = unwrap.map_or(0, |unwrap| unwrap.strange());
     if strange > 0 {
+        let skipped = match strange {
+            1 => "1 line that is not a transcript entry".to_owned(),
+            _ => format!("{strange} lines that are not transcript entries"),
+        };
         print::note(&format!(
-            "agentwire: {strange} lines are no entries of a transcript and were left out; \
-             without --transcript they are kept"
+            "agentwire: skipped {skipped}; without --transcript every line is kept"
         ));
     }
     output.finish(args.summary)
 }
 
-/// Why nothing was recognised, and what to do.
+/// Says why nothing was recognised, and what to do.
 fn hint(is_transcript: bool, is_empty: bool, unwrapped: bool) {
     print::note(match (is_transcript, is_empty, unwrapped) {
         (true, ..) => {
             "agentwire: this looks like a transcript of both sides; add --transcript to read it as one"
         }
-        (_, true, true) => "agentwire: the transcript has no line of the agent",
+        (_, true, true) => "agentwire: the transcript has no lines from the agent",
         (_, true, false) => "agentwire: the input is empty",
         (_, false, _) => {
-            "agentwire: no known agent writes such lines, so they are kept as they are; \
+            "agentwire: no known agent writes lines like these; they are kept unchanged; \
              name the agent with --from"
         }
     });
 }
 
-/// The input, and how long it is if that is known.
+/// The input, and its length if known.
 fn open(args: &Translate) -> io::Result<(Box<dyn Read>, Option<u64>)> {
     match &args.file {
         Some(path) if path.as_os_str() != "-" => {

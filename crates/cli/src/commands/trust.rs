@@ -1,4 +1,4 @@
-//! `agentwire trust`: the directories whose own files may make agents run something.
+//! `agentwire trust`: lists and revokes trusted directories.
 
 use std::io::Write as _;
 
@@ -26,11 +26,13 @@ pub(crate) fn run(global: &Global, args: &Trust) -> Result<(), Failure> {
             }
         }
         TrustVerb::Revoke { directory } => {
-            // A directory that is gone is known by its old path.
+            // A deleted directory is found by its old path.
             let path = directory.canonicalize().or_else(|_| std::path::absolute(directory))?;
             if ledger.revoke(&path.to_string_lossy())? == 0 {
                 let path = path.display();
-                let message = format!("{path} is not trusted; `agentwire trust ls` lists what is");
+                let message = format!(
+                    "{path} is not trusted; `agentwire trust ls` lists trusted directories"
+                );
                 return Err(GatewayError::new(ErrorCode::InvalidMessage, message).into());
             }
         }

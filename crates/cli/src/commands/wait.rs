@@ -1,4 +1,5 @@
-//! `agentwire wait`: until sessions are idle, are over or ask something, whoever runs them.
+//! `agentwire wait`: waits until sessions are idle, end or have a request, whichever process runs
+//! them.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -16,10 +17,9 @@ use crate::format;
 use crate::print;
 use crate::source::{self, Seen, Source};
 
-/// When a server that could not be asked is asked again.
+/// How long to wait before asking an unreachable server again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How the waiting for one session ended.
 enum Outcome {
     Reached(SessionSummary),
     Failed(SessionSummary, String),
@@ -72,7 +72,7 @@ async fn all(source: &Source, ids: &[SessionId], what: WaitFor) -> Result<Vec<Ou
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Follows the log from its start: that alone tells how the last turn went.
+/// Follows the log from its start; only the log says how the last turn ended.
 async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, Failure> {
     let mut events = source.events(id, 0, true).await?;
     let mut turn_failed = false;
@@ -83,7 +83,7 @@ async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, 
         if over {
             session = source.summary(id).await?;
         } else if events.position() >= session.last_seq {
-            // The server may be away; the events tell whether it comes back.
+            // The server may be down; the event stream reconnects.
             let present = source.present(id).await?;
             is_known = present.is_some();
             session = present.unwrap_or(session);
@@ -93,7 +93,7 @@ async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, 
                 return Ok(outcome);
             }
             if over {
-                let why = "was lost: the process that ran it is gone";
+                let why = "was lost: its process is gone";
                 return Ok(Outcome::Failed(session, why.to_owned()));
             }
         }
@@ -111,7 +111,7 @@ async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, 
     }
 }
 
-/// How it stands with what is waited for; nothing while it may still come.
+/// The outcome, or `None` while the session can still reach it.
 fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<Outcome> {
     let ended = session.state == SessionState::Ended;
     let reached = match what {
@@ -122,7 +122,7 @@ fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<O
                 return Some(Outcome::Reached(session.clone()));
             }
             SessionState::Ended => {
-                let why = "is over and asks nothing any more".to_owned();
+                let why = "has ended and has no pending request".to_owned();
                 return Some(Outcome::Failed(session.clone(), why));
             }
             SessionState::Starting
@@ -137,7 +137,7 @@ fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<O
     let error = session.error.as_deref().map(format::line);
     let broken = match session.reason {
         Some(SessionEndReason::Failed) => Some("failed".to_owned()),
-        Some(SessionEndReason::Timeout) => Some("ran out of time".to_owned()),
+        Some(SessionEndReason::Timeout) => Some("timed out".to_owned()),
         Some(SessionEndReason::Completed | SessionEndReason::Cancelled) | None => None,
     };
     Some(match (broken, turn_failed) {
@@ -158,13 +158,14 @@ async fn timed_out(
     let mut outcomes = Vec::new();
     for id in ids {
         let session = source.summary(id).await?;
-        let why = format!("is {} after {seconds} s of waiting", ls::state(&session));
+        let why =
+            format!("did not reach that state within {seconds} s (state: {})", ls::state(&session));
         outcomes.push(Outcome::Failed(session, why));
     }
     Ok(outcomes)
 }
 
-/// Whether the last turn that these events tell of failed; nothing if they tell of none.
+/// Whether the last turn in these events failed; `None` if they have no turn.
 fn last_turn_failed(batch: &Batch) -> Option<bool> {
     let tells = |line: &[u8]| match kind(line)? {
         b"turnStarted" | b"turnCompleted" => Some(false),
@@ -174,7 +175,7 @@ fn last_turn_failed(batch: &Batch) -> Option<bool> {
     batch.events().filter_map(|(_, line)| tells(line)).last()
 }
 
-/// The type of an event, without reading all of it: nothing that the agent said stands before it.
+/// The type of an event without parsing all of it. No text of the agent comes before the type.
 fn kind(line: &[u8]) -> Option<&[u8]> {
     const KEY: &[u8] = b"\"type\":\"";
     let start = memchr::memmem::find(line, KEY)? + KEY.len();

@@ -1,4 +1,4 @@
-//! How it ends: when a session that is ours is over, the last words, and the exit code.
+//! The end: when to stop our own session, the closing line, and the exit code.
 
 use std::io;
 use std::time::Duration;
@@ -6,25 +6,25 @@ use std::time::Duration;
 use agentwire_protocol::event::TurnFailure;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionState};
 
-use super::role::Part;
+use super::mode::Mode;
 use super::{Drive, Turn};
 use crate::failure::Failure;
-use crate::view::page::Ink;
+use crate::view::layout::Ink;
 use crate::{format, print};
 
-/// How long whoever does not want to wait waits for the last words to be read.
+/// How long a user who quits early waits for pending output.
 const HASTE: Duration = Duration::from_millis(200);
 
 impl Drive {
-    /// Ends the session once its turn is over and no more is to come: no prompt that waits, no
-    /// subagent whose end will start another turn.
+    /// Stops the session once its turn is over and nothing follows: no queued prompt, and no
+    /// subagent whose end would start another turn.
     pub(super) async fn look_for_the_end(&mut self) {
         let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
-        let Part::Run(session) = &self.part else { return };
+        let Mode::Run(session) = &self.mode else { return };
         if !is_over || self.stop_at.is_some() {
             return;
         }
-        // The summary follows the log at once, but after it.
+        // The summary is updated just after the log.
         let shown = self.shown;
         let summary = session.until(|summary| summary.last_seq >= shown).await;
         let is_idle = match summary.state {
@@ -40,21 +40,23 @@ impl Drive {
         }
     }
 
-    /// Says the last words, and how it came out.
+    /// Prints the closing line and returns the outcome.
     pub(super) async fn finish(mut self, is_hasty: bool) -> Result<(), Failure> {
-        // Before the last words: who reads them may type again.
+        // First: after the closing line the user may type again.
         self.terminal = None;
         if self.screen.is_seen() {
-            let text = match &self.part {
-                Part::Run(session) => {
+            let text = match &self.mode {
+                Mode::Run(session) => {
                     let short = format::short(session.id().as_str());
-                    Some(format!("session {short}; go on with `agentwire run --resume {short}`"))
+                    Some(format!("session {short}; continue with `agentwire run --resume {short}`"))
                 }
-                Part::Answer(answering) if is_hasty => {
+                Mode::Answer(answering) if is_hasty => {
                     let short = format::short(answering.id().as_str());
-                    Some(format!("left; session {short} goes on: `agentwire attach {short}`"))
+                    Some(format!(
+                        "detached; session {short} keeps running: `agentwire attach {short}`"
+                    ))
                 }
-                Part::Watch | Part::Answer(_) => None,
+                Mode::Watch | Mode::Answer(_) => None,
             };
             if let Some(text) = text {
                 self.screen.aside(|page, _| page.line(&[(Ink::Dim, &text)]));
@@ -64,7 +66,7 @@ impl Drive {
         let Self { screen, mut signals, .. } = self;
         tokio::select! {
             written = screen.finish() => written?,
-            _ = signals.next() => {}
+            () = signals.end() => {}
             () = tokio::time::sleep(HASTE), if is_hasty => {}
         }
         verdict
@@ -77,10 +79,10 @@ impl Drive {
         if self.interrupts > 0 {
             return Err(Failure::Exit(130));
         }
-        let is_driven = match &self.part {
-            Part::Run(_) => true,
-            Part::Watch => false,
-            Part::Answer(answering) => answering.has_goal(),
+        let is_driven = match &self.mode {
+            Mode::Run(_) => true,
+            Mode::Watch => false,
+            Mode::Answer(answering) => answering.has_goal(),
         };
         if self.turn == Turn::Failed(TurnFailure::Interrupted) {
             return if is_driven { Err(Failure::Exit(130)) } else { Ok(()) };
@@ -91,7 +93,7 @@ impl Drive {
         }
         if self.denied {
             print::note(
-                "agentwire: a request was denied because nobody was there to ask; run it on a \
+                "agentwire: a request was denied because there was no terminal to ask on; run it in a \
                  terminal, or allow it with --approval, --allow or --trust",
             );
             return Err(Failure::Exit(4));

@@ -1,27 +1,29 @@
-//! Signals, as far as they mean something to a session.
+//! The signals that a session reacts to.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a signal wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caught {
-    /// SIGINT: stop what you do.
+    /// SIGINT
     Interrupt,
-    /// SIGTERM, SIGHUP: end.
+    /// SIGTERM, SIGHUP
     Terminate,
-    /// SIGCONT: the terminal may be another's since.
+    /// SIGCONT: another program may have used the terminal.
     Continue,
+    /// SIGWINCH: the terminal has another size.
+    Resize,
 }
 
-/// The signals that are caught while this lives, and no longer act by themselves.
+/// Catches signals. Their default actions stay off for the rest of the process.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
     proceed: Signal,
+    resize: Signal,
 }
 
 impl Signals {
@@ -32,12 +34,13 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             proceed: signal(proceed)?,
+            resize: signal(SignalKind::window_change())?,
         })
     }
 
-    /// Waits until somebody wants the program to end.
+    /// Waits for a signal that ends the program.
     pub(crate) async fn end(&mut self) {
-        while matches!(self.next().await, Caught::Continue) {}
+        while matches!(self.next().await, Caught::Continue | Caught::Resize) {}
     }
 
     pub(super) async fn next(&mut self) -> Caught {
@@ -46,6 +49,7 @@ impl Signals {
             _ = self.terminate.recv() => Caught::Terminate,
             _ = self.hangup.recv() => Caught::Terminate,
             _ = self.proceed.recv() => Caught::Continue,
+            _ = self.resize.recv() => Caught::Resize,
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What is wrong in the file, where, and what was probably meant.
+//! Errors in the settings file: the place, the mistake, and a suggestion.
 
 use std::ops::Range;
 
-/// One line: the place, the mistake, and the nearest word that would do.
+/// One line: the place, the mistake, and the nearest valid word.
 pub(super) fn describe(text: &str, error: &toml::de::Error) -> String {
     let message = explain(error.message());
     match error.span() {
@@ -18,7 +18,7 @@ fn place(text: &str, span: &Range<usize>) -> String {
     format!("line {line}, column {column}")
 }
 
-/// Serde says: unknown field `X`, expected one of `A`, `B`. Anything else is passed on as it is.
+/// Serde says: unknown field `X`, expected one of `A`, `B`. Other messages pass unchanged.
 fn explain(message: &str) -> String {
     let unknown = [("unknown field ", "key"), ("unknown variant ", "value")];
     let found = unknown.iter().find_map(|(start, what)| {
@@ -35,12 +35,11 @@ fn explain(message: &str) -> String {
     }
 }
 
-/// The words between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The word that differs least, if it is near enough to be meant.
+/// The most similar word, if it is similar enough.
 pub(super) fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
     let given = given.to_lowercase();
     let distance = |word: &str| strsim::damerau_levenshtein(&given, &word.to_lowercase());

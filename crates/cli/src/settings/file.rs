@@ -1,4 +1,4 @@
-//! The words of `config.toml`.
+//! The keys of `config.toml`. Their descriptions are part of the schema.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,43 +20,43 @@ use super::value::{
 };
 use crate::args::{LogFormat, LogLevel};
 
-/// The settings of agentwire. Everything may be left out; the environment and flags win.
+/// The settings of agentwire. Every key is optional. Environment variables and flags override the
+/// file.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct File {
-    /// The agent to start where none is named. If left out: the first that is installed.
+    /// The default agent. If unset: the first installed one.
     pub(super) agent: Option<AgentType>,
-    /// How each agent is started.
+    /// How to start each agent.
     pub(super) agents: Agents,
-    /// How long things may take.
+    /// Timeouts and limits.
     pub(super) limits: Limits,
-    /// What runs unasked and what never runs.
+    /// Which tools run without asking, and which never run.
     pub(super) policy: Policy,
-    /// What holds an agent's processes.
+    /// How agents' processes are contained.
     pub(super) process: Process,
-    /// What keeps the logs.
+    /// Where sessions are stored.
     pub(super) store: Store,
-    /// What `agentwire serve` runs with.
+    /// Settings of `agentwire serve`.
     pub(super) server: Server,
-    /// What models cost, by name, for agents that do not say it themselves.
+    /// Prices of models by name, for agents that do not report their cost.
     pub(super) prices: BTreeMap<String, Price>,
-    /// Directories by the name of a project.
+    /// Project directories by name.
     pub(super) projects: BTreeMap<String, Directory>,
 }
 
-/// How each agent is started.
+/// How to start each agent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Agents(BTreeMap<AgentName, Agent>);
 
 impl Agents {
-    /// What is said of that agent.
     pub(super) fn take(&mut self, agent: AgentType) -> Agent {
         self.0.remove(&AgentName(agent.as_str())).unwrap_or_default()
     }
 }
 
-/// A key for each agent, and no other.
+/// One key per agent.
 impl JsonSchema for Agents {
     fn schema_name() -> Cow<'static, str> {
         "Agents".into()
@@ -91,117 +91,116 @@ impl<'de> Deserialize<'de> for AgentName {
     }
 }
 
-/// How an agent is started.
+/// How to start an agent.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Agent {
     /// The program, by name or absolute path, or a list of the program and its first arguments.
     pub(super) command: Option<Program>,
-    /// Arguments before those that agentwire gives.
+    /// Arguments to pass before agentwire's own.
     pub(super) args: Vec<String>,
-    /// Variables to set in its environment.
+    /// Environment variables to set.
     pub(super) env: BTreeMap<String, String>,
-    /// How it is driven, where the session does not say; `agentwire agents` lists the ways.
+    /// Default driver; `agentwire agents` lists the drivers.
     pub(super) driver: Option<String>,
-    /// Its model, where the session does not say.
+    /// Default model.
     pub(super) model: Option<String>,
 }
 
-/// How long things may take, in seconds, and how many there may be.
+/// Timeouts in seconds, and limits.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Limits {
-    /// Until an unanswered request is denied; 0, the default, waits.
+    /// When an unanswered request is denied; 0 (default) waits forever.
     pub(super) request_timeout: Option<Seconds>,
-    /// Until a call to the agent fails; 60 if left out.
+    /// When a call to the agent fails; default 60.
     pub(super) call_timeout: Option<PositiveSeconds>,
-    /// From an interrupt that the agent does not heed to a signal; 10 if left out.
+    /// When an agent that ignores an interrupt gets a signal; default 10.
     pub(super) interrupt_grace: Option<Seconds>,
-    /// From a stop that the agent does not heed to SIGTERM; 5 if left out.
+    /// When an agent that ignores a stop gets SIGTERM; default 5.
     pub(super) stop_grace: Option<Seconds>,
-    /// From one signal to the next stronger one; 2 if left out.
+    /// Time between one signal and the next stronger one; default 2.
     pub(super) signal_grace: Option<Seconds>,
-    /// Silence after which a working agent counts as stalled; 300 if left out.
+    /// When a working agent without output counts as stalled; default 300.
     pub(super) stall_after: Option<PositiveSeconds>,
-    /// How many sessions may run at once; 256 if left out.
+    /// Maximum number of running sessions; default 256.
     pub(super) sessions: Option<NonZeroUsize>,
-    /// How many MiB of large lines, messages, pages and events may be in memory at once; 384 if left
-    /// out, 48 at least.
+    /// Maximum MiB of large lines, messages, pages and events in memory; default 384, minimum 48.
     pub(super) in_flight: Option<NonZeroUsize>,
 }
 
-/// What runs unasked and what never runs.
+/// Which tools run without asking, and which never run.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Policy {
-    /// When to ask, where the session does not say; `ask` if left out.
+    /// Default approval mode; `ask` if unset.
     pub(super) approval: Option<ApprovalMode>,
-    /// Tools that run unasked, where the session does not say.
+    /// Tools that run without asking, unless the session has its own list.
     pub(super) allow: Option<Vec<String>>,
-    /// Tools that never run, whatever the session says.
+    /// Tools that never run, whatever the session allows.
     pub(super) block: Vec<String>,
-    /// Whether a project's own files may make an agent run something: `ask` (the default), `always` or
+    /// Whether a project's own files may make an agent run something: `ask` (default), `always` or
     /// `never`.
     pub(super) trust: Option<TrustName>,
 }
 
-/// What holds an agent's processes.
+/// How agents' processes are contained.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Process {
-    /// `auto`, the default, takes the best that works; `namespace` gives each agent a pid namespace, in
-    /// which agentwire's own files are hidden; `keeper` gives it a process that watches over it. What
-    /// does not work here is refused.
+    /// `auto` (default) takes the best that works; `namespace` gives each agent a pid namespace, in
+    /// which agentwire's own files are hidden; `keeper` gives it a supervisor process. A choice
+    /// that does not work here is refused.
     pub(super) containment: Option<ContainmentName>,
 }
 
-/// What keeps the logs.
+/// Where sessions are stored.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
-    /// `sqlite`, the default, is a file in the data directory; `memory` keeps nothing beyond the
-    /// process.
+    /// `sqlite` (default) is a file in the data directory; `memory` loses everything when the
+    /// process ends.
     pub(super) kind: Option<StoreName>,
 }
 
-/// What `agentwire serve` runs with.
+/// Settings of `agentwire serve`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Server {
-    /// Where it listens; `127.0.0.1:8080` if left out. Port 0 picks one.
+    /// Address of the HTTP API and page; default `127.0.0.1:8080`. Port 0 picks a free port.
     pub(super) http: Option<Address>,
-    /// Where the insights wire listens; `127.0.0.1:8765` if left out.
+    /// Address of the insights protocol; default `127.0.0.1:8765`.
     pub(super) insights: Option<Address>,
-    /// Further names under which clients reach it, as their Host header has them.
+    /// Additional Host headers to accept.
     pub(super) hosts: Vec<String>,
-    /// Whether it opens its page in a browser.
+    /// Whether to open the page in a browser.
     pub(super) open: bool,
-    /// How many clients may be connected at once; 4096 if left out.
+    /// Maximum number of connections; default 4096.
     pub(super) connections: Option<NonZeroUsize>,
-    /// The certificate to encrypt with, a file in PEM.
+    /// TLS certificate chain (PEM file, leaf first).
     pub(super) tls_cert: Option<PathBuf>,
-    /// The key of the certificate, a file in PEM.
+    /// TLS private key (PEM file).
     pub(super) tls_key: Option<PathBuf>,
-    /// Where a proxy that encrypts offers this server: `https://NAME[:PORT]`.
+    /// Public address behind a TLS proxy: `https://NAME[:PORT]`.
     pub(super) public_url: Option<String>,
-    /// How much it tells on stderr; `warn` if left out.
+    /// Log level for stderr; default `warn`.
     pub(super) log_level: Option<LogLevel>,
-    /// How it tells that; `text` if left out.
+    /// Log format for stderr; default `text`.
     pub(super) log_format: Option<LogFormat>,
 }
 
-/// Dollars for a million tokens.
+/// US dollars per million tokens.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Price {
-    /// Read.
+    /// Input tokens.
     pub(super) input: Dollars,
-    /// Written.
+    /// Output tokens.
     pub(super) output: Dollars,
-    /// Read from a cache; as `input` if left out.
+    /// Tokens read from a cache; default: the price of `input`.
     #[serde(default)]
     pub(super) cache_read: Option<Dollars>,
-    /// Written to a cache; as `input` if left out.
+    /// Tokens written to a cache; default: the price of `input`.
     #[serde(default)]
     pub(super) cache_write: Option<Dollars>,
 }

@@ -1,4 +1,4 @@
-//! What the server runs with: what `[server]` says, then what flags say instead.
+//! Settings of the server: `[server]` of the file, overridden by flags.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -11,7 +11,6 @@ use crate::args::{LogFormat, LogLevel, Serve};
 const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const INSIGHTS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8765);
 
-/// What the server runs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) http: SocketAddr,
@@ -45,7 +44,7 @@ impl From<file::Server> for Server {
 }
 
 impl Server {
-    /// Flags win; names add to those of the file.
+    /// Flags override the file, except host names, which add up.
     pub(crate) fn with(mut self, args: &Serve) -> Self {
         self.http = args.http.unwrap_or(self.http);
         self.insights = args.insights.unwrap_or(self.insights);
@@ -53,7 +52,7 @@ impl Server {
         self.open |= args.open;
         let most = args.max_connections.map(NonZeroUsize::get);
         self.connections = most.or(self.connections);
-        // A variable that is set to nothing counts as not set.
+        // An empty variable counts as unset.
         let file = |path: &Option<PathBuf>| path.clone().filter(|it| !it.as_os_str().is_empty());
         self.tls_cert = file(&args.tls_cert).or(self.tls_cert);
         self.tls_key = file(&args.tls_key).or(self.tls_key);

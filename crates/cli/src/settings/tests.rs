@@ -1,4 +1,4 @@
-//! What wins over what, and what the file means.
+//! Precedence of the sources, and the meaning of the file.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn the_key_of_the_server_and_a_file_given_elsewhere_are_private() {
     for private in ["/etc/key.pem", "/project/agentwire.toml"] {
         assert!(engine.private.contains(&PathBuf::from(private)), "{private}");
     }
-    // The project is still one to work in.
+    // The project can still be worked in.
     assert_eq!(engine.secrets, [PathBuf::from("/etc/key.pem")]);
     assert!(
         own_dirs::places(&engine)
@@ -53,7 +53,7 @@ fn the_key_of_the_server_and_a_file_given_elsewhere_are_private() {
     assert_eq!(loaded(text, other).engine.containment, ContainmentChoice::Namespace);
 }
 
-/// The page shows the times as they are where nothing is set.
+/// The page shows the default timeouts.
 #[test]
 fn the_page_shows_the_usual_times() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
@@ -222,13 +222,16 @@ fn mistakes_are_named_with_their_place_and_what_was_meant() {
             "limits.stop_grace = nan",
             "line 1, column 21: NaN is not a number of seconds from 0 to 1000000000",
         ),
-        ("limits.call_timeout = 0", "line 1, column 23: it must be more than 0 seconds"),
-        ("agents.acp.command = []", "line 1, column 22: the list names no program"),
+        ("limits.call_timeout = 0", "line 1, column 23: must be more than 0 seconds"),
+        (
+            "agents.acp.command = []",
+            "line 1, column 22: the list is empty; its first entry is the program",
+        ),
         (
             "agents.acp.command = 5",
             "line 1, column 22: invalid type: integer `5`, expected a program, or a list of a program and its arguments",
         ),
-        ("projects.x = 'here'", "line 1, column 14: here must begin with `/` or `~/`"),
+        ("projects.x = 'here'", "line 1, column 14: here must start with `/` or `~/`"),
         ("prices.m = { input = inf, output = 1 }", "line 1, column 22: inf is not a price"),
         (
             "store.kind = 'postgres://me:secret@host'",

@@ -1,5 +1,5 @@
-//! Values that are checked as they are read, so that an error says where in the file it is. The
-//! same checks serve the environment.
+//! Values that are checked while they are read, so that an error has a line number. Environment
+//! variables pass the same checks.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 /// About 31 years: sums with the clock's time cannot overflow.
 const MOST_SECONDS: f64 = 1e9;
 
-/// A time; none at all is a time too.
+/// A duration; 0 is valid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seconds(pub(super) Duration);
 
@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
-/// A time of which none would make no sense.
+/// A duration above 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PositiveSeconds(pub(super) Duration);
 
@@ -43,13 +43,12 @@ impl<'de> Deserialize<'de> for PositiveSeconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Seconds(duration) = Seconds::deserialize(deserializer)?;
         if duration.is_zero() {
-            return Err(de::Error::custom("it must be more than 0 seconds"));
+            return Err(de::Error::custom("must be more than 0 seconds"));
         }
         Ok(Self(duration))
     }
 }
 
-/// Money.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dollars(pub(super) f64);
 
@@ -62,7 +61,6 @@ impl<'de> Deserialize<'de> for Dollars {
     }
 }
 
-/// A program and its first arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) program: String,
@@ -88,7 +86,9 @@ impl<'de> Deserialize<'de> for Program {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Program, A::Error> {
                 let Some(program) = list.next_element::<String>()? else {
-                    return Err(de::Error::custom("the list names no program"));
+                    return Err(de::Error::custom(
+                        "the list is empty; its first entry is the program",
+                    ));
                 };
                 let mut read = self.visit_str::<A::Error>(&program)?;
                 while let Some(arg) = list.next_element()? {
@@ -101,7 +101,6 @@ impl<'de> Deserialize<'de> for Program {
     }
 }
 
-/// A directory, absolute.
 #[derive(Clone, Debug)]
 pub(super) struct Directory(pub(super) PathBuf);
 
@@ -112,11 +111,10 @@ impl<'de> Deserialize<'de> for Directory {
         if path.is_absolute() {
             return Ok(Self(path));
         }
-        Err(de::Error::custom(format!("{text} must begin with `/` or `~/`")))
+        Err(de::Error::custom(format!("{text} must start with `/` or `~/`")))
     }
 }
 
-/// Where to listen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Address(pub(super) SocketAddr);
 
@@ -129,7 +127,6 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-/// What keeps the logs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreName(pub(super) StoreKind);
 
@@ -138,7 +135,7 @@ impl StoreName {
         match name {
             "sqlite" => Ok(Self(StoreKind::Sqlite)),
             "memory" => Ok(Self(StoreKind::Memory)),
-            // The rest of a URL may hold a password.
+            // The rest of the URL may contain a password.
             url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
                 Err("this version of agentwire has no PostgreSQL store; use `sqlite` or `memory`"
                     .to_owned())
@@ -154,7 +151,6 @@ impl<'de> Deserialize<'de> for StoreName {
     }
 }
 
-/// What holds an agent's processes together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ContainmentName(pub(super) ContainmentChoice);
 
@@ -177,7 +173,7 @@ impl<'de> Deserialize<'de> for ContainmentName {
     }
 }
 
-/// What becomes of a project's own files that nobody trusts yet.
+/// What to do with a project's own files that are not trusted yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrustName(pub(super) TrustPolicy);
 
@@ -198,7 +194,7 @@ impl<'de> Deserialize<'de> for TrustName {
     }
 }
 
-/// Whole or not; where it is neither, the error has words for people.
+/// Integers and floats, with a readable error for anything else.
 fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     struct Number;
     impl Visitor<'_> for Number {

@@ -1,5 +1,5 @@
-//! How a session is commanded: through the server that runs it, or could; a session of another process
-//! only there.
+//! How to send commands to a session: through the server that runs it, or that can resume it. A
+//! session of another process takes commands there only.
 
 use std::path::Path;
 
@@ -11,19 +11,16 @@ use super::Source;
 use crate::failure::Failure;
 use crate::format;
 
-/// The verbs that run sessions, as they stand in a list of processes.
+/// The verbs that run sessions, as they appear in a process list.
 const RUNNERS: [&str; 7] = ["run", "serve", "unified", "rpc", "backend", "claude", "acp"];
 
-/// How a session is commanded.
 pub(crate) enum Reach {
-    /// Through this server.
     Server(Box<Session>),
-    /// Not from here: why, and what to do.
+    /// It cannot be reached from here; the error says why and what to do.
     Not(GatewayError),
 }
 
 impl Reach {
-    /// The session, or why it cannot be commanded.
     pub(crate) fn session(self) -> Result<Session, GatewayError> {
         match self {
             Self::Server(session) => Ok(*session),
@@ -33,7 +30,6 @@ impl Reach {
 }
 
 impl Source {
-    /// How that session is commanded.
     pub(crate) async fn reach(&self, id: &SessionId) -> Result<Reach, Failure> {
         let (hub, server) = match self {
             Self::There(client) => {
@@ -49,14 +45,14 @@ impl Source {
             Ok(server) if is_over || server.pid()? == owner => {
                 Reach::Server(Box::new(server.client.attach(id.clone()).await?))
             }
-            // There is one, but it cannot be asked.
+            // There is a server, but it cannot be used.
             Err(error) if !error.is_retryable() => {
                 Reach::Not(GatewayError::new(ErrorCode::Internal, error.message()))
             }
             Err(error) if is_over => {
                 let short = format::short(id.as_str());
                 let message = format!(
-                    "session {short} is over, and {error}; or go on with it here: agentwire run \
+                    "session {short} has ended, and {error}; or resume it here: agentwire run \
                      --resume {short}"
                 );
                 Reach::Not(GatewayError::new(ErrorCode::Conflict, message))
@@ -72,11 +68,11 @@ fn elsewhere(session: &SessionSummary, owner: Option<u32>) -> GatewayError {
         Some(pid) => format!("process {pid}{}", program(pid).unwrap_or_default()),
         None => "another process".to_owned(),
     };
-    let message = format!("session {short} runs in {process}: prompt, answer or end it there");
+    let message = format!("session {short} runs in {process}: prompt, answer or stop it there");
     GatewayError::new(ErrorCode::Conflict, message)
 }
 
-/// What that process was started as.
+/// The program and verb of that process.
 fn program(pid: u32) -> Option<String> {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();

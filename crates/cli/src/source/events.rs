@@ -1,4 +1,4 @@
-//! A session's events, wherever they come from.
+//! A session's events, from the local log or from a server.
 
 use agentwire_client::{AgentError, Update, Updates};
 use agentwire_protocol::{ErrorCode, GatewayError};
@@ -7,20 +7,16 @@ use agentwire_sessions::store::Batch;
 
 use crate::failure::Failure;
 
-/// A session's events.
 pub(crate) enum Events {
-    /// Of the log on this machine.
     Log(Box<hub::Events>),
-    /// Of a server.
     Stream(Updates),
 }
 
-/// What comes next.
 pub(crate) enum Seen {
     Events(Batch),
-    /// The connection to the server is lost; it is tried again.
+    /// The connection to the server is lost; a reconnect is under way.
     Lost(String),
-    /// It is there again.
+    /// The connection is back.
     Back,
 }
 
@@ -29,7 +25,7 @@ impl Events {
         Self::Log(Box::new(events))
     }
 
-    /// What comes next; none at the end. Nothing is lost if this is cancelled.
+    /// `None` at the end. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
         let events = match self {
             Self::Log(events) => {
@@ -51,7 +47,7 @@ impl Events {
         Ok(Some(Seen::Events(Batch { first, count, lines: events.text().clone() })))
     }
 
-    /// The number of the last event that was handed out.
+    /// The number of the last event returned.
     pub(crate) fn position(&self) -> u64 {
         match self {
             Self::Log(events) => events.position(),

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use super::page::{Ink, Page};
-use super::words;
+use super::layout::{Ink, Page};
+use super::numbers;
 
-/// How long the search for a small diff may take; then a larger one does.
+/// How long to search for a minimal diff.
 const SEARCH: Duration = Duration::from_millis(200);
 
-/// The longest line that is shown whole.
+/// Longer lines are cut.
 const LINE_LIMIT: usize = 500;
 
-/// A unified diff of two texts. Of a passage, where it stands in its file is not known.
+/// A unified diff of two texts. For a passage, the line numbers in its file are unknown.
 pub(crate) fn of_texts(before: &str, after: &str, is_passage: bool) -> String {
     let diff = TextDiff::configure().timeout(SEARCH).diff_lines(before, after);
     let text = diff.unified_diff().context_radius(3).missing_newline_hint(false).to_string();
@@ -27,14 +27,14 @@ pub(crate) fn of_texts(before: &str, after: &str, is_passage: bool) -> String {
     text.split_inclusive('\n').map(without_place).collect()
 }
 
-/// How many lines a diff adds and takes away.
+/// How many lines a diff adds and removes.
 pub(crate) fn size(diff: &str) -> (usize, usize) {
     let rows = rows(diff);
     let count = |sign| rows.iter().filter(|row| row.sign == sign).count();
     (count('+'), count('-'))
 }
 
-/// Shows at most so many lines of a diff.
+/// Shows at most `limit` lines of a diff.
 pub(crate) fn show(page: &mut Page, diff: &str, limit: usize) {
     let rows = rows(diff);
     let width =
@@ -50,11 +50,11 @@ pub(crate) fn show(page: &mut Page, diff: &str, limit: usize) {
             '-' => Ink::Red,
             _ => Ink::Dim,
         };
-        let text = format!("{} {}", row.sign, words::cut(row.text, LINE_LIMIT));
+        let text = format!("{} {}", row.sign, numbers::cut(row.text, LINE_LIMIT));
         page.line(&[(Ink::Dim, &number), (ink, text.trim_end())]);
     }
     if let Some(more) = rows.len().checked_sub(limit).filter(|more| *more > 0) {
-        page.line(&[(Ink::Dim, &words::more(more))]);
+        page.line(&[(Ink::Dim, &numbers::more(more))]);
     }
 }
 
@@ -64,7 +64,7 @@ struct Row<'d> {
     text: &'d str,
 }
 
-/// The lines of the hunks. What stands before the first hunk names the file, which is said elsewhere.
+/// The lines of the hunks, without the file names before them.
 fn rows(diff: &str) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     let (mut old, mut new) = (None, None);
@@ -116,7 +116,7 @@ fn step(number: &mut Option<usize>) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::page::Style;
+    use crate::view::layout::Style;
 
     fn shown(diff: &str, limit: usize) -> String {
         let mut page = Page::new(Style::default());

@@ -1,10 +1,10 @@
-//! What a tool wants to run with, shown whole to whoever must allow it.
+//! The input of a tool call, shown in full to the person who must allow it.
 
 use agentwire_protocol::Json;
 use serde_json::{Map, Value};
 
-use super::page::{Ink, Page};
-use super::{diff, tool, words};
+use super::layout::{Ink, Page};
+use super::{diff, numbers, summary};
 
 /// How many lines of a diff or of a value are shown. Commands are always whole.
 const LINES: usize = 200;
@@ -14,7 +14,7 @@ pub(crate) fn show(page: &mut Page, input: &Json<'_>, directory: Option<&str>) {
     let Ok(Value::Object(mut fields)) = input.read::<Value>() else {
         return lines(page, Ink::Plain, input.get());
     };
-    if let Some(command) = fields.get("command").and_then(tool::text) {
+    if let Some(command) = fields.get("command").and_then(summary::text) {
         fields.remove("command");
         page.marked(Ink::Bold, "$ ", None);
         page.marked(Ink::Bold, &command, Some("  "));
@@ -22,7 +22,7 @@ pub(crate) fn show(page: &mut Page, input: &Json<'_>, directory: Option<&str>) {
     }
     for name in ["file_path", "path"] {
         if let Some(Value::String(path)) = fields.get(name) {
-            page.line(&[(Ink::Bold, tool::near(path, directory))]);
+            page.line(&[(Ink::Bold, summary::near(path, directory))]);
             fields.remove(name);
         }
     }
@@ -48,7 +48,7 @@ pub(crate) fn show(page: &mut Page, input: &Json<'_>, directory: Option<&str>) {
     }
 }
 
-/// Shows the fields that are changes of files, and takes them out.
+/// Shows and removes the fields that are file changes.
 fn changes(page: &mut Page, fields: &mut Map<String, Value>, directory: Option<&str>) {
     if let Some((old, new)) = passage(fields) {
         diff::show(page, &diff::of_texts(&old, &new, true), LINES);
@@ -69,14 +69,14 @@ fn changes(page: &mut Page, fields: &mut Map<String, Value>, directory: Option<&
         fields.remove(name);
         for (path, diff) in value.as_array().into_iter().flatten().filter_map(edit_of) {
             if let Some(path) = path {
-                page.line(&[(Ink::Bold, tool::near(&path, directory))]);
+                page.line(&[(Ink::Bold, summary::near(&path, directory))]);
             }
             diff::show(page, &diff, LINES);
         }
     }
 }
 
-/// Shows files with what each would run, and takes them out.
+/// Shows and removes files and what each would run.
 fn project_files(page: &mut Page, fields: &mut Map<String, Value>) {
     let is_file = |file: &Value| file.get("path").is_some() && file.get("runs").is_some();
     let files = fields.get("files").and_then(Value::as_array);
@@ -109,7 +109,7 @@ fn passage(fields: &Map<String, Value>) -> Option<(String, String)> {
     Some((text("old_string")?, text("new_string")?))
 }
 
-/// One change, in the form of any agent: the file, if it is named, and the diff.
+/// One change in the form of any agent: the file, if named, and the diff.
 fn edit_of(edit: &Value) -> Option<(Option<String>, String)> {
     let fields = edit.as_object()?;
     let text = |name| fields.get(name).and_then(Value::as_str);
@@ -121,7 +121,7 @@ fn edit_of(edit: &Value) -> Option<(Option<String>, String)> {
         return Some((path, diff::of_texts(text("oldText").unwrap_or_default(), new, false)));
     }
     let diff = text("diff")?;
-    // Of a new or deleted file Codex gives the text itself.
+    // For a new or deleted file, Codex sends the text itself.
     match fields.get("kind").and_then(|kind| kind.get("type")).and_then(Value::as_str) {
         Some("add") => Some((path, diff::of_texts("", diff, false))),
         Some("delete") => Some((path, diff::of_texts(diff, "", false))),
@@ -135,6 +135,6 @@ fn lines(page: &mut Page, ink: Ink, text: &str) {
         page.line(&[(ink, line)]);
     }
     if let Some(more) = all.len().checked_sub(LINES).filter(|more| *more > 0) {
-        page.line(&[(Ink::Dim, &words::more(more))]);
+        page.line(&[(Ink::Dim, &numbers::more(more))]);
     }
 }

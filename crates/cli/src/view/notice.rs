@@ -1,20 +1,20 @@
-//! What is said beside the work: errors, plans, changes of state, and the agent's stderr.
+//! Errors, plans, status changes, and the agent's stderr.
 
 use agentwire_protocol::event::{ErrorEvent, PlanStatus, PlanUpdated, Status, StatusChanged};
 use agentwire_protocol::{MAIN_AGENT, Native, Stream};
 
-use super::page::Ink;
+use super::layout::Ink;
 use super::{Lens, View};
 
 impl View {
     pub(super) fn error(&mut self, error: &ErrorEvent<'_>) {
         let message = error.message.decode();
-        if self.known.is_news(&message) {
+        if self.state.is_news(&message) {
             if self.lens == Lens::Notes {
                 return self.note(&message);
             }
             self.work();
-            let retries = if error.will_retry == Some(true) { " (it tries again)" } else { "" };
+            let retries = if error.will_retry == Some(true) { " (retrying)" } else { "" };
             self.page.line(&[(Ink::Red, "! "), (Ink::Red, &message), (Ink::Dim, retries)]);
         }
     }
@@ -38,16 +38,16 @@ impl View {
 
     pub(super) fn status(&mut self, status: &StatusChanged<'_>, agent: &str, all: bool) {
         if let Some(place) = status.info.as_ref().and_then(|info| info.working_directory.as_ref()) {
-            self.known.directory = Some(place.to_string());
+            self.state.directory = Some(place.to_string());
         }
         let message = status.message.as_ref().map(ToString::to_string).unwrap_or_default();
         let (ink, mark) = match status.status {
             Status::Prompted if agent == MAIN_AGENT => return self.prompt(&message),
             Status::Warning => (Ink::Yellow, "! "),
             Status::Notice if all => (Ink::Dim, "· "),
-            Status::Retrying if all => (Ink::Yellow, "· the model's service is tried again: "),
-            Status::Compacting if all => (Ink::Dim, "· the context is being shortened "),
-            Status::Compacted if all => (Ink::Dim, "· the context is shorter now "),
+            Status::Retrying if all => (Ink::Yellow, "· retrying the model API: "),
+            Status::Compacting if all => (Ink::Dim, "· compacting the context "),
+            Status::Compacted if all => (Ink::Dim, "· context compacted "),
             Status::Model if all => (Ink::Dim, "· model: "),
             Status::Mode if all => (Ink::Dim, "· mode: "),
             Status::Notice
@@ -80,7 +80,7 @@ impl View {
         self.page.line(&[(ink, mark), (ink, message.trim_end())]);
     }
 
-    /// A line among others' on stderr says whose it is.
+    /// A line on a shared stderr names its program.
     pub(super) fn note(&mut self, text: &str) {
         self.page.line(&[(Ink::Plain, "agentwire: "), (Ink::Plain, text)]);
     }

@@ -1,4 +1,4 @@
-//! Goldens: recordings of real agents as the view shows them, and text that means harm.
+//! Goldens: recordings of real agents as the view shows them, and hostile text.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use agentwire_protocol::Event;
 
 use super::{Lens, Style, View};
 
-/// The recordings that are shown; each has something that the others have not.
+/// The recordings; each has something that the others lack.
 const CASES: [&str; 18] = [
     "acp/real-replace-fs-allow",
     "acp/seed-plan",
@@ -92,7 +92,7 @@ fn colours_only_add_escapes() {
     check("coloured", &coloured.replace('\x1b', "␛"));
 }
 
-/// What stdout and stderr get apart is together all there is.
+/// stdout and stderr together show everything.
 #[test]
 fn the_answer_is_the_text_of_the_main_agent() {
     let case = "claude/edge-nested-subagents-three-deep";
@@ -109,7 +109,7 @@ fn the_answer_is_the_text_of_the_main_agent() {
     );
 }
 
-/// No line of any agent, in whatever field it stands, can send a control character.
+/// No field of any agent's line can send a control character.
 #[test]
 fn no_recording_drives_the_terminal() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dialects/fixtures");
@@ -156,7 +156,7 @@ fn hostile_words_are_shown_escaped() {
     check("hostile", &shown(events, View::new(Style::default(), Lens::Whole)));
 }
 
-/// A word at a time or all at once: the reader sees the same.
+/// A word at a time or all at once, the output is the same.
 #[test]
 fn chunks_do_not_show() {
     let chunk = |text: &str, complete: bool| {

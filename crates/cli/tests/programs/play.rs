@@ -159,12 +159,10 @@ fn what_cannot_be_played_is_told() {
     assert_eq!(gone.status.code(), Some(1));
     assert!(String::from_utf8(gone.stderr).unwrap().contains("failed to open /no/such/file"));
     let empty = output(&recording(&["\n\n"]).file, &[]);
-    assert!(String::from_utf8(empty.stderr).unwrap().contains("it is empty"));
+    assert!(String::from_utf8(empty.stderr).unwrap().contains("the file is empty"));
     let mixed =
         recording(&["{\"dir\":\"out\",\"t_ms\":1,\"line\":{}}\n", "\n", "{\"type\":\"user\"}\n"]);
     let mixed = output(&mixed.file, &[]);
-    assert!(
-        String::from_utf8(mixed.stderr).unwrap().contains("line 3 is no entry of a transcript")
-    );
+    assert!(String::from_utf8(mixed.stderr).unwrap().contains("line 3 is not a transcript entry"));
     assert_eq!(output(Path::new("x"), &["--speed=-1"]).status.code(), Some(2));
 }

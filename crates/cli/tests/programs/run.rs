@@ -2,9 +2,11 @@
 //! pseudo-terminal.
 
 mod harness;
+mod narrow;
 mod pipes;
 mod policy;
 mod reading;
 mod signals;
 mod terminal;
 mod trust;
+mod welcome;

@@ -175,7 +175,7 @@ fn transcripts_are_unwrapped() {
     );
     let output = run(&["translate", "--from", "gemini", "--transcript"], transcript.as_bytes());
     let lines = "{\"type\": \"init\", \"session_id\": \"s\"}\n{\"type\":\"x\",\"a\":1,\"a\":2}\nnot \"JSON\"\n{\"b\":1,\"b\":2}\n";
-    assert!(String::from_utf8_lossy(&output.stderr).contains("1 lines are no entries"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("skipped 1 line that"));
     assert_eq!(String::from_utf8(native(&output.stdout)).expect("UTF-8"), lines);
     let hint = run(&["translate"], transcript.as_bytes());
     assert!(String::from_utf8_lossy(&hint.stderr).contains("--transcript"));

@@ -2,6 +2,7 @@
 
 mod damage;
 mod harness;
+mod help;
 mod locked;
 mod logs;
 mod model_server;

@@ -196,6 +196,6 @@ fn a_mistake_in_the_variables_stops_no_server() {
         server.until(&session, "turnCompleted");
         let (code, said) = server.stop_and_hear();
         assert_eq!(code, Some(0));
-        assert!(said.contains("there are no traces") && !said.contains("geheim"), "{said}");
+        assert!(said.contains("tracing is off") && !said.contains("geheim"), "{said}");
     }
 }

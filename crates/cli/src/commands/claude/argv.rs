@@ -1,14 +1,14 @@
-//! The command line of the `claude` program, as far as it means a session without a screen.
+//! The command line of the `claude` program, for sessions without an interactive screen.
 //!
-//! [`parse`] looks at words only, so that `--version` costs nothing; what they mean for an agent, and
-//! the files they name, come with [`Given::with`].
+//! [`parse`] looks at the words only, so that `--version` is cheap. [`Arguments::with`] interprets them
+//! for an agent and reads the files that they name.
 
+mod command_line;
 mod config;
 mod flag;
 mod help;
 mod sources;
 mod table;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -21,23 +21,25 @@ use agentwire_dialects::program;
 use agentwire_protocol::{AgentType, SessionConfig};
 use uuid::Uuid;
 
+pub(crate) use self::command_line::{CommandLine, invalid};
 pub(crate) use self::config::rules;
 pub(crate) use self::flag::{Fate, Fates, Flag, Group, Takes, flag};
-pub(crate) use self::words::{Words, invalid};
 
-/// What the arguments ask for.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Action {
     Version,
-    Help,
-    Session(Given),
+    /// `--help` lists every flag, `-h` the common ones.
+    Help {
+        is_short: bool,
+    },
+    Session(Arguments),
 }
 
-/// A command line that can be read; whether the agent can do it is not yet known.
+/// A well-formed command line that was not checked against an agent yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Given(Words);
+pub(crate) struct Arguments(CommandLine);
 
-/// A session as the command line asks for it.
+/// The session that a command line describes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Invocation {
     /// The prompt on the command line.
@@ -46,14 +48,13 @@ pub(crate) struct Invocation {
     pub(crate) input: InputFormat,
     pub(crate) output: OutputFormat,
     pub(crate) verbose: bool,
-    /// What the agent is started with.
     pub(crate) config: SessionConfig,
-    /// The client is asked for permissions on the wire; else what would ask is denied.
+    /// Permissions are asked from the client; otherwise they are denied.
     pub(crate) asks_client: bool,
     /// The mode may change to `bypassPermissions`.
     pub(crate) may_bypass: bool,
     pub(crate) resume: Option<Resume>,
-    /// What is resumed gets a new id.
+    /// The resumed session gets a new id.
     pub(crate) fork: bool,
     /// A UUID.
     pub(crate) session_id: Option<String>,
@@ -63,14 +64,12 @@ pub(crate) struct Invocation {
     pub(crate) no_session_persistence: bool,
 }
 
-/// How prompts come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InputFormat {
     Text,
     StreamJson,
 }
 
-/// How the answer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputFormat {
     Text,
@@ -78,16 +77,13 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
-/// What is to be resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// The latest session of the directory.
     Continue,
-    /// This one.
     Session(String),
 }
 
-/// What the program says of a command line it does not take, on stderr.
+/// The error for a wrong command line, for stderr.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) message: String,
@@ -95,27 +91,29 @@ pub(crate) struct Refused {
 }
 
 /// Reads the arguments, without the program's name.
-pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Asked, Refused> {
-    let words = Words::read(args, &[])?;
+pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Action, Refused> {
+    let args: Vec<OsString> = args.collect();
+    let is_short = !args.iter().any(|arg| arg == "--help");
+    let words = CommandLine::read(args.into_iter(), &[])?;
     if words.has("--version") {
-        return Ok(Asked::Version);
+        return Ok(Action::Version);
     }
     if words.has("--help") {
-        return Ok(Asked::Help);
+        return Ok(Action::Help { is_short });
     }
     let first = words.operands.first().filter(|_| !words.literal);
     if let Some(command) = first.filter(|word| table::COMMANDS.contains(&word.as_str())) {
         return Err(Refused::new(format!(
-            "error: '{command}' is a command of the claude program that agentwire does not have; \
-             run the claude program for it, or write '-- {command}' if it is a prompt"
+            "error: agentwire does not support the claude command '{command}'; run the claude program \
+             itself, or write '-- {command}' if it is a prompt"
         )));
     }
-    Ok(Asked::Session(Given(words)))
+    Ok(Action::Session(Arguments(words)))
 }
 
-/// The text of `agentwire claude --help` for this agent.
-pub(crate) fn help(agent: AgentType) -> String {
-    help::text(agent)
+/// The text of `agentwire claude --help`, or of `-h`, for this agent.
+pub(crate) fn help(agent: AgentType, is_short: bool) -> String {
+    if is_short { help::short(agent) } else { help::text(agent) }
 }
 
 /// A list of the flags that the agent supports, with more of its own.
@@ -123,10 +121,10 @@ pub(crate) fn flag_help(agent: AgentType, own: &'static [Flag]) -> String {
     help::supported(agent, own)
 }
 
-impl Given {
-    /// What it means for this agent, which works in this directory. Reads the files it names.
+impl Arguments {
+    /// Interprets the command line for this agent and directory. Reads the files that it names.
     pub(crate) fn with(self, agent: AgentType, directory: &Path) -> Result<Invocation, Refused> {
-        let Words { flags, operands, .. } = self.0;
+        let CommandLine { flags, operands, .. } = self.0;
         let mut kept = Vec::new();
         for (flag, value) in flags {
             let says_nothing = value.as_deref().is_some_and(|value| flag.vain.contains(&value));
@@ -185,7 +183,7 @@ impl Given {
 }
 
 impl Invocation {
-    /// What cannot go together, in the words of the program.
+    /// Refuses flags that conflict, in the words of the real program.
     fn check(&self, resumes_at: bool) -> Result<(), Refused> {
         let streams_in = self.input == InputFormat::StreamJson;
         let streams_out = self.output == OutputFormat::StreamJson;
@@ -218,7 +216,7 @@ impl Invocation {
                 resumes_at && !matches!(self.resume, Some(Resume::Session(_))),
                 "Error: --resume-session-at requires --resume",
             ),
-            // Whoever streams both ways is a program, and some of them do not say it.
+            // A client that streams both ways is a program, and some programs omit `--verbose`.
             (
                 streams_out && !streams_in && !self.verbose,
                 "Error: When using --print, --output-format=stream-json requires --verbose",
@@ -230,19 +228,19 @@ impl Invocation {
         }
     }
 
-    /// The program would open its screen here; there is none.
+    /// The real program would open its interactive screen here.
     pub(crate) fn refuse_screen(&self, stdin_is_terminal: bool) -> Result<(), Refused> {
         if self.print || self.input == InputFormat::StreamJson || !stdin_is_terminal {
             return Ok(());
         }
         Err(Refused::new(
-            "error: agentwire claude has no screen; use 'agentwire run' for a session on the \
+            "error: agentwire claude has no interactive mode; use 'agentwire run' for a session in the \
              terminal, or give a prompt with -p",
         ))
     }
 
-    /// The prompt of a session whose input is text: the words on the command line, then what stdin
-    /// holds, if it is no terminal.
+    /// The prompt of a session with text input: the words on the command line, then stdin, if it is
+    /// not a terminal.
     pub(crate) fn text_prompt(&self, piped: &str) -> Result<String, Refused> {
         let parts = [self.prompt.as_deref().unwrap_or_default(), piped];
         let prompt =
@@ -262,7 +260,7 @@ impl Refused {
         Self { message: message.into(), exit: 1 }
     }
 
-    /// This agent has no such thing.
+    /// This agent does not support the flag.
     pub(crate) fn unsupported(flag: &Flag, agent: AgentType) -> Self {
         let whose = if flag.fates.nowhere() {
             "by agentwire".to_owned()
@@ -279,7 +277,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The flags that the agent takes, in the order in which they were given.
+/// The flags that the agent takes, in the given order.
 struct Kept(Vec<(&'static Flag, Option<String>)>);
 
 impl Kept {
@@ -292,7 +290,7 @@ impl Kept {
         self.of(name).next().is_some()
     }
 
-    /// The last one counts; it may be there without a value.
+    /// The last value; the flag may have none.
     fn maybe<'k>(&'k self, name: &'k str) -> Option<Option<&'k str>> {
         self.of(name).next_back()
     }
@@ -305,7 +303,7 @@ impl Kept {
         self.of(name).flatten()
     }
 
-    /// The last of this name, with the flag to complain about.
+    /// The last value, with its flag for error messages.
     fn given<'k>(&'k self, name: &str) -> Option<(&'static Flag, &'k str)> {
         let mut these = self.0.iter().rev();
         these.find_map(|(flag, value)| (flag.name() == name).then_some((*flag, value.as_deref()?)))

@@ -1,4 +1,4 @@
-//! What goes to stdout, by `--output-format`. It is given every message as a line of JSON.
+//! Writes messages, which are lines of JSON, to stdout as `--output-format` says.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use super::argv::{Invocation, OutputFormat};
 
-/// Writes the messages of a run.
 #[derive(Debug)]
 pub(crate) struct Output<W> {
     format: Format,
@@ -22,13 +21,13 @@ pub(crate) struct Output<W> {
 enum Format {
     /// The text of the last result.
     Text(Option<String>),
-    /// The last result.
     Json(Option<String>),
-    /// All messages, in one array.
-    Messages { first: bool },
+    Messages {
+        first: bool,
+    },
 }
 
-/// What the formats must know of a message.
+/// The fields that the formats need.
 #[derive(Deserialize)]
 struct Message {
     #[serde(rename = "type")]
@@ -47,7 +46,7 @@ impl<W: Write> Output<W> {
         let format = match (invocation.output, invocation.verbose) {
             (OutputFormat::Text, _) => Format::Text(None),
             (OutputFormat::Json, false) => Format::Json(None),
-            // A stream is written as it comes, and never asks here.
+            // Not reached: a stream is written as it arrives.
             (OutputFormat::Json | OutputFormat::StreamJson, _) => Format::Messages { first: true },
         };
         let config = &invocation.config;
@@ -55,9 +54,9 @@ impl<W: Write> Output<W> {
         Self { format, max_turns, max_budget_usd, writer }
     }
 
-    /// A message, as one line without its end.
+    /// Takes a message: one line without its end.
     pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
-        // Only a result is read. Most lines are none, and need not be parsed to know it.
+        // Only results are parsed. Most lines are not results, and a substring search shows that.
         let message = match line.contains("\"result\"") {
             true => serde_json::from_str::<Message>(line).ok(),
             false => None,
@@ -78,7 +77,7 @@ impl<W: Write> Output<W> {
         Ok(())
     }
 
-    /// Writes what waited for the end.
+    /// Writes what was held back until the end.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         match &self.format {
             Format::Text(Some(text)) => self.writer.write_all(text.as_bytes())?,
@@ -91,7 +90,7 @@ impl<W: Write> Output<W> {
     }
 }
 
-/// The result as text. The program ends only the text of a success with a newline.
+/// The result as text. The real program adds a newline to the text of a success only.
 fn text_of(result: Message, max_turns: Option<u32>, max_budget_usd: Option<f64>) -> String {
     match (result.subtype.as_str(), max_turns, max_budget_usd) {
         ("error_max_turns", Some(turns), _) => format!("Error: Reached max turns ({turns})"),
@@ -101,7 +100,7 @@ fn text_of(result: Message, max_turns: Option<u32>, max_budget_usd: Option<f64>)
         ("error_max_structured_output_retries", _, _) => {
             "Error: Failed to provide valid structured output after maximum retries".to_owned()
         }
-        // The model failed: say why, as the program does.
+        // The model failed; print the reason, as the real program does.
         ("error_during_execution", _, _) if result.terminal_reason == "api_error" => {
             format!("{}\n", result.errors.join("\n").trim_end_matches('\n'))
         }

@@ -1,4 +1,4 @@
-//! The agent: what it knows, and the one place where it waits.
+//! The agent's state, and the one place where it waits.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::active_agents::ActiveAgents;
 use super::checkpoints::Checkpoints;
 use super::command::Running;
 use super::flags::Flags;
@@ -21,11 +22,9 @@ use super::memory::Memory;
 use super::output::Output;
 use super::permission::Permissions;
 use super::requests::Requests;
-use super::speakers::Speakers;
 use super::turn::Turn;
 use crate::print;
 
-/// Which conversation this is.
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) ids: Ids,
@@ -39,7 +38,7 @@ pub(super) struct Agent {
     pub(super) memory: Memory,
     pub(super) out: Output,
     inbox: Receiver<Input>,
-    /// Where readers of children put what they read.
+    /// The input queue, for threads that read from children.
     pub(super) post: SyncSender<Input>,
     pub(super) model: String,
     pub(super) system: String,
@@ -49,58 +48,57 @@ pub(super) struct Agent {
     pub(super) servers: Vec<Server>,
     pub(super) requests: Requests,
     pub(super) prompts: VecDeque<Prompt>,
-    /// The turn that runs.
     pub(super) turn: Option<Turn>,
-    pub(super) speakers: Speakers,
+    pub(super) active: ActiveAgents,
     pub(super) command: Option<Running>,
-    /// How many commands were started.
+    /// The number of commands started so far.
     pub(super) commands: u64,
     pub(super) todos: Value,
     /// The text of the last tool result.
     pub(super) last_result: String,
     pub(super) results: u64,
-    /// The client can still say something.
+    /// The client's input is still open.
     pub(super) listening: bool,
-    /// The client greeted, and its `SessionStart` hook was not called yet.
+    /// The client has sent `initialize`, and its `SessionStart` hook was not called yet.
     pub(super) greeted: bool,
-    /// The client has greeted before.
+    /// The client has sent `initialize`.
     pub(super) known: bool,
-    /// The last turn ended in an error: so will the process.
+    /// The last turn failed, so the exit code will be an error.
     pub(super) failed: bool,
 }
 
-/// Something to work on.
+/// A prompt in the queue.
 pub(super) struct Prompt {
     pub(super) text: String,
-    /// Its fate is told to whoever named it.
+    /// If the client named the prompt, it gets reports on it.
     pub(super) uuid: Option<String>,
-    /// It is to be known, and not to be answered.
-    pub(super) is_only_told: bool,
+    /// Context that needs no answer.
+    pub(super) is_context: bool,
 }
 
-/// Why work stops before its end.
+/// Why work stops early.
 #[derive(Debug)]
 pub(super) enum Halt {
     Interrupted(Cut),
-    /// The turn ends in an error.
+    /// The turn fails.
     Failed(String),
     MaxTurns,
     Budget,
-    /// A hook wants no more.
+    /// A hook stopped it.
     Hook(String),
-    /// The process ends at once.
+    /// The process exits at once.
     Exit(u8),
-    /// stdout is gone.
+    /// stdout is closed.
     Broken(io::Error),
 }
 
-/// Who interrupted.
+/// What caused the interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     User,
-    /// A prompt that would not wait.
+    /// An urgent prompt.
     Prompt,
-    /// The session is to end.
+    /// The end of the session.
     End,
 }
 
@@ -134,7 +132,7 @@ impl Agent {
             requests: Requests::default(),
             prompts: VecDeque::new(),
             turn: None,
-            speakers: Speakers::new(0),
+            active: ActiveAgents::new(0),
             command: None,
             commands: 0,
             todos: json!([]),
@@ -147,11 +145,11 @@ impl Agent {
         }
     }
 
-    /// Serves the client until it has nothing more to say; the exit code.
+    /// Serves the client until the end of its input; returns the exit code.
     pub(super) fn serve(mut self) -> io::Result<u8> {
         match self.flags.prompt.take() {
             Some(text) => {
-                self.prompts.push_back(Prompt { text, uuid: None, is_only_told: false });
+                self.prompts.push_back(Prompt { text, uuid: None, is_context: false });
                 self.listening = false;
             }
             None => input::read_stdin(self.post.clone())?,
@@ -186,7 +184,7 @@ impl Agent {
             };
             match step {
                 Ok(()) => {}
-                // Outside of a turn there is nothing else to stop.
+                // Outside a turn there is nothing else to stop.
                 Err(Halt::Interrupted(Cut::User | Cut::Prompt)) => {}
                 Err(Halt::Interrupted(Cut::End)) => {
                     return match self.session_end() {
@@ -199,8 +197,8 @@ impl Agent {
         }
     }
 
-    /// Waits for one thing to come in, and takes it; false if the time is up. Everything that waits,
-    /// waits here: what was said is out before, and the client can say something at any time.
+    /// Waits for one input and handles it; `false` after the timeout. Every wait happens here:
+    /// output is flushed before, and the client can send something at any time.
     pub(super) fn wait(&mut self, until: Option<Instant>) -> Result<bool, Halt> {
         self.out.flush()?;
         let come = match until {
@@ -210,12 +208,12 @@ impl Agent {
         match come {
             Ok(input) => self.take(input).map(|()| true),
             Err(RecvTimeoutError::Timeout) => Ok(false),
-            // We hold a sender ourselves.
+            // Cannot happen: we hold a sender.
             Err(RecvTimeoutError::Disconnected) => Err(Halt::Exit(1)),
         }
     }
 
-    /// Takes what has come in already.
+    /// Handles the input that has arrived.
     pub(super) fn look(&mut self) -> Result<(), Halt> {
         while let Ok(input) = self.inbox.try_recv() {
             self.take(input)?;
@@ -223,14 +221,14 @@ impl Agent {
         Ok(())
     }
 
-    /// Lets time pass.
+    /// Sleeps, and handles input meanwhile.
     pub(super) fn pause(&mut self, duration: Duration) -> Result<(), Halt> {
         let until = Instant::now().checked_add(duration);
         while self.wait(until)? {}
         Ok(())
     }
 
-    /// Never waits: whoever waits is the one that called.
+    /// Handles an input without waiting.
     fn take(&mut self, input: Input) -> Result<(), Halt> {
         match input {
             Input::Line(line) => self.client_line(&line),
@@ -268,7 +266,7 @@ impl Agent {
                 Some("user") => self.user_line(&message),
                 Some("control_request") => self.control_request(&message),
                 Some("control_response") => self.control_response(message),
-                // Others are known and change nothing here, or are unknown and ignored.
+                // Other messages change nothing here, or are unknown.
                 _ => Ok(()),
             },
             Err(error) => Err(die(&error)),
@@ -285,8 +283,8 @@ impl Agent {
         let uuid = line.at("uuid").as_str().filter(|uuid| Uuid::try_parse(uuid).is_ok());
         let uuid = uuid.map(str::to_owned);
         self.lifecycle(uuid.as_deref(), "queued")?;
-        let is_only_told = line.at("shouldQuery") == false;
-        let prompt = Prompt { text, uuid, is_only_told };
+        let is_context = line.at("shouldQuery") == false;
+        let prompt = Prompt { text, uuid, is_context };
         if line.at("priority") == "now" && self.turn.is_some() {
             self.prompts.push_front(prompt);
             return Err(Halt::Interrupted(Cut::Prompt));
@@ -295,7 +293,7 @@ impl Agent {
         Ok(())
     }
 
-    /// What became of a prompt.
+    /// Reports the state of a prompt.
     pub(super) fn lifecycle(&mut self, uuid: Option<&str>, state: &str) -> Result<(), Halt> {
         match uuid {
             Some(uuid) => self.emit(json!({
@@ -305,7 +303,7 @@ impl Agent {
         }
     }
 
-    /// A line about this session.
+    /// Writes a line about this session.
     pub(super) fn emit(&mut self, mut line: Value) -> Result<(), Halt> {
         if let Some(fields) = line.as_object_mut() {
             fields.insert("session_id".to_owned(), json!(self.session.id));
@@ -315,13 +313,13 @@ impl Agent {
     }
 }
 
-/// What a client says wrong ends the process, as it ends Claude.
+/// A wrong message from the client ends the process, as with Claude.
 pub(super) fn die(message: &str) -> Halt {
     print::aside(message);
     Halt::Exit(1)
 }
 
-/// Results of tools are none: the agent runs its tools itself.
+/// Tool results do not count as prompts.
 fn prompt_text(content: &Value) -> Option<String> {
     if let Some(text) = content.as_str() {
         return Some(text.to_owned());

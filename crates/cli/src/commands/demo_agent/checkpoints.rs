@@ -8,36 +8,35 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
-/// By which clients turn checkpoints on.
+/// The variable with which clients enable checkpoints.
 const VARIABLE: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 
-/// How large a file may be to be kept.
+/// Maximum size of a file in a checkpoint.
 const FILE_LIMIT: u64 = 16 << 20;
 
-/// How many prompts are kept; the oldest go first.
+/// How many prompts have checkpoints; the oldest are dropped.
 const PROMPTS: usize = 64;
 
-/// The files that tools changed, as they were before. Nothing is kept unless the client wants it.
+/// The previous content of files that tools changed. Empty unless the client enables it.
 #[derive(Default)]
 pub(super) struct Checkpoints {
     is_enabled: bool,
     prompts: Vec<Checkpoint>,
 }
 
-/// The files that one prompt changed, as they were before it; nothing for one that it created.
+/// The previous content of the files that one prompt changed; `None` for a file that it created.
 struct Checkpoint {
     prompt: Option<String>,
     files: BTreeMap<PathBuf, Option<Vec<u8>>>,
 }
 
 impl Checkpoints {
-    /// As the environment says.
+    /// Enabled or not, by the environment.
     pub(super) fn from_env() -> Self {
         let is_enabled = std::env::var_os(VARIABLE).is_some_and(|value| value == "true");
         Self { is_enabled, prompts: Vec::new() }
     }
 
-    /// A prompt begins.
     pub(super) fn begin(&mut self, prompt: Option<&str>) {
         if !self.is_enabled {
             return;
@@ -49,7 +48,7 @@ impl Checkpoints {
         self.prompts.push(Checkpoint { prompt, files: BTreeMap::new() });
     }
 
-    /// A tool is about to change that file. An error if it cannot be kept.
+    /// Saves a file that a tool is about to change.
     pub(super) fn keep(&mut self, path: &Path) -> Result<(), String> {
         let Some(current) = self.prompts.last_mut() else { return Ok(()) };
         if current.files.contains_key(path) {
@@ -68,7 +67,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Sets the files back to what they were before that prompt, or tells what that would change.
+    /// Restores the files to their content before that prompt, or reports what that would change.
     pub(super) fn rewind(&mut self, prompt: Option<&str>, is_dry: bool) -> Result<Value, String> {
         if !self.is_enabled {
             return Err("File rewinding is not enabled.".to_owned());
@@ -79,7 +78,7 @@ impl Checkpoints {
         let Some(at) = found else {
             return Err("No file checkpoint found for this message.".to_owned());
         };
-        // The first prompt that changed a file knows how it was before all of them.
+        // The first prompt that changed a file has its oldest content.
         let mut files: BTreeMap<&PathBuf, &Option<Vec<u8>>> = BTreeMap::new();
         for kept in self.prompts.iter().skip(at) {
             for (path, before) in &kept.files {

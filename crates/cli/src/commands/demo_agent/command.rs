@@ -1,4 +1,4 @@
-//! Bash: a real command in the session's directory, in a process group of its own.
+//! Bash: runs a real command in the session's directory, in its own process group.
 
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -15,17 +15,17 @@ use super::input::{Happened, Input, spawn};
 use super::json::Look as _;
 use super::tools::Outcome;
 
-/// How much of each output is kept, as Claude keeps it.
+/// How much of each output is kept; the same as Claude.
 const KEPT: usize = 30_000;
 
-/// How long a command may take if it does not say.
+/// The default timeout of a command.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long the outputs of a command that has ended are waited for: something that it left behind
-/// may hold them open.
+/// How long to wait for the outputs of an ended command. A process that it left behind may hold
+/// them open.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// A command that runs. Dropped, it is killed, and all of its group that is left.
+/// A running command. Dropping it kills its process group.
 pub(super) struct Running {
     number: u64,
     group: Option<Pid>,
@@ -35,7 +35,7 @@ pub(super) struct Running {
     stderr: Arc<Mutex<Kept>>,
 }
 
-/// The beginning of an output, and how much more there was.
+/// The start of an output, and the number of bytes after it.
 #[derive(Default)]
 struct Kept {
     bytes: Vec<u8>,
@@ -67,7 +67,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let (None, Some(group)) = (&self.exited, self.group) {
-            // It may be gone already.
+            // It may have ended already.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -84,7 +84,7 @@ impl Agent {
             Ok(running) => self.command = Some(running),
             Err(error) => return Ok(Outcome::failed(&format!("failed to run bash: {error}"))),
         }
-        // Whatever ends the wait, the command ends with it.
+        // However the wait ends, the command ends with it.
         let ended = self.await_command(patience);
         let running = self.command.take();
         ended?;
@@ -158,17 +158,17 @@ fn outcome(running: &Running, patience: Duration) -> Outcome {
     }
     let content =
         if shown.is_empty() { "(Bash completed with no output)".to_owned() } else { shown };
-    let told = json!({
+    let structured = json!({
         "stdout": stdout,
         "stderr": stderr,
         "interrupted": false,
         "isImage": false,
         "noOutputExpected": false,
     });
-    Outcome::done(content, told)
+    Outcome::done(content, structured)
 }
 
-/// Reads an output to its end and keeps the beginning of it.
+/// Reads an output to its end and keeps its start.
 fn keep(
     output: Option<impl Read + Send + 'static>,
     number: u64,

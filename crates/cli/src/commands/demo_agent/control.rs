@@ -1,4 +1,4 @@
-//! Control requests of the client: each is answered at once, whatever else goes on.
+//! Control requests of the client. Each gets its answer at once.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,11 @@ use super::rules::{Mode, Rule};
 use super::script::DIRECTIVES;
 use super::usage::{CONTEXT_WINDOW, sum, tokens};
 
-/// What a request is answered with.
 enum Reply {
-    /// The word alone.
+    /// Success without content.
     Done,
     With(Value),
-    /// Why not, and Claude's code for it.
+    /// An error with Claude's code for it.
     Error(String, Option<&'static str>),
 }
 
@@ -115,7 +114,7 @@ impl Agent {
         Ok(self.out.line(&json!({ "type": "control_response", "response": response }))?)
     }
 
-    /// Questions are taken back first, then the client is answered, then the turn ends.
+    /// Withdraws open requests, then answers the client, then ends the turn.
     fn interrupt(&mut self, id: Option<Value>, request: &Value) -> Result<(), Halt> {
         self.withdraw_all()?;
         let cancelled = match request.at("cancel_queued") == true {
@@ -131,7 +130,7 @@ impl Agent {
         Err(Halt::Interrupted(Cut::User))
     }
 
-    /// Takes prompts out of the queue: the named one, or all.
+    /// Removes prompts from the queue: the named one, or all.
     fn cancel_queued(&mut self, uuid: Option<&str>) -> Result<Vec<String>, Halt> {
         let fits = |own: Option<&str>| uuid.is_none() || own == uuid;
         let (gone, kept) =
@@ -181,7 +180,7 @@ impl Agent {
         });
         json!({
             "commands": commands,
-            "agents": [{ "name": "general-purpose", "description": "Runs the directives it is given" }],
+            "agents": [{ "name": "general-purpose", "description": "Runs its directives" }],
             "output_style": "default",
             "available_output_styles": ["default"],
             "models": models(),
@@ -215,7 +214,7 @@ impl Agent {
     }
 
     fn change_model(&mut self, id: Option<Value>, request: &Value) -> Result<(), Halt> {
-        // `null`, `default` or nothing goes back to the model of the start.
+        // `null`, `default` or nothing restores the initial model.
         let named = request.at("model").as_str().filter(|model| !matches!(*model, "" | "default"));
         let named = named.map(str::to_owned).or_else(|| self.flags.model.clone());
         self.model = named.unwrap_or_else(|| "demo".to_owned());
@@ -253,8 +252,8 @@ impl Agent {
 fn models() -> Value {
     let model = |value: &str, name: &str, description: &str| json!({ "value": value, "displayName": name, "description": description });
     json!([
-        model("default", "Default", "The demo agent; it does what the prompt's directives say"),
-        model("demo", "Demo", "The same by its name"),
-        model("demo-large", "Demo large", "The same under another name, to see a change of model"),
+        model("default", "Default", "The demo agent: runs the prompt's directives"),
+        model("demo", "Demo", "The same, by name"),
+        model("demo-large", "Demo large", "The same under another name, to test model changes"),
     ])
 }

@@ -12,13 +12,13 @@ use similar::{ChangeTag, TextDiff};
 use super::json::Look as _;
 use super::tools::Outcome;
 
-/// How big a file may be to be shown whole.
+/// Maximum size of a file that is shown in full.
 const READ_LIMIT: u64 = 256 << 10;
 
-/// How big a picture may be.
+/// Maximum size of an image.
 const IMAGE_LIMIT: u64 = 16 << 20;
 
-/// How many lines are shown if nobody asks for more.
+/// The default number of lines.
 const LINES: u64 = 2000;
 
 const CURRENT: &str = "(file state is current in your context — no need to Read it back)";
@@ -163,7 +163,7 @@ fn edit_file(path: &Path, input: &Value) -> io::Result<Outcome> {
     ))
 }
 
-/// What changed, with three lines around it.
+/// The diff, with three lines of context.
 fn patch(before: &str, after: &str) -> Value {
     let diff = TextDiff::from_lines(before, after);
     let hunks = diff.grouped_ops(3).into_iter().filter_map(|group| {

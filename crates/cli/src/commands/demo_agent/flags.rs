@@ -1,4 +1,4 @@
-//! Claude's command line, as far as a demo can mean it.
+//! The flags of Claude's command line that the demo agent supports.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,20 +11,20 @@ use uuid::Uuid;
 use super::rules::{Mode, Rule, rules};
 use super::script::DIRECTIVES;
 use crate::commands::claude::argv::{
-    Fate, Fates, Flag, Group, Refused, Takes, Words, flag, flag_help, invalid,
+    CommandLine, Fate, Fates, Flag, Group, Refused, Takes, flag, flag_help, invalid,
 };
 
-/// The version that the demo agent speaks like.
+/// The version of Claude that the demo agent imitates.
 pub(super) const VERSION: &str = "2.1.325 (demo)";
 
-/// What was asked for at the start.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
     pub(super) model: Option<String>,
     pub(super) mode: Mode,
     /// The mode may change to `bypassPermissions`.
     pub(super) may_bypass: bool,
-    /// Permissions are asked for on the wire.
+    /// Permissions are asked on stdout.
     pub(super) asks_on_stdio: bool,
     pub(super) partial_messages: bool,
     pub(super) forward_subagent_text: bool,
@@ -43,7 +43,7 @@ pub(super) struct Flags {
     pub(super) append_system: Option<String>,
     pub(super) schema: Option<Value>,
     pub(super) state_dir: Option<PathBuf>,
-    /// The prompt on the command line: there is no other.
+    /// The prompt on the command line; there are no others.
     pub(super) prompt: Option<String>,
     pub(super) version: bool,
     pub(super) help: bool,
@@ -57,13 +57,16 @@ struct Streams {
     verbose: bool,
 }
 
-/// The text of `agentwire demo-agent --help`.
-pub(super) fn help() -> String {
+/// The text of `agentwire demo-agent --help`; without the flags that of `-h`.
+pub(super) fn help(is_short: bool) -> String {
     let mut help = HELP.to_owned();
     for (name, arguments, does) in DIRECTIVES {
         let _ = writeln!(help, "  {:<45} {does}", format!("/{name} {arguments}").trim_end());
     }
-    help.push_str(&flag_help(AgentType::Demo, OWN));
+    help.push_str(&match is_short {
+        true => "\n`agentwire demo-agent --help` lists the flags.\n".to_owned(),
+        false => flag_help(AgentType::Demo, OWN),
+    });
     help
 }
 
@@ -77,7 +80,7 @@ Reference: docs/demo-agent.md
 Directives, one per line of the prompt:
 ";
 
-/// The demo agent's flags beyond those of Claude.
+/// The demo agent's own flags.
 static OWN: &[Flag] = &[flag(
     &["--state-dir"],
     Takes::One("path"),
@@ -87,9 +90,9 @@ static OWN: &[Flag] = &[flag(
 )];
 
 impl Flags {
-    /// Reads the arguments; an error is what Claude would say of them.
+    /// Parses the arguments; errors are in Claude's words.
     pub(super) fn read(args: &[String]) -> Result<Self, String> {
-        let words = Words::read(args.iter().map(OsString::from), OWN);
+        let words = CommandLine::read(args.iter().map(OsString::from), OWN);
         let words = words.map_err(|refused| refused.message)?;
         let mut flags = Self::default();
         for (flag, value) in &words.flags {
@@ -106,7 +109,7 @@ impl Flags {
         Ok(flags)
     }
 
-    /// A flag without a value. Many say nothing to an agent without a model, settings or plugins.
+    /// A flag without a value. Many have no effect without a model, settings or plugins.
     fn switch(&mut self, name: &str) -> Result<(), String> {
         match name {
             "--verbose" => self.streams.verbose = true,

@@ -1,4 +1,4 @@
-//! Hooks of the client: who wants to be called, and what they answer.
+//! Hooks of the client: registrations, calls and answers.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use super::agent::{Agent, Halt};
 use super::json::Look as _;
 use super::requests::{Answer, Asker};
 
-/// How long the end of the session waits for its hook.
+/// How long the session's end waits for its hook.
 const LAST_HOOK: Duration = Duration::from_secs(1);
 
-/// The callbacks that were registered by `initialize`.
+/// The callbacks that `initialize` registered.
 #[derive(Default)]
 pub(super) struct Hooks(Vec<Hook>);
 
@@ -22,7 +22,7 @@ struct Hook {
     matcher: Matcher,
     callback: String,
     timeout: Option<Duration>,
-    /// No answer counts as a refusal.
+    /// A missing answer counts as a block.
     strict: bool,
 }
 
@@ -48,7 +48,7 @@ impl Hooks {
         Self(all)
     }
 
-    /// Without a subject there is nothing to choose by, whatever a matcher says.
+    /// Without a subject every matcher matches.
     fn matching(&self, event: &str, subject: Option<&str>) -> Vec<Hook> {
         let fits = |hook: &&Hook| {
             hook.event == event && subject.is_none_or(|subject| hook.matcher.fits(subject))
@@ -57,26 +57,26 @@ impl Hooks {
     }
 }
 
-/// What happened, for hooks.
+/// An event for hooks.
 pub(super) struct Occasion<'o> {
     pub(super) event: &'static str,
-    /// What matchers look at: a tool, a source, a kind of subagent.
+    /// What matchers test: a tool, a source, a kind of subagent.
     pub(super) subject: Option<&'o str>,
     pub(super) tool_use_id: Option<&'o str>,
     pub(super) fields: Value,
 }
 
-/// What hooks want of a tool call.
+/// The combined decision of hooks on a tool call.
 #[derive(Default)]
 pub(super) struct Verdict {
     pub(super) decision: Option<Decision>,
     pub(super) reason: String,
     pub(super) input: Option<Value>,
-    /// The turn is to end.
+    /// The turn must end.
     pub(super) stop: Option<String>,
 }
 
-/// The strongest counts.
+/// The strictest decision wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Decision {
     Allow,
@@ -109,13 +109,13 @@ impl Verdict {
     }
 }
 
-/// Why a hook blocked, if one did.
+/// The reason of a hook that blocked, if any.
 pub(super) fn blocked(outputs: &[Value]) -> Option<String> {
     let block = outputs.iter().find(|output| output.at("decision") == "block");
     block.map(|output| reason_of(output).to_owned()).or_else(|| stopped(outputs))
 }
 
-/// Why a hook wants no more, if one does.
+/// The reason of a hook that stopped the turn, if any.
 pub(super) fn stopped(outputs: &[Value]) -> Option<String> {
     let stop = outputs.iter().find(|output| output.at("continue") == false)?;
     Some(stop.at("stopReason").as_str().unwrap_or(reason_of(stop)).to_owned())
@@ -126,7 +126,7 @@ fn reason_of(output: &Value) -> &str {
 }
 
 impl Agent {
-    /// Calls the hooks of this event, one after the other; what they answered.
+    /// Calls the hooks of this event in order; returns their answers.
     pub(super) fn raise(&mut self, occasion: &Occasion<'_>) -> Result<Vec<Value>, Halt> {
         self.raise_within(occasion, None)
     }
@@ -150,8 +150,8 @@ impl Agent {
         Ok(outputs)
     }
 
-    /// Calls the hooks that may decide a permission, all at once, and does not wait for them: whoever
-    /// answers first decides.
+    /// Calls all hooks that may decide a permission, without waiting for them. The first answer
+    /// decides.
     pub(super) fn raise_together(&mut self, occasion: &Occasion<'_>) -> Result<Vec<String>, Halt> {
         let hooks = self.hooks.matching(occasion.event, occasion.subject);
         hooks.iter().map(|hook| self.call_hook(hook, occasion)).collect()
@@ -167,7 +167,7 @@ impl Agent {
         });
         if let Some(fields) = input.as_object_mut() {
             fields.extend(self.turn.iter().map(|turn| ("prompt_id".to_owned(), json!(turn.id))));
-            if let Some(spawned) = self.speakers.current().spawned.as_ref() {
+            if let Some(spawned) = self.active.current().spawned.as_ref() {
                 fields.insert("agent_id".to_owned(), json!(spawned.agent_id));
                 fields.insert("agent_type".to_owned(), json!(spawned.kind));
             }
@@ -191,7 +191,7 @@ impl Agent {
     fn hook_output(&mut self, hook: &Hook, answer: Option<Answer>) -> Result<Option<Value>, Halt> {
         match answer {
             Some(Answer::Given(output)) if output.is_object() => return Ok(Some(output)),
-            // Nobody is there who could mind.
+            // There is no client.
             Some(Answer::Closed) if !hook.strict => return Ok(None),
             Some(Answer::Given(_) | Answer::Failed(_) | Answer::Closed) | None => {}
         }
@@ -210,7 +210,7 @@ impl Agent {
         Ok(hook.strict.then_some(block))
     }
 
-    /// Says something to the user that is no part of the conversation.
+    /// Writes a message to the user that is not part of the conversation.
     pub(super) fn inform(&mut self, content: &str, tag: &str) -> Result<(), Halt> {
         self.emit(json!({
             "type": "system",
@@ -240,7 +240,7 @@ impl Agent {
             fields: json!({ "reason": "other" }),
         };
         match self.raise_within(&occasion, Some(LAST_HOOK)) {
-            // It ends already.
+            // It is ending already.
             Ok(_) | Err(Halt::Interrupted(_)) => Ok(()),
             Err(halt) => Err(halt),
         }

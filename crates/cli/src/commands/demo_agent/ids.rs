@@ -1,8 +1,7 @@
-//! Ids that look random and are not: the same session says the same ones again.
+//! Ids that look random but are reproducible: a session always has the same ones.
 
 use uuid::{Builder, Uuid};
 
-/// Counts up from the session's own start.
 #[derive(Debug)]
 pub(super) struct Ids {
     seed: u64,
@@ -10,7 +9,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// `run` tells the processes of one session apart.
+    /// `run` distinguishes the processes of one session.
     pub(super) fn new(session: &str, run: u64) -> Self {
         let fnv =
             |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -28,13 +27,13 @@ impl Ids {
         Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
-    /// An id of the model's service, or of a subagent.
+    /// An id of the model API, or of a subagent.
     pub(super) fn short(&mut self, prefix: &str) -> String {
         format!("{prefix}{:016x}", self.next())
     }
 }
 
-/// The finaliser of splitmix64: a bijection, so that no two counts share an id.
+/// The finaliser of splitmix64. It is a bijection, so no two counts share an id.
 fn mixed(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

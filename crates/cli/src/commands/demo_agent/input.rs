@@ -1,4 +1,4 @@
-//! What comes in: lines of the client, and what children did. One bounded queue for all.
+//! Input: lines from the client, and events of child processes, in one bounded queue.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::process::ExitStatus;
@@ -8,30 +8,28 @@ use std::thread;
 use agentwire_dialects::json::repair;
 use serde_json::Value;
 
-/// How many may wait. A client that writes faster than it is served waits with them.
+/// Length of the queue. A client that writes faster than it is served has to wait.
 pub(super) const QUEUE: usize = 16;
 
 pub(super) enum Input {
-    /// A line of the client.
+    /// A line from the client.
     Line(Vec<u8>),
-    /// The client says no more.
+    /// The end of the client's input.
     End,
-    /// A command that a tool runs, by its number.
+    /// An event of a tool's command, with its number.
     Command(u64, Happened),
-    /// A line of an MCP server, by its number.
+    /// A line from an MCP server, with its number.
     Server(usize, Vec<u8>),
-    /// An MCP server says no more.
+    /// The end of an MCP server's output.
     ServerEnd(usize),
 }
 
-/// What happened to a command.
 pub(super) enum Happened {
     Exited(io::Result<ExitStatus>),
-    /// One of its two outputs came to its end.
+    /// One of its two outputs ended.
     Closed,
 }
 
-/// Reads stdin to its end.
 pub(super) fn read_stdin(inbox: SyncSender<Input>) -> io::Result<()> {
     spawn("stdin", move || {
         lines(io::stdin().lock(), |line| inbox.send(Input::Line(line)).is_ok());
@@ -39,7 +37,7 @@ pub(super) fn read_stdin(inbox: SyncSender<Input>) -> io::Result<()> {
     })
 }
 
-/// Hands over each line of a stream, until it ends or nobody takes them.
+/// Sends each line of a stream, until it ends or the receiver is gone.
 pub(super) fn lines(stream: impl io::Read, mut take: impl FnMut(Vec<u8>) -> bool) {
     let mut stream = BufReader::with_capacity(64 << 10, stream);
     loop {
@@ -61,7 +59,7 @@ pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
-/// A line of the client, read as Claude's parser would: what strict parsers differ on is mended.
+/// Parses a line from the client as Claude's parser does, which accepts some invalid JSON.
 pub(super) fn parse(line: &[u8]) -> Result<Value, String> {
     let text = String::from_utf8_lossy(line);
     let text = text.trim();

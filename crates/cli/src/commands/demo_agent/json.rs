@@ -1,11 +1,11 @@
-//! Looks into JSON that others wrote.
+//! Access to untrusted JSON.
 
 use serde_json::Value;
 
 static NULL: Value = Value::Null;
 
 pub(super) trait Look {
-    /// The field of that name; `null` where there is none.
+    /// The field of that name, or `null`.
     fn at(&self, field: &str) -> &Value;
 }
 

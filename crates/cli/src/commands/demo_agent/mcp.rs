@@ -1,5 +1,5 @@
-//! MCP servers: those we start, and those that the client hosts. To the agent they are one: lines of
-//! JSON-RPC, over a pipe or inside control requests.
+//! MCP servers that we start, and those that the client hosts. Both exchange lines of JSON-RPC,
+//! over a pipe or inside control requests.
 
 mod calls;
 mod child;
@@ -30,13 +30,13 @@ pub(super) struct Server {
     /// The next message's id.
     next: u64,
     waiting: Vec<(u64, Wanted)>,
-    /// What came of calls.
+    /// Results of calls.
     results: Vec<(u64, Result<Value, String>)>,
 }
 
 enum Link {
     Child(Child),
-    /// The client has it.
+    /// The client hosts it.
     Hosted,
     Nothing,
 }
@@ -47,11 +47,11 @@ enum State {
     Failed(String),
 }
 
-/// What a message was sent for.
+/// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Initialize,
-    /// A notification; a server that is hosted acknowledges it.
+    /// A notification, which a hosted server acknowledges.
     Acknowledge,
     Tools,
     Call,
@@ -101,7 +101,7 @@ impl Server {
         self.results.extend(calls.map(|(id, _)| (id, Err(error.to_owned()))));
     }
 
-    /// The tool's own name, if it is one of this server's.
+    /// The tool's name on this server, if it has the tool.
     fn tool<'n>(&self, name: &'n str) -> Option<&'n str> {
         let rest = name.strip_prefix("mcp__")?.strip_prefix(plain(&self.name).as_str())?;
         let tool = rest.strip_prefix("__")?;
@@ -109,7 +109,7 @@ impl Server {
     }
 }
 
-/// A name as it may stand in the name of a tool.
+/// A name that is valid as a part of a tool name.
 fn plain(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     name.chars().map(|c| if fits(c) { c } else { '_' }).collect()
@@ -152,7 +152,7 @@ impl Agent {
                 Ok(child) => Server::new(name, config, Link::Child(child)),
                 Err(error) => failed(name, config, &error.to_string()),
             },
-            _ => failed(name, config, &format!("the demo agent cannot reach {kind} servers")),
+            _ => failed(name, config, &format!("the demo agent does not support {kind} servers")),
         };
         let connecting = server.is_connecting();
         self.servers.push(server);
@@ -165,7 +165,7 @@ impl Agent {
         self.tell_server(number, Wanted::Initialize, "initialize", params).map(drop)
     }
 
-    /// Sends a message; its id.
+    /// Sends a message; returns its id.
     fn tell_server(
         &mut self,
         number: usize,
@@ -191,7 +191,7 @@ impl Agent {
                     server.waiting.push((id, wanted));
                 }
                 if !child.send(&message) {
-                    server.fail("the server takes no messages");
+                    server.fail("the server does not accept messages");
                 }
             }
             Link::Hosted => {
@@ -210,7 +210,7 @@ impl Agent {
         Ok(id)
     }
 
-    /// A line of a server that we started.
+    /// Handles a line from a server that we started.
     pub(super) fn server_line(&mut self, number: usize, line: &[u8]) -> Result<(), Halt> {
         let Ok(message) = serde_json::from_slice::<Value>(line) else { return Ok(()) };
         let Some(server) = self.servers.get_mut(number) else { return Ok(()) };
@@ -239,7 +239,7 @@ impl Agent {
         }
     }
 
-    /// The client answered for a server that it hosts.
+    /// Handles the client's answer for a server that it hosts.
     pub(super) fn server_answer(
         &mut self,
         number: usize,
@@ -254,7 +254,7 @@ impl Agent {
         self.server_replied(number, id, result)
     }
 
-    /// The next step of the handshake, or the result of a call.
+    /// Handles the next step of the handshake, or the result of a call.
     fn server_replied(
         &mut self,
         number: usize,
@@ -274,7 +274,7 @@ impl Agent {
                 let hosted = matches!(server.link, Link::Hosted);
                 let method = "notifications/initialized";
                 self.tell_server(number, Wanted::Acknowledge, method, Value::Null)?;
-                // Nobody acknowledges it over a pipe.
+                // Over a pipe there is no acknowledgement.
                 if !hosted {
                     self.tell_server(number, Wanted::Tools, "tools/list", Value::Null)?;
                 }
@@ -332,13 +332,13 @@ impl Agent {
         self.servers.iter().flat_map(of_server).collect()
     }
 
-    /// As `system/init` has it.
+    /// For `system/init`.
     pub(super) fn server_list(&self) -> Value {
         let entry = |server: &Server| json!({ "name": server.name, "status": server.status(), "source": server.source() });
         self.servers.iter().map(entry).collect()
     }
 
-    /// As `mcp_status` has it.
+    /// For `mcp_status`.
     pub(super) fn server_status(&self) -> Value {
         let entry = |server: &Server| {
             let tools = server.tools.iter().map(|tool| json!({ "name": tool.at("name") }));
@@ -371,7 +371,7 @@ fn failed(name: &str, config: &Value, error: &str) -> Server {
     server
 }
 
-/// What a reply says; an error as one text.
+/// The content of a reply; an error as one string.
 fn reply(message: &Value) -> Result<Value, String> {
     match message.get("error") {
         Some(error) => {

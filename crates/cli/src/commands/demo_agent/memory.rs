@@ -1,5 +1,5 @@
-//! The conversation as it is kept for `--resume`: a line for what must survive, written before the
-//! work is done. A process that is killed leaves at worst half a line.
+//! The conversation, saved for `--resume`: one line per fact, written before the work is done. A
+//! killed process leaves at most half a line.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,18 +14,17 @@ use super::usage::{Models, Usage};
 #[derive(Default)]
 pub(super) struct Memory {
     path: PathBuf,
-    /// Absent where nothing is kept.
+    /// `None` if nothing is saved.
     file: Option<File>,
-    /// All prompts so far.
     pub(super) prompts: Vec<String>,
-    /// What the turns that ended have used.
+    /// The usage of the finished turns.
     pub(super) spent: Models,
-    /// How many processes served this conversation before.
+    /// How many processes have served this conversation.
     pub(super) runs: u64,
 }
 
 impl Memory {
-    /// What is kept of that conversation; nothing if it has none.
+    /// Loads a conversation; empty if there is none.
     pub(super) fn load(directory: &Path, id: &str) -> io::Result<Self> {
         let path = file_of(directory, id);
         let bytes = match fs::read(&path) {
@@ -35,7 +34,7 @@ impl Memory {
         };
         let mut memory = Self { path, ..Self::default() };
         for line in bytes.split(|byte| *byte == b'\n') {
-            // Half a line is what a process wrote when it was killed.
+            // A killed process may have left half a line.
             if let Ok(entry) = serde_json::from_slice::<Value>(line) {
                 memory.recall(&entry);
             }
@@ -60,21 +59,22 @@ impl Memory {
         }
     }
 
-    /// From now on what happens is kept; `anew` also what happened before, elsewhere.
-    pub(super) fn keep(&mut self, anew: bool) -> io::Result<()> {
-        self.open(anew).map_err(|error| failed("keep the conversation in", &self.path, &error))
+    /// Starts to save. `with_history` also saves what happened before, for a copy.
+    pub(super) fn keep(&mut self, with_history: bool) -> io::Result<()> {
+        self.open(with_history)
+            .map_err(|error| failed("save the conversation in", &self.path, &error))
     }
 
-    fn open(&mut self, anew: bool) -> io::Result<()> {
+    fn open(&mut self, with_history: bool) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
         let mut options = OpenOptions::new();
         let file = options.append(true).create(true).mode(0o600).open(&self.path)?;
-        // The line break ends the half line that a killed process may have left.
+        // The line break ends the half line of a killed process.
         self.file = Some(file);
         self.append(&json!({ "type": "run" }), "\n")?;
-        if anew {
+        if with_history {
             for text in self.prompts.clone() {
                 self.append(&json!({ "type": "prompt", "text": text }), "")?;
             }
@@ -83,13 +83,13 @@ impl Memory {
         Ok(())
     }
 
-    /// The same conversation under another id.
+    /// A copy under another id.
     pub(super) fn fork(self, directory: Option<&Path>, id: &str) -> Self {
         let path = directory.map(|directory| file_of(directory, id)).unwrap_or_default();
         Self { path, runs: 0, ..self }
     }
 
-    /// A turn begins: from now on the prompt is part of the conversation.
+    /// A turn starts: the prompt becomes part of the conversation.
     pub(super) fn prompt(&mut self, text: &str) -> io::Result<()> {
         self.prompts.push(text.to_owned());
         self.append(&json!({ "type": "prompt", "text": text }), "")
@@ -109,7 +109,7 @@ impl Memory {
         self.append(&json!({ "type": "spent", "models": models }), "")
     }
 
-    /// Where it is kept, for hooks that want to know.
+    /// The file, for hooks.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -1,4 +1,4 @@
-//! What the agent says: messages of blocks, in pieces as they come and then whole.
+//! The agent's messages: blocks, first as deltas, then complete.
 
 use std::io;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::json::Look as _;
 use super::output::Frame;
 use super::usage::{Usage, tokens};
 
-/// How long a word takes where somebody watches.
+/// How long a word takes if a person watches.
 const WORD: Duration = Duration::from_millis(22);
 
-/// How much a block of `/repeat` may hold: more would be a line that nobody wants to read.
+/// Maximum size of a `/repeat` block, so that no line becomes too long to read.
 const BLOCK: usize = 1 << 20;
 
-/// How many deltas are written before we look whether something came in.
+/// How many deltas are written between two looks at the input.
 const GLANCE: u64 = 256;
 
-/// What the model is saying.
+/// The open message of the model.
 pub(super) struct Message {
     id: String,
     blocks: u64,
@@ -30,18 +30,18 @@ pub(super) struct Message {
 }
 
 struct Block {
-    voice: Voice,
+    kind: BlockKind,
     text: String,
     frame: Frame,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(super) enum BlockKind {
     Text,
     Thinking,
 }
 
-impl Voice {
+impl BlockKind {
     fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -59,16 +59,16 @@ impl Voice {
     }
 }
 
-/// The demo's thoughts are signed by nobody.
+/// The demo's thinking has no signature.
 const SIGNATURE: &str = "ZGVtbw==";
 
 impl Agent {
-    /// Says or thinks a text.
-    pub(super) fn speak(&mut self, voice: Voice, text: &str) -> Result<(), Halt> {
+    /// Writes text or thinking.
+    pub(super) fn speak(&mut self, kind: BlockKind, text: &str) -> Result<(), Halt> {
         if text.is_empty() {
             return Ok(());
         }
-        self.begin_block(voice)?;
+        self.begin_block(kind)?;
         if self.streams() {
             let paced = self.turn.as_ref().is_some_and(|turn| turn.paced);
             for word in words(text) {
@@ -84,28 +84,28 @@ impl Agent {
         self.end_block()
     }
 
-    /// A block that comes whole.
+    /// Writes a block without deltas.
     pub(super) fn pad(&mut self, bytes: usize) -> Result<(), Halt> {
         if bytes == 0 {
             return Ok(());
         }
-        self.begin_block(Voice::Text)?;
+        self.begin_block(BlockKind::Text)?;
         self.add(&"B".repeat(bytes));
         self.end_block()
     }
 
-    /// The same piece over and over.
+    /// Writes the same piece `count` times.
     pub(super) fn repeat(&mut self, count: u64, piece: &str) -> Result<(), Halt> {
         if count == 0 || piece.is_empty() {
             return Ok(());
         }
         let streams = self.streams();
-        self.begin_block(Voice::Text)?;
+        self.begin_block(BlockKind::Text)?;
         let mut length = 0;
         for number in 0..count {
             if length > 0 && length + piece.len() > BLOCK {
                 self.end_block()?;
-                self.begin_block(Voice::Text)?;
+                self.begin_block(BlockKind::Text)?;
                 length = 0;
             }
             length += piece.len();
@@ -121,19 +121,18 @@ impl Agent {
         self.end_block()
     }
 
-    /// What subagents say is passed on only if somebody asked for it.
+    /// Subagents' text is forwarded on request only.
     fn is_heard(&self) -> bool {
-        self.flags.forward_subagent_text || self.speakers.who().is_none()
+        self.flags.forward_subagent_text || self.active.subagent().is_none()
     }
 
-    /// Pieces of what subagents say are never sent.
+    /// Subagents have no deltas.
     fn streams(&self) -> bool {
-        self.flags.partial_messages && self.speakers.who().is_none()
+        self.flags.partial_messages && self.active.subagent().is_none()
     }
 
-    /// Calls the model, unless its message is still open.
     fn begin_message(&mut self) -> Result<(), Halt> {
-        if self.speakers.current().message.is_some() {
+        if self.active.current().message.is_some() {
             return Ok(());
         }
         self.may_call()?;
@@ -144,18 +143,18 @@ impl Agent {
             let message = self.message(&id, &json!([]), usage);
             self.stream_event(&id, &json!({ "type": "message_start", "message": message }))?;
         }
-        let speaker = self.speakers.current();
-        speaker.message = Some(Message { id, blocks: 0, open: None, usage });
-        speaker.owes_call = false;
+        let agent = self.active.current();
+        agent.message = Some(Message { id, blocks: 0, open: None, usage });
+        agent.owes_call = false;
         Ok(())
     }
 
-    /// What the model is given; what it will have written is not known yet.
+    /// Usage at the start of a message: the output is not known yet.
     fn message_usage(&mut self) -> Usage {
         let counted =
-            Usage { input: tokens(self.speakers.current().context).max(1), ..Usage::default() };
+            Usage { input: tokens(self.active.current().context).max(1), ..Usage::default() };
         match self.turn.as_mut().and_then(|turn| turn.scripted.as_mut()) {
-            // The first message bears all, the others nothing.
+            // The first message carries all of it, the others nothing.
             Some(scripted) => std::mem::take(scripted),
             None => counted,
         }
@@ -185,17 +184,17 @@ impl Agent {
         }))
     }
 
-    fn begin_block(&mut self, voice: Voice) -> Result<(), Halt> {
+    fn begin_block(&mut self, kind: BlockKind) -> Result<(), Halt> {
         self.begin_message()?;
         let Some((id, index)) = self.open_message() else { return Ok(()) };
         if self.streams() {
-            let block = voice.block("", "");
+            let block = kind.block("", "");
             self.stream_event(
                 &id,
                 &json!({ "type": "content_block_start", "index": index, "content_block": block }),
             )?;
         }
-        let name = voice.name();
+        let name = kind.name();
         let (session, message) = (json!(self.session.id), json!(id));
         let frame = Frame {
             head: format!(
@@ -207,14 +206,14 @@ impl Agent {
                  \"api_message_id\":{message},\"uuid\":\""
             ),
         };
-        if let Some(message) = &mut self.speakers.current().message {
-            message.open = Some(Block { voice, text: String::new(), frame });
+        if let Some(message) = &mut self.active.current().message {
+            message.open = Some(Block { kind, text: String::new(), frame });
         }
         Ok(())
     }
 
     fn open_message(&mut self) -> Option<(String, u64)> {
-        let message = self.speakers.current().message.as_ref()?;
+        let message = self.active.current().message.as_ref()?;
         Some((message.id.clone(), message.blocks))
     }
 
@@ -225,12 +224,12 @@ impl Agent {
     }
 
     fn open_block(&mut self) -> Option<&mut Block> {
-        self.speakers.current().message.as_mut()?.open.as_mut()
+        self.active.current().message.as_mut()?.open.as_mut()
     }
 
     fn piece(&mut self, text: &str) -> io::Result<()> {
         let id = self.session.ids.uuid();
-        let message = self.speakers.current().message.as_mut();
+        let message = self.active.current().message.as_mut();
         let Some(block) = message.and_then(|message| message.open.as_mut()) else { return Ok(()) };
         block.text.push_str(text);
         let mut buffer = [0; Hyphenated::LENGTH];
@@ -238,15 +237,15 @@ impl Agent {
     }
 
     fn end_block(&mut self) -> Result<(), Halt> {
-        let speaker = self.speakers.current();
-        let Some(message) = &mut speaker.message else { return Ok(()) };
+        let agent = self.active.current();
+        let Some(message) = &mut agent.message else { return Ok(()) };
         let Some(block) = message.open.take() else { return Ok(()) };
         let (id, index, usage) = (message.id.clone(), message.blocks, message.usage);
         message.blocks += 1;
-        speaker.context += block.text.len();
-        let content = block.voice.block(&block.text, SIGNATURE);
+        agent.context += block.text.len();
+        let content = block.kind.block(&block.text, SIGNATURE);
         self.count_output(block.text.len());
-        if self.streams() && block.voice == Voice::Thinking {
+        if self.streams() && block.kind == BlockKind::Thinking {
             let delta = json!({ "type": "signature_delta", "signature": SIGNATURE });
             let event = json!({ "type": "content_block_delta", "index": index, "delta": delta });
             self.stream_event(&id, &event)?;
@@ -258,20 +257,20 @@ impl Agent {
         if self.streams() {
             self.stream_event(&id, &json!({ "type": "content_block_stop", "index": index }))?;
         }
-        if block.voice == Voice::Text {
-            self.speakers.current().last_text = block.text;
+        if block.kind == BlockKind::Text {
+            self.active.current().last_text = block.text;
         }
         Ok(())
     }
 
     fn count_output(&mut self, bytes: usize) {
         let scripted = self.turn.as_ref().is_some_and(|turn| turn.scripted.is_some());
-        if let Some(message) = self.speakers.current().message.as_mut().filter(|_| !scripted) {
+        if let Some(message) = self.active.current().message.as_mut().filter(|_| !scripted) {
             message.usage.output += tokens(bytes);
         }
     }
 
-    /// Calls a tool; the id of the call.
+    /// Calls a tool; returns the id of the call.
     pub(super) fn use_tool(&mut self, name: &str, input: &Value) -> Result<String, Halt> {
         self.begin_message()?;
         let id = self.session.ids.short("toolu_demo_");
@@ -289,7 +288,7 @@ impl Agent {
                 &json!({ "type": "content_block_delta", "index": index, "delta": delta }),
             )?;
         }
-        let usage = self.speakers.current().message.as_ref().map(|message| message.usage);
+        let usage = self.active.current().message.as_ref().map(|message| message.usage);
         let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
         let message = self.message(&message_id, &json!([block]), usage.unwrap_or_default());
         self.emit_said(json!({ "type": "assistant", "message": message }))?;
@@ -300,14 +299,14 @@ impl Agent {
             )?;
         }
         self.count_output(input.to_string().len());
-        self.speakers.current().tools += 1;
+        self.active.current().tools += 1;
         self.end_message("tool_use")?;
         Ok(id)
     }
 
-    /// The model has said what it had to say.
+    /// Ends the message.
     pub(super) fn end_message(&mut self, stop_reason: &str) -> Result<(), Halt> {
-        let Some(message) = self.speakers.current().message.take() else { return Ok(()) };
+        let Some(message) = self.active.current().message.take() else { return Ok(()) };
         if self.streams() {
             self.stream_event(
                 &message.id,
@@ -319,30 +318,30 @@ impl Agent {
             )?;
             self.stream_event(&message.id, &json!({ "type": "message_stop" }))?;
         }
-        let speaker = self.speakers.current();
-        speaker.calls += 1;
-        speaker.spent.add(message.usage);
+        let agent = self.active.current();
+        agent.calls += 1;
+        agent.spent.add(message.usage);
         self.spend(message.usage, stop_reason)
     }
 
-    /// The message was cut: what of its last block was said counts.
+    /// The message was cut off: its last block keeps what was written.
     pub(super) fn cut_block(&mut self) -> Result<(), Halt> {
         let Some(block) = self.open_block() else { return Ok(()) };
-        let (voice, text) = (block.voice, std::mem::take(&mut block.text));
+        let (kind, text) = (block.kind, std::mem::take(&mut block.text));
         let Some((id, _)) = self.open_message().filter(|_| !text.is_empty()) else { return Ok(()) };
-        let content = voice.block(&text, SIGNATURE);
-        let usage = self.speakers.current().message.as_ref().map(|message| message.usage);
+        let content = kind.block(&text, SIGNATURE);
+        let usage = self.active.current().message.as_ref().map(|message| message.usage);
         let message = self.message(&id, &json!([content]), usage.unwrap_or_default());
         self.emit_said(json!({ "type": "assistant", "message": message, "aborted": true }))?;
-        if voice == Voice::Text {
-            self.speakers.current().last_text = text;
+        if kind == BlockKind::Text {
+            self.active.current().last_text = text;
         }
         Ok(())
     }
 
-    /// The message was cut: it ends here.
+    /// The message was cut off here.
     pub(super) fn cut_message(&mut self) -> Result<(), Halt> {
-        let Some(message) = self.speakers.current().message.take() else { return Ok(()) };
+        let Some(message) = self.active.current().message.take() else { return Ok(()) };
         if !self.streams() {
             return Ok(());
         }
@@ -361,9 +360,9 @@ impl Agent {
         self.stream_event(&message.id, &json!({ "type": "message_stop" }))
     }
 
-    /// A line of the conversation, by whoever speaks.
+    /// Writes a line of the conversation for the current agent.
     pub(super) fn emit_said(&mut self, mut line: Value) -> Result<(), Halt> {
-        let spawned = self.speakers.who().cloned();
+        let spawned = self.active.subagent().cloned();
         if let Some(fields) = line.as_object_mut() {
             let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
             put("timestamp", json!(format!("{:.3}", Timestamp::now())));
@@ -380,7 +379,7 @@ impl Agent {
     }
 }
 
-/// Words with the space after them: together they are the text.
+/// Splits text into words with their trailing spaces.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive([' ', '\n'])
 }

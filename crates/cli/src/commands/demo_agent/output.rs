@@ -1,4 +1,4 @@
-//! Lines to stdout: gathered while there is more to say, and never held back while waiting.
+//! Lines to stdout: buffered while there is more to write, flushed before every wait.
 
 use std::io::{self, Write as _};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::print;
 
-/// How much is gathered before it is written.
+/// How many bytes are buffered.
 const FULL: usize = 64 << 10;
 
 #[derive(Default)]
@@ -21,15 +21,15 @@ impl Output {
         self.flush_if_full()
     }
 
-    /// These bytes and the end of a line.
+    /// Writes these bytes and a line end.
     pub(super) fn raw(&mut self, line: &[u8]) -> io::Result<()> {
         self.buffer.extend_from_slice(line);
         self.buffer.push(b'\n');
         self.flush_if_full()
     }
 
-    /// A line that is the same each time but for a text and an id: the way of deltas, of which there
-    /// may be a million.
+    /// Writes a line from a template, with a text and an id. For deltas, of which there may be a
+    /// million.
     pub(super) fn framed(&mut self, frame: &Frame, text: &str, id: &str) -> io::Result<()> {
         self.buffer.extend_from_slice(frame.head.as_bytes());
         write_value(text, &mut self.buffer).map_err(io::Error::other)?;
@@ -55,7 +55,7 @@ impl Output {
     }
 }
 
-/// What stands before and between the text and the id of a line.
+/// The parts of a line around its text and its id.
 pub(super) struct Frame {
     pub(super) head: String,
     pub(super) middle: String,

@@ -1,4 +1,4 @@
-//! Whether a tool may run: hooks first, then rules and the mode, then whoever is there to ask.
+//! Whether a tool may run: first hooks, then rules and the mode, then the client.
 
 use std::path::{Path, PathBuf};
 
@@ -12,33 +12,33 @@ use super::requests::{Answer, Asker};
 use super::rules::{Mode, Rule, resolved};
 use super::tools::Call;
 
-/// What holds for the session.
+/// The permissions of the session.
 pub(super) struct Permissions {
     pub(super) mode: Mode,
-    /// The mode that the client set and the gateway keeps, while this one asks.
+    /// The mode that the client set and the gateway enforces, while this agent itself asks.
     pub(super) kept: Option<String>,
     pub(super) allow: Vec<Rule>,
     pub(super) deny: Vec<Rule>,
-    /// Where files are read without asking, and edited if the mode says so.
+    /// Directories where files may be read without asking, and edited if the mode allows it.
     directories: Vec<PathBuf>,
 }
 
-/// What a tool needs before it runs.
+/// What a tool needs before it may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     Nothing,
-    /// It reads this file, which is outside of the session's directories.
+    /// It reads this file outside the session's directories.
     Read(PathBuf),
     /// It changes this file.
     Edit(PathBuf),
-    /// It does what a rule or a user must allow.
+    /// A rule or a user must allow it.
     Leave,
-    /// It is a question itself.
+    /// It is itself a question.
     Talk,
 }
 
 pub(super) enum Permit {
-    /// It may run, with this input; `how` tells who said so.
+    /// It may run with this input; `how` says who allowed it.
     Yes {
         input: Value,
         how: Value,
@@ -50,7 +50,7 @@ pub(super) enum Permit {
 pub(super) struct Refusal {
     pub(super) message: String,
     pub(super) meta: Value,
-    /// The turn is to end.
+    /// The turn must end.
     pub(super) interrupt: bool,
 }
 
@@ -89,7 +89,7 @@ impl Permissions {
         }
     }
 
-    /// Whether that file is in one of the session's directories, wherever links lead.
+    /// Whether the file is in one of the session's directories, with links resolved.
     pub(super) fn is_inside(&self, path: &Path) -> bool {
         let Some(path) = resolved(path) else { return false };
         let directories = self.directories.iter().filter_map(|directory| resolved(directory));
@@ -146,7 +146,7 @@ impl Agent {
             return Ok(accepted(input, "user_permanent"));
         }
         let refusing = match permissions.mode {
-            // To look is what plans are made from.
+            // Plan mode allows reading.
             Mode::Plan if matches!(need, Need::Read(_)) => None,
             Mode::Plan => Some("plan mode"),
             Mode::DontAsk => Some("don't ask mode"),
@@ -163,7 +163,7 @@ impl Agent {
         }
     }
 
-    /// Whoever watches is told, for nobody was asked.
+    /// Reports the denial, since the client was not asked.
     fn refused_unasked(&mut self, call: &Call<'_>, message: String) -> Result<Permit, Halt> {
         self.emit(json!({
             "type": "system",
@@ -175,7 +175,7 @@ impl Agent {
         Ok(Permit::No(Refusal::new(message, "config")))
     }
 
-    /// The client and its hooks are asked at once; the first that decides, decides.
+    /// Asks the client and its hooks at once; the first decision counts.
     fn ask_permission(&mut self, call: &Call<'_>, need: &Need) -> Result<Permit, Halt> {
         let suggestions = self.suggestions(call, need);
         let mut open = Vec::new();
@@ -209,7 +209,7 @@ impl Agent {
                 return Ok(permit);
             }
         }
-        let message = format!("{} needs approval, and nobody is there to give it.", call.name);
+        let message = format!("{} needs approval, but there is no client to ask.", call.name);
         self.refused_unasked(call, message)
     }
 
@@ -249,13 +249,13 @@ impl Agent {
         if let Some(server) = self.server_of(call.name) {
             put("mcp_server", json!({ "name": server.name, "source": server.source() }));
         }
-        if let Some(spawned) = self.speakers.who() {
+        if let Some(spawned) = self.active.subagent() {
             put("agent_id", json!(spawned.agent_id));
         }
         request
     }
 
-    /// What would make the question needless the next time.
+    /// Suggested rules that would avoid the request next time.
     fn suggestions(&self, call: &Call<'_>, need: &Need) -> Value {
         let rule = |content: Option<&str>| {
             let rule = Rule { tool: call.name.to_owned(), content: content.map(str::to_owned) };
@@ -290,7 +290,7 @@ impl Agent {
         }
     }
 
-    /// What the client said to `can_use_tool`.
+    /// The client's answer to `can_use_tool`.
     fn answered(&mut self, call: &Call<'_>, answer: Answer) -> Result<Permit, Halt> {
         let failed = |error: &str| {
             let message = format!("Tool permission request failed: {error}");
@@ -314,7 +314,7 @@ impl Agent {
         }
     }
 
-    /// What a `PermissionRequest` hook said; nothing if it leaves it to others.
+    /// The answer of a `PermissionRequest` hook; `None` if it does not decide.
     fn hook_answered(&mut self, call: &Call<'_>, answer: Answer) -> Result<Option<Permit>, Halt> {
         match answer {
             Answer::Given(output) => {
@@ -356,7 +356,7 @@ impl Agent {
         }
     }
 
-    /// An entry of `updatedPermissions`. It holds for this session, wherever it is to be kept.
+    /// Applies an entry of `updatedPermissions` to this session, whatever its destination.
     fn update_permissions(&mut self, update: &Value) -> Result<(), Halt> {
         let rules = update.at("rules").as_array().into_iter().flatten();
         let rules: Vec<Rule> = rules.filter_map(Rule::from_json).collect();
@@ -387,7 +387,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Nobody gets past all questions who was not let in that way.
+    /// Only a session that was started with that permission may switch to bypass.
     pub(super) fn may_set(&self, mode: Mode) -> bool {
         mode != Mode::Bypass || self.flags.may_bypass
     }

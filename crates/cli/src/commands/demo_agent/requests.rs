@@ -1,4 +1,4 @@
-//! Requests to the client: sent, waited for, taken back.
+//! Requests to the client: send, wait, withdraw.
 
 use std::time::Instant;
 
@@ -7,33 +7,36 @@ use serde_json::{Value, json};
 use super::agent::{Agent, Halt};
 use super::json::Look as _;
 
-/// What is asked and not answered yet, and what was answered and not taken yet.
+/// Open requests, and answers that were not taken yet.
 #[derive(Default)]
 pub(super) struct Requests {
     open: Vec<(String, Asker)>,
     answers: Vec<(String, Answer)>,
 }
 
-/// Who wants the answer.
+/// Who waits for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
-    /// The turn, which waits for it.
     Turn,
-    /// A server that the client hosts, by its number. `call` tells a tool's call, which an interrupt
-    /// takes back, from the handshake, which it leaves alone.
-    Server { number: usize, message: u64, call: bool },
+    /// A server that the client hosts, by its number. An interrupt withdraws a tool's `call`, but
+    /// not the handshake.
+    Server {
+        number: usize,
+        message: u64,
+        call: bool,
+    },
 }
 
 #[derive(Debug)]
 pub(super) enum Answer {
     Given(Value),
     Failed(String),
-    /// Nobody is there to answer.
+    /// There is no client.
     Closed,
 }
 
 impl Agent {
-    /// Asks the client; the request's id.
+    /// Sends a request; returns its id.
     pub(super) fn request(&mut self, asker: Asker, request: &Value) -> Result<String, Halt> {
         let id = self.session.ids.uuid().to_string();
         self.out
@@ -42,7 +45,7 @@ impl Agent {
         Ok(id)
     }
 
-    /// Waits for the first answer to any of these; none if the time is up.
+    /// Waits for the first answer to any of these; `None` after the timeout.
     pub(super) fn answer(
         &mut self,
         ids: &[String],
@@ -65,7 +68,7 @@ impl Agent {
         }
     }
 
-    /// Takes a question back, if it is still open.
+    /// Withdraws a request, if it is still open.
     pub(super) fn withdraw(&mut self, id: &str) -> Result<(), Halt> {
         self.requests.answers.retain(|(answered, _)| answered != id);
         let Some(at) = self.requests.open.iter().position(|(open, _)| open == id) else {
@@ -75,7 +78,7 @@ impl Agent {
         Ok(self.out.line(&json!({ "type": "control_cancel_request", "request_id": id }))?)
     }
 
-    /// Takes back all that the turn asked.
+    /// Withdraws all requests of the turn.
     pub(super) fn withdraw_all(&mut self) -> Result<(), Halt> {
         let of_turn = |(id, asker): &(String, Asker)| match asker {
             Asker::Turn | Asker::Server { call: true, .. } => Some(id.clone()),
@@ -85,7 +88,7 @@ impl Agent {
         ids.iter().try_for_each(|id| self.withdraw(id))
     }
 
-    /// An answer came. One to a question that nobody asks any more is ignored.
+    /// Handles an answer. An answer to a withdrawn request is ignored.
     pub(super) fn control_response(&mut self, mut line: Value) -> Result<(), Halt> {
         let response = line.get_mut("response").map(Value::take).unwrap_or_default();
         let id = response.at("request_id").as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The end of a turn, and the line that tells it.
+//! The end of a turn, and its result line.
 
 use serde_json::{Value, json};
 
@@ -8,18 +8,18 @@ use super::usage::{Models, model_usage, sum};
 /// How a turn ended.
 pub(super) enum Ending {
     Done,
-    /// A hook did not let the prompt in.
+    /// A hook blocked the prompt.
     Blocked(String),
     Cut(Cut),
     Failed(String),
     MaxTurns,
     Budget,
-    /// A hook wanted no more.
+    /// A hook stopped the turn.
     Hook(String),
 }
 
 impl Agent {
-    /// Says what is left to say, and the result.
+    /// Writes the rest and the result.
     pub(super) fn end_turn(&mut self, ending: &Ending) -> Result<(), Halt> {
         self.open_turn()?;
         match ending {
@@ -34,7 +34,7 @@ impl Agent {
             Ending::Cut(cut) => self.say_cut(*cut)?,
             Ending::Failed(message) => self.say_failed(message)?,
         }
-        // Whatever is still open ends here.
+        // Ends everything that is still open.
         self.cut_message()?;
         let Some(turn) = self.turn.as_ref() else { return Ok(()) };
         let spent = turn.models.clone();
@@ -58,7 +58,7 @@ impl Agent {
         }
     }
 
-    /// As a call of the model that fails.
+    /// Like a failed call of the model.
     fn say_failed(&mut self, message: &str) -> Result<(), Halt> {
         self.cut_message()?;
         let id = self.session.ids.uuid().to_string();
@@ -82,7 +82,7 @@ impl Agent {
     }
 
     fn result(&mut self, ending: &Ending, spent: &Models) -> Value {
-        let said = std::mem::take(&mut self.speakers.current().last_text);
+        let said = std::mem::take(&mut self.active.current().last_text);
         let in_tool = self.turn.as_ref().is_some_and(|turn| turn.cut_in_tool);
         let aborted = if in_tool { "aborted_tools" } else { "aborted_streaming" };
         let (subtype, reason) = match ending {
@@ -149,7 +149,10 @@ impl Agent {
             put("duration_ms", json!(elapsed));
             put("duration_api_ms", json!(elapsed));
             let blocked = matches!(ending, Ending::Blocked(_));
-            put("num_turns", json!(if blocked || turn.is_only_told { 0 } else { 1 + turn.told }));
+            put(
+                "num_turns",
+                json!(if blocked || turn.is_context { 0 } else { 1 + turn.lines_to_model }),
+            );
             put("permission_denials", json!(turn.denials));
             put("stop_reason", json!(turn.stop_reason));
             if let Some(uuid) = &turn.uuid {

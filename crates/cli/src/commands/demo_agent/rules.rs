@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::json::Look as _;
 use crate::commands::claude::argv;
 
-/// When the agent asks before a tool runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]
@@ -43,7 +42,7 @@ impl Mode {
     }
 }
 
-/// A tool, and of which calls of it the rule speaks.
+/// A tool, and which of its calls the rule covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) tool: String,
@@ -62,7 +61,7 @@ impl Rule {
         }
     }
 
-    /// As `updatedPermissions` has it: `{"toolName", "ruleContent"?}`
+    /// In the form of `updatedPermissions`: `{"toolName", "ruleContent"?}`
     pub(super) fn from_json(rule: &Value) -> Option<Self> {
         Some(Self {
             tool: rule.get("toolName")?.as_str()?.to_owned(),
@@ -77,7 +76,7 @@ impl Rule {
         }
     }
 
-    /// Whether it speaks of this call.
+    /// Whether it covers this call.
     pub(super) fn covers(&self, tool: &str, input: &Value, directory: &Path) -> bool {
         if !self.names(tool) {
             return false;
@@ -110,7 +109,7 @@ impl Rule {
     }
 }
 
-/// The path without `.` and `..`, as far as its words tell.
+/// The path without `.` and `..`, resolved lexically.
 pub(super) fn settled(path: &Path) -> PathBuf {
     let mut settled = PathBuf::new();
     for part in path.components() {
@@ -123,7 +122,7 @@ pub(super) fn settled(path: &Path) -> PathBuf {
     settled
 }
 
-/// The path with its links followed, as far as it exists. None where nobody can tell where it would be.
+/// The path with links resolved, as far as it exists; `None` if it cannot be determined.
 pub(super) fn resolved(path: &Path) -> Option<PathBuf> {
     for there in path.ancestors() {
         let Ok(found) = there.canonicalize() else { continue };
@@ -134,7 +133,7 @@ pub(super) fn resolved(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// `prefix:*` covers one simple command: what a shell would split or fill in is never covered.
+/// `prefix:*` covers one simple command, never one that a shell would split or expand.
 fn same_command(content: &str, command: &str) -> bool {
     let Some(prefix) = content.strip_suffix(":*") else { return content == command };
     let simple = !command.contains(|c: char| "&|;<>$`(){}\\\"'\n\r*?[]~#!".contains(c));
@@ -142,7 +141,7 @@ fn same_command(content: &str, command: &str) -> bool {
     simple && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// A list of rules.
+/// Parses a list of rules.
 pub(super) fn rules(list: &str) -> Vec<Rule> {
     argv::rules(list).map(Rule::parse).collect()
 }

@@ -1,10 +1,10 @@
-//! As much of JSON Schema as an answer needs: its smallest instance, and what is wrong with one.
+//! A subset of JSON Schema: the smallest instance, and validation.
 
 use serde_json::{Map, Value, json};
 
 use super::json::Look as _;
 
-/// The smallest value that a schema takes, as far as it can be told.
+/// The smallest value that a schema accepts, as far as this subset can tell.
 pub(super) fn instance(schema: &Value) -> Value {
     if let Some(fixed) = schema.get("const").or_else(|| schema.get("default")) {
         return fixed.clone();
@@ -48,7 +48,7 @@ fn least(schema: &Value) -> f64 {
     schema.at("maximum").as_f64().map_or(least, |most| least.min(most))
 }
 
-/// What is wrong with a value; nothing if all is well.
+/// The problems of a value; empty if it is valid.
 pub(super) fn faults(schema: &Value, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     check(schema, value, "root", &mut faults);

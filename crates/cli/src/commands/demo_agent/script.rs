@@ -1,4 +1,4 @@
-//! A prompt read as a script: lines that start with `/` are directives, in order.
+//! Parses a prompt as a script: lines that start with `/` are directives.
 
 use std::time::Duration;
 
@@ -6,19 +6,18 @@ use serde_json::{Value, json};
 
 use super::usage::Usage;
 
-/// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// Text with placeholders.
     Say(String),
     /// Thinking with placeholders.
     Think(String),
-    /// Text as it is.
+    /// Text without placeholders.
     Tell(String),
     Pad(usize),
     Repeat(u64, String),
     Tool(String, Value),
-    /// A question, whose answer is said back.
+    /// A question; its answer is repeated as text.
     Ask(Value),
     Sleep(Duration),
     Hang,
@@ -33,7 +32,7 @@ pub(super) enum Step {
 pub(super) const DIRECTIVES: [(&str, &str, &str); 21] = [
     ("say", "TEXT", "Say TEXT in word-sized pieces"),
     ("think", "TEXT", "Think TEXT"),
-    ("pad", "BYTES", "One text block of that many Bs"),
+    ("pad", "BYTES", "Say one text block of BYTES letters B"),
     ("tool", "NAME JSON", "Call any tool by name"),
     ("sleep", "MS", "Wait"),
     ("hang", "", "Wait until interrupted"),
@@ -42,16 +41,16 @@ pub(super) const DIRECTIVES: [(&str, &str, &str); 21] = [
     ("write", "PATH TEXT", "Write a file, if permitted"),
     ("edit", "PATH | OLD | NEW", "Edit a file, if permitted"),
     ("ask", "QUESTION | OPTION | OPTION…", "Ask a question and say the answer back"),
-    ("task", "LABEL", "A subagent runs the directives up to /end"),
-    ("end", "", "The end of a subagent's directives"),
-    ("plan", "ITEM | ITEM…", "A todo list"),
-    ("repeat", "N TEXT", "N pieces of TEXT"),
-    ("blob", "BYTES", "A tool result of that size"),
-    ("usage", "IN OUT CACHE_READ CACHE_CREATE", "What this turn reports"),
-    ("stderr", "TEXT", "A line on stderr"),
-    ("raw", "LINE", "LINE on stdout, exactly"),
-    ("fail", "MESSAGE", "The turn ends in error"),
-    ("exit", "CODE", "The process dies at once"),
+    ("task", "LABEL", "Run the directives up to /end in a subagent"),
+    ("end", "", "End a subagent's directives"),
+    ("plan", "ITEM | ITEM…", "Show a todo list"),
+    ("repeat", "N TEXT", "Say TEXT N times, one delta each"),
+    ("blob", "BYTES", "Call a tool with a result of BYTES bytes"),
+    ("usage", "IN OUT CACHE_READ CACHE_CREATE", "Report this usage for the turn"),
+    ("stderr", "TEXT", "Write a line to stderr"),
+    ("raw", "LINE", "Write LINE to stdout, unchanged"),
+    ("fail", "MESSAGE", "End the turn with an error"),
+    ("exit", "CODE", "Exit at once"),
 ];
 
 /// The steps of a prompt; none if it has no directive.
@@ -64,7 +63,7 @@ pub(super) fn parse(prompt: &str) -> Option<Vec<Step>> {
         found = true;
         match name {
             "task" => steps.push(task(rest, &mut lines)),
-            // One too many.
+            // An unmatched `/end`.
             "end" => {}
             _ => steps.push(step(name, rest).unwrap_or_else(Step::Tell)),
         }
@@ -72,7 +71,7 @@ pub(super) fn parse(prompt: &str) -> Option<Vec<Step>> {
     found.then_some(steps)
 }
 
-/// What the turn is to report, if the script says so.
+/// The usage that the script sets, if any.
 pub(super) fn usage(steps: &[Step]) -> Option<Usage> {
     steps.iter().rev().find_map(|step| match step {
         Step::Usage(usage) => Some(*usage),
@@ -86,7 +85,7 @@ fn directive(line: &str) -> Option<(&str, &str)> {
     Some((name.trim_end_matches('\r'), rest))
 }
 
-/// The lines up to the `/end` that belongs to this `/task` are the subagent's prompt.
+/// The lines up to the matching `/end` are the subagent's prompt.
 fn task<'p>(label: &str, lines: &mut impl Iterator<Item = &'p str>) -> Step {
     let mut depth = 1_usize;
     let mut prompt = Vec::new();
@@ -112,9 +111,9 @@ fn task<'p>(label: &str, lines: &mut impl Iterator<Item = &'p str>) -> Step {
     Step::Tool("Task".to_owned(), input)
 }
 
-/// An error is what the agent says instead.
+/// On an error, the agent says the message instead.
 fn step(name: &str, rest: &str) -> Result<Step, String> {
-    // Exactly as it stands, a carriage return included.
+    // Unchanged, including a carriage return.
     if name == "raw" {
         return Ok(Step::Raw(rest.to_owned()));
     }
@@ -124,8 +123,8 @@ fn step(name: &str, rest: &str) -> Result<Step, String> {
     let wrong = || {
         let usage = DIRECTIVES.iter().find(|(known, ..)| *known == name);
         match usage {
-            Some((_, arguments, _)) => format!("failed to read /{name}: it takes {arguments}"),
-            None => format!("there is no directive /{name}"),
+            Some((_, arguments, _)) => format!("invalid /{name}: expected {arguments}"),
+            None => format!("unknown directive /{name}"),
         }
     };
     let number = |word: &str| word.parse::<u64>().map_err(|_| wrong());
@@ -212,7 +211,7 @@ fn unescaped(text: &str) -> String {
     filled(text, |_| None)
 }
 
-/// The text with its escapes and its placeholders replaced. What is filled in stays as it is.
+/// Replaces escapes and placeholders. Values are not expanded again.
 pub(super) fn filled(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,13 +1,13 @@
-//! Subagents: a tool call that speaks for itself.
+//! Subagents, which are started by a tool call.
 
 use serde_json::{Value, json};
 
+use super::active_agents::Spawned;
 use super::agent::{Agent, Halt};
 use super::hooks::Occasion;
 use super::json::Look as _;
-use super::messages::Voice;
+use super::messages::BlockKind;
 use super::script;
-use super::speakers::Spawned;
 use super::tools::{Call, Outcome};
 
 /// How deep subagents may nest: each is a few frames on the stack.
@@ -15,7 +15,7 @@ const DEPTH: usize = 200;
 
 impl Agent {
     pub(super) fn delegate(&mut self, call: &Call<'_>) -> Result<Outcome, Halt> {
-        if self.speakers.depth() >= DEPTH {
+        if self.active.depth() >= DEPTH {
             return Ok(Outcome::failed(&format!("subagents nest at most {DEPTH} deep")));
         }
         if call.input.at("run_in_background") == true {
@@ -37,20 +37,22 @@ impl Agent {
             "description": spawned.description,
             "subagent_type": spawned.kind,
             "is_backgrounded": false,
-            "spawn_depth": self.speakers.depth() + 1,
+            "spawn_depth": self.active.depth() + 1,
             "task_type": "local_agent",
             "prompt": prompt,
         }))?;
-        self.speakers.spawn(spawned.clone(), prompt.len());
+        self.active.spawn(spawned.clone(), prompt.len());
         let ended = self.run_subagent(&spawned, &prompt);
-        let Some(speaker) = self.speakers.leave() else { return Ok(Outcome::failed("it is gone")) };
-        let said = Some(speaker.last_text).filter(|text| !text.is_empty());
+        let Some(agent) = self.active.leave() else {
+            return Ok(Outcome::failed("the subagent is gone"));
+        };
+        let said = Some(agent.last_text).filter(|text| !text.is_empty());
         let said = said.unwrap_or_else(|| format!("{}: done.", spawned.description));
         match ended {
             Ok(()) => {
                 self.task_ended(&spawned, "completed", "completed", &said)?;
                 let content = json!([{ "type": "text", "text": said }]);
-                let elapsed = speaker.begun.elapsed().as_millis();
+                let elapsed = agent.begun.elapsed().as_millis();
                 Ok(Outcome::done(
                     content.clone(),
                     json!({
@@ -60,9 +62,9 @@ impl Agent {
                         "agentType": spawned.kind,
                         "content": content,
                         "totalDurationMs": u64::try_from(elapsed).unwrap_or(u64::MAX),
-                        "totalTokens": speaker.spent.total(),
-                        "totalToolUseCount": speaker.tools,
-                        "usage": speaker.spent.to_json(),
+                        "totalTokens": agent.spent.total(),
+                        "totalToolUseCount": agent.tools,
+                        "usage": agent.spent.to_json(),
                     }),
                 ))
             }
@@ -94,10 +96,10 @@ impl Agent {
         self.subagent_hook("SubagentStart", spawned, &json!({}))?;
         match script::parse(prompt) {
             Some(steps) => self.play(&steps)?,
-            None => self.speak(Voice::Text, &format!("{}: done.", spawned.description))?,
+            None => self.speak(BlockKind::Text, &format!("{}: done.", spawned.description))?,
         }
         self.end_message("end_turn")?;
-        let said = self.speakers.current().last_text.clone();
+        let said = self.active.current().last_text.clone();
         let fields = json!({ "stop_hook_active": false, "last_assistant_message": said });
         self.subagent_hook("SubagentStop", spawned, &fields)
     }

@@ -13,7 +13,7 @@ use super::permission::{Need, Permit};
 use super::rules::Mode;
 use super::schema;
 
-/// The tools that are always there, and the fields that each must be given, with their types.
+/// The built-in tools, and their required fields with types.
 const TOOLS: [(&str, &[(&str, &str)]); 10] = [
     ("Task", &[("description", "string"), ("prompt", "string")]),
     ("AskUserQuestion", &[("questions", "array")]),
@@ -27,7 +27,7 @@ const TOOLS: [(&str, &[(&str, &str)]); 10] = [
     ("StructuredOutput", &[]),
 ];
 
-/// How big the result of the tool `Blob` may be.
+/// Maximum size of a `Blob` result.
 const BLOB_LIMIT: u64 = 1 << 30;
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was \
@@ -42,21 +42,21 @@ pub(super) struct Call<'c> {
     pub(super) input: &'c Value,
 }
 
-/// What a tool gave.
+/// The result of a tool.
 pub(super) struct Outcome {
     /// A text, or blocks.
     pub(super) content: Value,
     pub(super) is_error: bool,
-    /// The same for programs.
+    /// The result for programs.
     pub(super) structured: Option<Value>,
 }
 
-/// A call that came to its end.
+/// A call that has ended.
 struct Done {
     outcome: Outcome,
-    /// What is told beside the result.
+    /// Additional context beside the result.
     meta: Value,
-    /// Why the turn is to end.
+    /// Why the turn must end.
     stop: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl Outcome {
         Self { content: json!(message), is_error: true, structured }
     }
 
-    /// The call was wrong: the model is told in tags.
+    /// The call was invalid; Claude reports that in tags.
     fn invalid(message: &str) -> Self {
         let content = json!(format!("<tool_use_error>{message}</tool_use_error>"));
         Self { content, is_error: true, structured: Some(json!(message)) }
@@ -94,7 +94,7 @@ impl Outcome {
 }
 
 impl Agent {
-    /// The names of all tools, as `system/init` has them.
+    /// The names of all tools, for `system/init`.
     pub(super) fn tools(&self) -> Vec<String> {
         let own = TOOLS.iter().map(|(name, _)| (*name).to_owned());
         own.filter(|name| self.has_tool(name)).chain(self.server_tools()).collect()
@@ -112,7 +112,7 @@ impl Agent {
         }
     }
 
-    /// Calls a tool and tells its result, whatever happens to it.
+    /// Calls a tool and reports its result, however it ends.
     pub(super) fn call(&mut self, name: &str, input: &Value) -> Result<Outcome, Halt> {
         let id = self.use_tool(name, input)?;
         let call = Call { id: &id, name, input };
@@ -170,7 +170,7 @@ impl Agent {
         }
     }
 
-    /// What a call needs before it runs.
+    /// What a call needs before it may run.
     pub(super) fn need(&self, call: &Call<'_>) -> Need {
         match canonical(call.name) {
             "Read" => match self.path(call.input) {
@@ -206,8 +206,8 @@ impl Agent {
             }
             "TodoWrite" => {
                 let old = std::mem::replace(&mut self.todos, input.at("todos").clone());
-                let told = json!({ "oldTodos": old, "newTodos": self.todos });
-                Ok(Outcome::done("Todos have been modified successfully.", told))
+                let structured = json!({ "oldTodos": old, "newTodos": self.todos });
+                Ok(Outcome::done("Todos have been modified successfully.", structured))
             }
             "Blob" => Ok(blob(input)),
             "StructuredOutput" => Ok(self.take_structured_output(input)),
@@ -215,7 +215,7 @@ impl Agent {
         }
     }
 
-    /// Changes a file, after it is kept as it was.
+    /// Changes a file, after a checkpoint of it.
     fn change(&mut self, input: &Value, change: fn(&Path, &Value) -> Outcome) -> Outcome {
         let path = self.path(input);
         match self.checkpoints.keep(&path) {
@@ -224,7 +224,7 @@ impl Agent {
         }
     }
 
-    /// Hooks look at what was done; why one wants no more, if one does.
+    /// Calls the hooks for a finished tool; returns why one stops the turn, if one does.
     fn after(
         &mut self,
         call: &Call<'_>,
@@ -256,15 +256,15 @@ impl Agent {
         meta: Value,
     ) -> Result<(), Halt> {
         let text = outcome.text();
-        let speaker = self.speakers.current();
-        speaker.context += text.len();
-        speaker.owes_call = call.name != "StructuredOutput";
-        let main = speaker.spawned.is_none();
+        let agent = self.active.current();
+        agent.context += text.len();
+        agent.owes_call = call.name != "StructuredOutput";
+        let main = agent.spawned.is_none();
         self.last_result = text;
         let mut block = json!({
             "type": "tool_result", "tool_use_id": call.id, "content": outcome.content,
         });
-        // Claude says it of every command, of other tools only if it is so.
+        // Claude sets it for every command, for other tools only if true.
         if let Some(fields) =
             block.as_object_mut().filter(|_| outcome.is_error || call.name == "Bash")
         {
@@ -273,7 +273,7 @@ impl Agent {
         let content = json!([block]);
         let mut line = json!({ "type": "user", "message": { "role": "user", "content": content } });
         if let Some(fields) = line.as_object_mut() {
-            // Of what subagents' tools did, programs are told nothing more.
+            // The results of subagents' tools have no part for programs.
             if let Some(structured) = outcome.structured.as_ref().filter(|_| main) {
                 fields.insert("tool_use_result".to_owned(), structured.clone());
             }
@@ -283,14 +283,14 @@ impl Agent {
             }
         }
         if let Some(turn) = self.turn.as_mut().filter(|_| main) {
-            turn.told += 1;
+            turn.lines_to_model += 1;
         }
         self.emit_said(line)
     }
 
-    /// The turn ends while the call is open: it gets a result all the same.
+    /// The turn ends while the call is open; the call still gets a result.
     fn tell_halted(&mut self, call: &Call<'_>, halt: &Halt) -> Result<(), Halt> {
-        let (text, told, meta) = match halt {
+        let (text, structured, meta) = match halt {
             Halt::Exit(_) | Halt::Broken(_) => return Ok(()),
             Halt::Interrupted(_) => {
                 if let Some(turn) = &mut self.turn {
@@ -310,7 +310,7 @@ impl Agent {
             }
         };
         let outcome =
-            Outcome { content: json!(text), is_error: true, structured: Some(json!(told)) };
+            Outcome { content: json!(text), is_error: true, structured: Some(json!(structured)) };
         self.tell_outcome(call, &outcome, meta)
     }
 
@@ -325,13 +325,14 @@ impl Agent {
                 if let Some(turn) = &mut self.turn {
                     turn.structured = Some(input.clone());
                 }
-                let told = "Structured output provided successfully";
-                Outcome::done(told, json!(told))
+                let structured = "Structured output provided successfully";
+                Outcome::done(structured, json!(structured))
             }
         }
     }
 
-    /// A schema asks for an answer of its kind. If the script gave none, the smallest is given.
+    /// With a schema, the turn must give a structured answer. If the script gave none, the smallest
+    /// valid one is given.
     pub(super) fn give_structured_output(&mut self) -> Result<(), Halt> {
         let given = self.turn.as_ref().is_some_and(|turn| turn.structured.is_some());
         match self.flags.schema.clone().filter(|_| !given) {
@@ -341,12 +342,12 @@ impl Agent {
     }
 }
 
-/// Subagents are called by the tool `Task`, of late named `Agent`.
+/// The tool `Task`, recently renamed `Agent`, starts subagents.
 fn canonical(name: &str) -> &str {
     if name == "Agent" { "Task" } else { name }
 }
 
-/// What is wrong with the input of a call, as Claude says it.
+/// The problems of a call's input, in Claude's words.
 fn missing(name: &str, input: &Value, fields: &[(&str, &str)]) -> Option<String> {
     let fits = |value: &Value, kind: &str| match kind {
         "string" => value.is_string(),
@@ -367,7 +368,7 @@ fn missing(name: &str, input: &Value, fields: &[(&str, &str)]) -> Option<String>
     (!faults.is_empty()).then_some(what)
 }
 
-/// The client put the answers into the input.
+/// The client has added the answers to the input.
 fn answers(input: &Value) -> Outcome {
     let answers = input.at("answers").as_object().cloned().unwrap_or_default();
     let pairs: Vec<String> = answers

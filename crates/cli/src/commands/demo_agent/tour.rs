@@ -1,4 +1,4 @@
-//! What a prompt without directives gets: a short tour of all that passes through agentwire.
+//! The tour: the answer to a prompt without directives. It shows every kind of event.
 
 use std::fs;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt};
-use super::messages::Voice;
+use super::messages::BlockKind;
 
 const FILE: &str = "agentwire-tour.txt";
 const GREETED: &str = "Hello, world.";
 
-/// How long a watcher is given to see that something ended.
+/// A pause, so that the viewer sees each step end.
 const BEAT: Duration = Duration::from_millis(250);
 
 const TODOS: [(&str, &str); 3] = [
@@ -23,15 +23,15 @@ const TODOS: [(&str, &str); 3] = [
 impl Agent {
     pub(super) fn tour(&mut self) -> Result<(), Halt> {
         self.speak(
-            Voice::Thinking,
-            "No directives in this prompt, so I show what I can do. First a plan, then one thing of \
-             each kind, so that every sort of event is seen once.",
+            BlockKind::Thinking,
+            "This prompt has no directives, so I give a tour. I start with a plan, then do one thing of \
+             each kind, so that you see every sort of event once.",
         )?;
         self.speak(
-            Voice::Text,
+            BlockKind::Text,
             "Hello! I am agentwire's demo agent. I have no model and no network, but my tools are \
-             real, and I speak the same protocol as Claude Code. Whatever I do now, a real agent \
-             does the same way, and you see it the same way.",
+             real, and I speak the same protocol as Claude Code. A real agent does what I do now in \
+             the same way, and it looks the same to you.",
         )?;
         self.tour_step(0)?;
         self.tour_read()?;
@@ -43,7 +43,7 @@ impl Agent {
         self.tour_sum_up(written)
     }
 
-    /// The todo list, with that many entries done.
+    /// Updates the todo list: the first `done` entries are done.
     fn tour_step(&mut self, done: usize) -> Result<(), Halt> {
         let todos = TODOS.iter().enumerate().map(|(at, (content, active))| {
             let status = match at {
@@ -60,9 +60,9 @@ impl Agent {
 
     fn tour_read(&mut self) -> Result<(), Halt> {
         let Some(name) = self.tour_file() else {
-            return self.speak(Voice::Text, "There is no file here to read, so I go on.");
+            return self.speak(BlockKind::Text, "There is no file to read here, so I continue.");
         };
-        self.speak(Voice::Text, "Reading needs no permission:")?;
+        self.speak(BlockKind::Text, "Reading needs no permission:")?;
         let path = self.session.directory.join(&name);
         let outcome = self.call("Read", &json!({ "file_path": path, "limit": 20 }))?;
         let text = outcome.text();
@@ -70,12 +70,12 @@ impl Agent {
         let first: String = first.filter(|line| !line.is_empty()).take(1).collect();
         let first: String = first.chars().take(60).collect();
         match outcome.is_error {
-            true => self.speak(Voice::Text, &format!("{name} cannot be read; I go on without it.")),
-            false => self.speak(Voice::Text, &format!("{name} begins with \"{first}\".")),
+            true => self
+                .speak(BlockKind::Text, &format!("I cannot read {name}; I continue without it.")),
+            false => self.speak(BlockKind::Text, &format!("{name} starts with \"{first}\".")),
         }
     }
 
-    /// README.md, else the first file by name.
     fn tour_file(&self) -> Option<String> {
         let entries = fs::read_dir(&self.session.directory).ok()?.filter_map(Result::ok);
         let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
@@ -89,32 +89,32 @@ impl Agent {
     /// Whether the file was written.
     fn tour_write(&mut self) -> Result<bool, Halt> {
         self.speak(
-            Voice::Text,
-            "Writing does need permission. I now wait until someone answers, in whatever client \
-             they sit; silence never allows.",
+            BlockKind::Text,
+            "Writing needs permission. I now wait for an answer from any client. No answer never \
+             means yes.",
         )?;
         let path = self.session.directory.join(FILE);
-        let content = format!("{GREETED}\nThis line was written on the tour of agentwire.\n");
+        let content = format!("{GREETED}\nThe agentwire tour wrote this line.\n");
         let written = self.call("Write", &json!({ "file_path": path, "content": content }))?;
         if written.is_error {
             self.speak(
-                Voice::Text,
-                "You said no, so nothing was written. That is how it should be.",
+                BlockKind::Text,
+                "You said no, so I wrote nothing. That is how it should be.",
             )?;
             return Ok(false);
         }
-        self.speak(Voice::Text, "Thank you. Now a question whose answer I use:")?;
+        self.speak(BlockKind::Text, "Thank you. Now I ask a question and use the answer:")?;
         let options =
             [("agentwire", "the program"), ("the team", "everyone"), ("nobody", "no change")];
         let options = options.map(|(label, why)| json!({ "label": label, "description": why }));
         let answer = self.ask(&json!({ "questions": [{
-            "question": "Whom shall the file greet?",
+            "question": "Who should the file greet?",
             "header": "Greeting",
             "options": options,
             "multiSelect": false,
         }] }))?;
         if matches!(answer.as_str(), "nobody" | "No answer.") {
-            self.speak(Voice::Text, "Then the greeting stays as it is.")?;
+            self.speak(BlockKind::Text, "Then I leave the greeting as it is.")?;
             return Ok(true);
         }
         let input = json!({
@@ -125,9 +125,12 @@ impl Agent {
         });
         let edited = self.call("Edit", &input)?;
         match edited.is_error {
-            true => self.speak(Voice::Text, "That edit was not made.")?,
+            true => self.speak(BlockKind::Text, "I did not make that edit.")?,
             false => {
-                self.speak(Voice::Text, "The edit came with its diff: one line out, one in.")?;
+                self.speak(
+                    BlockKind::Text,
+                    "The edit shows its diff: one line removed, one added.",
+                )?;
             }
         }
         Ok(true)
@@ -135,15 +138,15 @@ impl Agent {
 
     fn tour_delegate(&mut self) -> Result<(), Halt> {
         self.speak(
-            Voice::Text,
-            "A subagent works on its own. Its words, its tools and its questions bear its name, at \
+            BlockKind::Text,
+            "A subagent works on its own. Its text, its tools and its requests carry its name, at \
              any depth.",
         )?;
         self.call(
             "Task",
             &json!({
                 "description": "Look around",
-                "prompt": "/think I list the directory and report.\n/bash ls\n/say I asked to list the directory and got:\\n{result}",
+                "prompt": "/think I list the directory and report back.\n/bash ls\n/say I asked to list the directory and got:\\n{result}",
                 "subagent_type": "general-purpose",
                 "run_in_background": false,
             }),
@@ -153,16 +156,16 @@ impl Agent {
 
     fn tour_sum_up(&mut self, written: bool) -> Result<(), Halt> {
         let made = match written {
-            true => format!("I left {FILE} behind; delete it if you like."),
-            false => "I left nothing behind.".to_owned(),
+            true => format!("I created {FILE}; delete it if you like."),
+            false => "I created no files.".to_owned(),
         };
         let cost = self.cost_usd();
         self.speak(
-            Voice::Text,
+            BlockKind::Text,
             &format!(
                 "That was the tour: thinking, text, a plan, a read, permissions, a question, a diff \
-                 and a subagent. {made} A model would have cost about ${cost:.4} so far. All of it \
-                 is in the log: attach now or next week and you see the same events.\n\nTo script \
+                 and a subagent. {made} A model would have cost about ${cost:.4} so far. \
+                 Everything is in the log: attach now or next week, and you see the same events.\n\nTo script \
                  me, start lines with a slash, such as `/say Hi`, `/bash ls` or `/ask Tea? | Yes | \
                  No`."
             ),

@@ -4,40 +4,40 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::active_agents::ActiveAgents;
 use super::agent::{Agent, Cut, Halt, Prompt};
 use super::flags::VERSION;
 use super::hooks::{self, Occasion};
 use super::json::Look as _;
-use super::messages::Voice;
+use super::messages::BlockKind;
 use super::result::Ending;
 use super::script::{self, DIRECTIVES, Step};
-use super::speakers::Speakers;
 use super::usage::{Models, Usage, sum};
 use crate::print;
 
-/// The turn that runs.
+/// The current turn.
 pub(super) struct Turn {
     pub(super) id: String,
     pub(super) begun: Instant,
     pub(super) prompt: String,
     pub(super) uuid: Option<String>,
-    /// The prompt wants no answer.
-    pub(super) is_only_told: bool,
+    /// The prompt needs no answer.
+    pub(super) is_context: bool,
     /// `system/init` was written.
     pub(super) opened: bool,
-    /// The first line of the model names the prompt that it answers.
+    /// The model's first line, which names the prompt that it answers, was written.
     marked: bool,
-    /// Somebody watches: words take their time.
+    /// A person watches, so words appear slowly.
     pub(super) paced: bool,
-    /// What the script wants to be reported, until the first message has taken it.
+    /// Usage from the script, until the first message reports it.
     pub(super) scripted: Option<Usage>,
     pub(super) models: Models,
-    /// Lines that were said to the model after the prompt.
-    pub(super) told: u64,
+    /// Lines to the model after the prompt.
+    pub(super) lines_to_model: u64,
     pub(super) denials: Vec<Value>,
     pub(super) structured: Option<Value>,
     pub(super) stop_reason: Option<String>,
-    /// What was interrupted was a tool.
+    /// The interrupt stopped a tool.
     pub(super) cut_in_tool: bool,
 }
 
@@ -53,19 +53,19 @@ impl Agent {
             begun: Instant::now(),
             prompt: prompt.text.clone(),
             uuid: prompt.uuid.clone(),
-            is_only_told: prompt.is_only_told,
+            is_context: prompt.is_context,
             opened: false,
             marked: false,
             paced: steps.is_none(),
             scripted: steps.as_deref().and_then(script::usage),
             models: Models::new(),
-            told: 0,
+            lines_to_model: 0,
             denials: Vec::new(),
             structured: None,
             stop_reason: None,
             cut_in_tool: false,
         });
-        self.speakers = Speakers::new(self.system.len() + prompt.text.len());
+        self.active = ActiveAgents::new(self.system.len() + prompt.text.len());
         let ending = match self.run(steps.as_deref()) {
             Ok(ending) => ending,
             Err(Halt::Interrupted(cut)) => Ending::Cut(cut),
@@ -105,7 +105,7 @@ impl Agent {
         }
         self.await_servers()?;
         self.open_turn()?;
-        if self.turn.as_ref().is_some_and(|turn| turn.is_only_told) {
+        if self.turn.as_ref().is_some_and(|turn| turn.is_context) {
             return Ok(Ending::Done);
         }
         match steps {
@@ -114,22 +114,22 @@ impl Agent {
         }
         self.give_structured_output()?;
         self.end_message("end_turn")?;
-        // No message took it.
+        // No message reported it.
         let scripted = self.turn.as_mut().and_then(|turn| turn.scripted.as_mut());
         if let Some(usage) = scripted.map(std::mem::take) {
             self.spend(usage, "end_turn")?;
         }
-        let speaker = self.speakers.current();
-        if std::mem::take(&mut speaker.owes_call) {
-            // The model is shown the last result, and has nothing to add.
+        let agent = self.active.current();
+        if std::mem::take(&mut agent.owes_call) {
+            // The model sees the last result and adds nothing.
             self.may_call()?;
-            self.speakers.current().calls += 1;
+            self.active.current().calls += 1;
         }
         self.stop_hooks()?;
         Ok(Ending::Done)
     }
 
-    /// Does what a script says. A subagent's script is played the same way.
+    /// Runs a script. A subagent's script runs the same way.
     pub(super) fn play(&mut self, steps: &[Step]) -> Result<(), Halt> {
         steps.iter().try_for_each(|step| self.step(step))
     }
@@ -137,25 +137,25 @@ impl Agent {
     fn step(&mut self, step: &Step) -> Result<(), Halt> {
         self.look()?;
         match step {
-            Step::Say(text) => self.speak(Voice::Text, &self.fill(text)),
-            Step::Think(text) => self.speak(Voice::Thinking, &self.fill(text)),
-            Step::Tell(text) => self.speak(Voice::Text, text),
+            Step::Say(text) => self.speak(BlockKind::Text, &self.fill(text)),
+            Step::Think(text) => self.speak(BlockKind::Thinking, &self.fill(text)),
+            Step::Tell(text) => self.speak(BlockKind::Text, text),
             Step::Pad(bytes) => self.pad(*bytes),
             Step::Repeat(count, text) => self.repeat(*count, text),
             Step::Tool(name, input) => self.call(name, &self.absolute(input)).map(drop),
             Step::Ask(input) => {
                 let answer = self.ask(input)?;
-                self.speak(Voice::Text, &answer)
+                self.speak(BlockKind::Text, &answer)
             }
             Step::Sleep(duration) => self.pause(*duration),
             Step::Hang => {
-                // Without a client nobody could interrupt.
+                // Without a client nothing could interrupt it.
                 while self.listening {
                     self.wait(None)?;
                 }
                 Ok(())
             }
-            // That of the turn's own script is known since it began.
+            // The usage of the turn's script was read at the start.
             Step::Usage(usage) => {
                 if let Some(turn) = &mut self.turn {
                     turn.scripted.get_or_insert(*usage);
@@ -173,7 +173,7 @@ impl Agent {
         }
     }
 
-    /// Claude names files by their whole path.
+    /// Claude uses absolute paths.
     fn absolute(&self, input: &Value) -> Value {
         let mut input = input.clone();
         if let Some(Value::String(path)) = input.get_mut("file_path") {
@@ -196,7 +196,7 @@ impl Agent {
         })
     }
 
-    /// Asks a question; what is to be said of the answer.
+    /// Asks a question; returns the text about the answer.
     pub(super) fn ask(&mut self, input: &Value) -> Result<String, Halt> {
         let outcome = self.call("AskUserQuestion", input)?;
         let structured = outcome.structured.unwrap_or_default();
@@ -205,7 +205,7 @@ impl Agent {
         Ok(if answers.is_empty() { "No answer.".to_owned() } else { answers.join(", ") })
     }
 
-    /// `system/init`: every turn begins with it.
+    /// `system/init`, which starts every turn.
     pub(super) fn open_turn(&mut self) -> Result<(), Halt> {
         let Some(turn) = &mut self.turn else { return Ok(()) };
         if std::mem::replace(&mut turn.opened, true) {
@@ -235,7 +235,7 @@ impl Agent {
         self.emit(line)
     }
 
-    /// Puts on the model's first line which prompt it answers.
+    /// Adds to the model's first line which prompt it answers.
     pub(super) fn mark_first(&mut self, line: &mut Value) {
         let Some(turn) = self.turn.as_mut().filter(|turn| !turn.marked) else { return };
         turn.marked = true;
@@ -246,19 +246,19 @@ impl Agent {
         }
     }
 
-    /// Whether the model may be called once more.
+    /// Whether the model may be called again.
     pub(super) fn may_call(&mut self) -> Result<(), Halt> {
-        let main = self.speakers.who().is_none();
-        let calls = self.speakers.current().calls;
+        let main = self.active.subagent().is_none();
+        let calls = self.active.current().calls;
         match self.flags.max_turns.filter(|most| main && calls >= *most) {
             Some(_) => Err(Halt::MaxTurns),
             None => Ok(()),
         }
     }
 
-    /// A message has ended: its tokens are spent.
+    /// Counts the tokens of a message that has ended.
     pub(super) fn spend(&mut self, usage: Usage, stop_reason: &str) -> Result<(), Halt> {
-        let main = self.speakers.who().is_none();
+        let main = self.active.subagent().is_none();
         if let Some(turn) = &mut self.turn {
             turn.models.entry(self.model.clone()).or_default().add(usage);
             if main {
@@ -271,7 +271,7 @@ impl Agent {
         }
     }
 
-    /// What the session has cost so far.
+    /// The cost of the session so far.
     pub(super) fn cost_usd(&self) -> f64 {
         sum(&self.spent()).cost_usd()
     }
@@ -284,10 +284,10 @@ impl Agent {
         models
     }
 
-    /// A hook may want the agent to go on; once.
+    /// A hook may make the agent continue, once.
     fn stop_hooks(&mut self) -> Result<(), Halt> {
         for active in [false, true] {
-            let said = self.speakers.current().last_text.clone();
+            let said = self.active.current().last_text.clone();
             let outputs = self.raise(&Occasion {
                 event: "Stop",
                 subject: None,
@@ -298,13 +298,13 @@ impl Agent {
             let Some(block) = block.filter(|_| !active) else { return Ok(()) };
             let reason = block.at("reason").as_str().unwrap_or("Blocked by hook").to_owned();
             self.tell_model(&format!("Stop hook feedback:\n- {reason}"), true)?;
-            self.speak(Voice::Text, &format!("Going on, as the hook asked: {reason}"))?;
+            self.speak(BlockKind::Text, &format!("Continuing, as the hook asked: {reason}"))?;
             self.end_message("end_turn")?;
         }
         Ok(())
     }
 
-    /// A line that is said to the model in the user's name.
+    /// Writes a line to the model in the user's name.
     pub(super) fn tell_model(&mut self, text: &str, synthetic: bool) -> Result<(), Halt> {
         let content = json!([{ "type": "text", "text": text }]);
         let mut line = json!({ "type": "user", "message": { "role": "user", "content": content } });
@@ -312,18 +312,18 @@ impl Agent {
             fields.insert("isSynthetic".to_owned(), json!(true));
         }
         if let Some(turn) = &mut self.turn {
-            turn.told += 1;
+            turn.lines_to_model += 1;
         }
         self.emit_said(line)
     }
 
-    /// What cannot be kept is worth a word, not the session.
+    /// A failure to save is reported; the session continues.
     pub(super) fn remember(
         &mut self,
         keep: impl FnOnce(&mut super::memory::Memory) -> std::io::Result<()>,
     ) {
         if let Err(error) = keep(&mut self.memory) {
-            print::aside(&format!("agentwire: failed to keep the conversation: {error}"));
+            print::aside(&format!("agentwire: failed to save the conversation: {error}"));
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Tokens, and what they cost at the rates of the insights specification's note 6.
+//! Tokens and their cost, at the rates of the insights specification's note 6.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// How many tokens the demo's models take at once.
+/// The context window of the demo's models.
 pub(super) const CONTEXT_WINDOW: u64 = 200_000;
 
-/// How many they say at once.
+/// The output limit of the demo's models.
 const OUTPUT_LIMIT: u64 = 64_000;
 
 /// Tokens of a message, a turn or a session.
@@ -33,7 +33,7 @@ impl Usage {
             .fold(0, u64::saturating_add)
     }
 
-    /// Counted in millionths of a dollar's hundredths, so that sums are exact.
+    /// In millionths of a cent, so that sums are exact.
     pub(super) fn cost_usd(&self) -> f64 {
         let parts = [
             (self.input, 300_u128),
@@ -45,7 +45,7 @@ impl Usage {
         cost as f64 / 1e8
     }
 
-    /// As a message and a result have it.
+    /// For messages and results.
     pub(super) fn to_json(self) -> Value {
         json!({
             "input_tokens": self.input,
@@ -57,7 +57,7 @@ impl Usage {
         })
     }
 
-    /// As a line of the conversation's file has it.
+    /// For the file of the conversation.
     pub(super) fn kept(self) -> Value {
         json!([self.input, self.output, self.cache_read, self.cache_creation])
     }
@@ -99,7 +99,7 @@ pub(super) fn sum(models: &Models) -> Usage {
     all
 }
 
-/// About how many tokens a text is.
+/// An estimate of the tokens of a text.
 pub(super) fn tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }

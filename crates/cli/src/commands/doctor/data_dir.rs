@@ -1,4 +1,4 @@
-//! Where sessions are kept: the directory, the store, the room, and what others left there.
+//! Checks the data directory: permissions, store, disk space, leftovers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,10 +16,10 @@ use crate::format;
 use crate::print::Progress;
 use crate::settings::Loaded;
 
-/// Less room than this is soon used up.
+/// Less free space than this is a warning.
 const SCARCE: u64 = 1 << 30;
 
-/// With less than this nothing should be begun.
+/// Less free space than this is a failure.
 const TOO_LITTLE: u64 = 64 << 20;
 
 /// `PRAGMA synchronous` when it is `FULL`.
@@ -29,19 +29,19 @@ pub(super) fn check(loaded: &Loaded, checks: &mut Vec<Check>) {
     for (name, path) in loaded.projects.iter().filter(|(_, path)| !path.is_dir()) {
         checks.push(Check::warn(
             "projects",
-            format!("{} is no directory", path.display()),
-            format!("correct {name} in [projects]"),
+            format!("{} is not a directory", path.display()),
+            format!("fix {name} in [projects]"),
         ));
     }
     let data_dir = &loaded.engine.data_dir;
     match loaded.engine.store {
         StoreKind::Memory => {
-            checks.push(Check::ok("store", "memory: nothing is kept when agentwire ends"));
+            checks.push(Check::ok("store", "memory: sessions are lost when agentwire exits"));
             return;
         }
         StoreKind::Sqlite => {}
     }
-    // Before anything else is opened there, so that what the dead left is still to be seen.
+    // First, because opening the store removes stale locks.
     let (alive, stale) = owners(data_dir);
     let opened = store(data_dir);
     let works = opened.is_ok();
@@ -63,32 +63,32 @@ fn directory(path: &Path) -> Check {
         Ok(metadata) => metadata,
         Err(error) => return Check::fail(name, format!("failed to open {shown}: {error}"), choose),
     };
-    // Only a try tells: permissions, read-only disks and quotas all have a say.
+    // Only a write can tell: permissions, read-only disks and quotas all matter.
     if let Err(error) = tempfile::tempfile_in(path) {
-        return Check::fail(name, format!("failed to write in {shown}: {error}"), choose);
+        return Check::fail(name, format!("failed to write to {shown}: {error}"), choose);
     }
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o022 != 0 {
         return Check::fail(
             name,
-            format!("others of this machine can write in {shown} (its mode is {mode:o})"),
-            format!("chmod 700 {}", quoted(&shown.to_string())),
+            format!("other users can write to {shown} (mode {mode:o})"),
+            format!("`chmod 700 {}`", quoted(&shown.to_string())),
         );
     }
     if mode & 0o077 != 0 {
         return Check::warn(
             name,
-            format!("others of this machine may look into {shown} (its mode is {mode:o})"),
-            format!("chmod 700 {}", quoted(&shown.to_string())),
+            format!("other users can access {shown} (mode {mode:o})"),
+            format!("`chmod 700 {}`", quoted(&shown.to_string())),
         );
     }
-    Check::ok(name, format!("{shown}, for you alone"))
+    Check::ok(name, format!("{shown}, accessible only to you"))
 }
 
 fn store(data_dir: &Path) -> Result<Check, Check> {
     let name = "store";
-    let mend = "if the file is damaged, move it away; else see what the message says";
-    let failed = |error: &dyn std::fmt::Display| Check::fail(name, error.to_string(), mend);
+    let fix = "if the file is damaged, move it away; otherwise resolve the error";
+    let failed = |error: &dyn std::fmt::Display| Check::fail(name, error.to_string(), fix);
     let store = Sqlite::open(data_dir).map_err(|error| failed(&error))?;
     let status = store.status().map_err(|error| failed(&error))?;
     let durable = status.journal_mode == "wal" && status.synchronous == FULL;
@@ -116,7 +116,7 @@ fn store(data_dir: &Path) -> Result<Check, Check> {
     ))
 }
 
-/// Reads all that is kept. Each thing that is damaged or missing is a check of its own.
+/// Reads the whole store. Each damaged or missing range is its own check.
 fn events(data_dir: &Path, checks: &mut Vec<Check>) {
     let name = "events";
     let mut progress = Progress::before_the_answer();
@@ -127,7 +127,7 @@ fn events(data_dir: &Path, checks: &mut Vec<Check>) {
     let checked = match checked {
         Ok(checked) => checked,
         Err(error) => {
-            let fix = "see what the message says, then run `agentwire doctor` again";
+            let fix = "resolve the error, then run `agentwire doctor` again";
             return checks.push(Check::fail(name, error.to_string(), fix));
         }
     };
@@ -139,7 +139,7 @@ fn events(data_dir: &Path, checks: &mut Vec<Check>) {
     if checked.damage.is_empty() {
         return checks.push(Check::ok(name, format!("{text}, none damaged or missing")));
     }
-    let fix = "check the disk, then restore agentwire.db from a backup; all else can still be read, and \
+    let fix = "check the disk, then restore agentwire.db from a backup; everything else can still be read, and \
                exported with `agentwire export`";
     let places = format::count(checked.damage.len() as u64, "place");
     let lost = checked.lost();
@@ -147,29 +147,29 @@ fn events(data_dir: &Path, checks: &mut Vec<Check>) {
     checks.push(Check::fail(name, damage, fix));
     let all = checked.damage.iter();
     checks.extend(
-        all.map(|damage| Check { mend: None, ..Check::fail("damage", damage.to_string(), fix) }),
+        all.map(|damage| Check { fix: None, ..Check::fail("damage", damage.to_string(), fix) }),
     );
 }
 
 fn room(data_dir: &Path) -> Check {
     let name = "disk";
-    let mend = "free some, or `agentwire prune`";
+    let fix = "free some space, or run `agentwire prune`";
     let free = match rustix::fs::statvfs(data_dir) {
         Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
         Err(error) => {
-            let text = format!("failed to look at the disk: {error}");
-            return Check::warn(name, text, "see whether the disk is there");
+            let text = format!("failed to check the disk: {error}");
+            return Check::warn(name, text, "check that the disk is mounted");
         }
     };
     let text = format!("{} free", format::bytes(free));
     match free {
-        0..TOO_LITTLE => Check::fail(name, text, mend),
-        TOO_LITTLE..SCARCE => Check::warn(name, text, mend),
+        0..TOO_LITTLE => Check::fail(name, text, fix),
+        TOO_LITTLE..SCARCE => Check::warn(name, text, fix),
         SCARCE.. => Check::ok(name, text),
     }
 }
 
-/// How many processes run sessions there, and how many locks of dead ones were found and removed.
+/// How many live processes run sessions there, and how many stale locks were removed.
 fn owners(data_dir: &Path) -> (usize, usize) {
     let entries = fs::read_dir(data_dir.join("owners")).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| {
@@ -184,30 +184,30 @@ fn owners(data_dir: &Path) -> (usize, usize) {
 fn locks(alive: usize, stale: usize) -> Check {
     let name = "owners";
     let processes = if alive == 1 { "process" } else { "processes" };
-    let alive = format!("{alive} other agentwire {processes} here");
+    let alive = format!("{alive} other agentwire {processes} running");
     if stale == 0 {
-        return Check::ok(name, format!("{alive}, no lock of a dead one"));
+        return Check::ok(name, format!("{alive}, no stale locks"));
     }
     Check::ok(
         name,
         format!(
-            "{alive}; {} of dead ones removed, their sessions are closed by the next verb",
-            format::count(stale as u64, "lock")
+            "{alive}; removed {}, the next command closes their sessions",
+            format::count(stale as u64, "stale lock")
         ),
     )
 }
 
-/// Files that were made for agents' processes and outlived agentwire.
+/// Files for agents' processes that outlived agentwire.
 fn leftovers(data_dir: &Path, alive: usize) -> Check {
     let name = "runtime files";
     let directory = data_dir.join("run");
     let left = fs::read_dir(&directory).into_iter().flatten().count();
     match (left, alive) {
-        (0, _) => Check::ok(name, "nothing is left over"),
+        (0, _) => Check::ok(name, "none left over"),
         (left, 0) => Check::warn(
             name,
             format!("{} left by a killed agentwire", format::count(left as u64, "folder")),
-            format!("rm -r {}/*", directory.display()),
+            format!("`rm -r {}/*`", directory.display()),
         ),
         (left, _) => Check::ok(name, format!("{left} in use")),
     }

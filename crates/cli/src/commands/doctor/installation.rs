@@ -1,4 +1,4 @@
-//! An agent's program: whether it is here, in which version, and signed in.
+//! Checks an agent's program: installation, version and login.
 
 use agentwire_dialects::program::{Login, Source, Standing};
 use agentwire_protocol::AgentType;
@@ -11,61 +11,62 @@ pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
     let name = agent.name;
     let Some(path) = &agent.path else {
         let message = format!("not available: {}", agent.error.as_deref().unwrap_or_default());
-        let mend = match &agent.variable {
+        let fix = match &agent.variable {
             Some(variable) => format!("{}, or set {variable} to its path", agent.source),
             None => agent.source.to_string(),
         };
         let needed = agent.configured || wanted.is_some_and(|wanted| wanted.as_str() == name);
         return match needed {
-            true => Check::fail(name, message, mend),
-            false => Check::warn(name, message, mend),
+            true => Check::fail(name, message, fix),
+            false => Check::warn(name, message, fix),
         };
     };
     let path = path.display();
-    let version = format::line(agent.version.as_deref().unwrap_or("of unknown version"));
+    let version = format::line(agent.version.as_deref().unwrap_or("unknown version"));
     let mut message = format!("{version} at {path}");
-    let mut mends = Vec::new();
-    // Of a program that the user chose nothing was tested, and nothing is to be fixed.
+    let mut fixes = Vec::new();
+    // A program that the user configured has no tested versions.
     if agent.newest_tested.is_some() {
         message.push_str(&format!(", {}", agent.standing.words()));
-        mends.extend(about_version(agent, &path.to_string()));
+        fixes.extend(about_version(agent, &path.to_string()));
     }
     if let Some(login) = &agent.login {
         message.push_str(&format!(", {}", login.words()));
         if login.login == Login::NotSignedIn {
-            mends.push(login.how_to.to_owned());
+            fixes.push(login.how_to.to_owned());
         }
     }
     for problem in agent.worst_first() {
         message.push_str(&format!("; known problem: {}", problem.what));
-        mends.push(problem.remedy.to_owned());
+        fixes.push(problem.remedy.to_owned());
     }
     let status = match agent.problems.iter().any(|problem| problem.fatal) {
         true => Verdict::Fail,
-        false if mends.is_empty() => Verdict::Ok,
+        false if fixes.is_empty() => Verdict::Ok,
         false => Verdict::Warn,
     };
-    // Two things may have one remedy.
-    let mut told = Vec::new();
-    for mend in mends {
-        if !told.contains(&mend) {
-            told.push(mend);
+    // Two problems may have the same fix.
+    let mut unique = Vec::new();
+    for fix in fixes {
+        if !unique.contains(&fix) {
+            unique.push(fix);
         }
     }
-    let mend = (!told.is_empty()).then(|| told.join("; "));
-    Check { name, status, message, mend }
+    let fix = (!unique.is_empty()).then(|| unique.join("; "));
+    Check { name, status, message, fix }
 }
 
-/// What to do about a version that was not tested.
+/// What to do about an untested version.
 fn about_version(agent: &Installed, path: &str) -> Option<String> {
     match agent.standing {
         Standing::Tested | Standing::Between | Standing::Missing => None,
-        Standing::Unknown => Some(format!("see what `{path} --version` says")),
+        Standing::Unknown => Some(format!("check the output of `{path} --version`")),
         Standing::Newer => {
-            let words = "it will most likely work: what is not understood is kept and shown";
+            let words =
+                "it will probably work: agentwire keeps and shows messages that it does not know";
             Some(match (agent.source, agent.newest_tested) {
                 (Source::Npm(_), Some(tested)) => {
-                    format!("{words}; if it does not, `{}@{tested}` was tested", agent.source)
+                    format!("{words}; the newest tested version is `{}@{tested}`", agent.source)
                 }
                 (Source::Npm(_) | Source::Other(_), _) => words.to_owned(),
             })

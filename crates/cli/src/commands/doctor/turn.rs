@@ -1,4 +1,4 @@
-//! One turn of the demo agent, through everything that a real one goes through but the disk.
+//! One turn of the demo agent. It takes the path of a real turn, except for the disk.
 
 use std::time::Duration;
 
@@ -15,30 +15,30 @@ const NAME: &str = "demo turn";
 /// A turn takes less than a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the demo agent is told to say.
+/// What the demo agent should say.
 const WORD: &str = "ok";
 
 pub(super) async fn check(loaded: &Loaded) -> Check {
-    let mend = "see `agentwire --log-level debug doctor`, and report what it says";
+    let fix = "run `agentwire --log-level debug doctor` and report its output";
     match tokio::time::timeout(PATIENCE, turn(loaded)).await {
         Ok(Ok(text)) if text.trim() == WORD => {
-            Check::ok(NAME, "the demo agent was started, asked and answered")
+            Check::ok(NAME, "the demo agent started and answered a prompt")
         }
-        Ok(Ok(text)) => Check::fail(NAME, format!("the demo agent said `{text}`"), mend),
-        Ok(Err(why)) => Check::fail(NAME, why, mend),
+        Ok(Ok(text)) => Check::fail(NAME, format!("the demo agent said `{text}`"), fix),
+        Ok(Err(why)) => Check::fail(NAME, why, fix),
         Err(_) => {
             let why = format!("no answer in {} s", PATIENCE.as_secs());
-            Check::fail(NAME, why, mend)
+            Check::fail(NAME, why, fix)
         }
     }
 }
 
-/// Runs it in a place of its own, so that the user's log has no trace of it.
+/// Runs in a temporary directory, so that the user's log has no trace of it.
 async fn turn(loaded: &Loaded) -> Result<String, String> {
     let place = tempfile::Builder::new().prefix("agentwire-doctor-").tempdir();
-    let place = place.map_err(|error| format!("failed to make a directory: {error}"))?;
+    let place = place.map_err(|error| format!("failed to create a directory: {error}"))?;
     let work = place.path().join("work");
-    std::fs::create_dir(&work).map_err(|error| format!("failed to make a directory: {error}"))?;
+    std::fs::create_dir(&work).map_err(|error| format!("failed to create a directory: {error}"))?;
     let hub = Hub::open(Settings {
         data_dir: place.path().join("data"),
         store: StoreKind::Memory,

@@ -1,4 +1,4 @@
-//! A session as people read it: prompts, answers, tools, changes and what they cost.
+//! A transcript for people: prompts, answers, tools, changes and cost.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::format;
 /// How many lines of a tool's result are shown; all are in the log.
 const RESULT_LINES: usize = 40;
 
-/// How much of a tool's arguments stands on its line.
+/// How much of a tool's arguments is shown on its line.
 const ARGUMENT_COLUMNS: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,13 @@ pub(super) enum Style {
     Markdown,
 }
 
-/// Takes events and writes a transcript.
+/// Turns events into a transcript.
 #[derive(Debug)]
 pub(super) struct Transcript {
     style: Style,
-    /// Texts that are not whole yet, oldest first.
+    /// Incomplete texts, oldest first.
     open: Vec<Block>,
-    /// What was asked, by request.
+    /// Open requests by id.
     asked: BTreeMap<String, String>,
 }
 
@@ -47,7 +47,7 @@ impl Transcript {
         Self { style, open: Vec::new(), asked: BTreeMap::new() }
     }
 
-    /// What the session is.
+    /// The heading.
     pub(super) fn begin(
         &mut self,
         session: &SessionSummary,
@@ -76,7 +76,7 @@ impl Transcript {
         writeln!(out)
     }
 
-    /// The next event.
+    /// Adds an event.
     pub(super) fn event(&mut self, event: &Event<'_>, out: &mut impl Write) -> io::Result<()> {
         let agent = event.agent_id.decode();
         let (content, block, is_complete, is_thinking) = match &event.kind {
@@ -86,7 +86,7 @@ impl Transcript {
             EventKind::ThinkingChunk(chunk) => {
                 (&chunk.content, &chunk.block_id, chunk.is_complete, true)
             }
-            // These say nothing here, so that they need not cut a text in two.
+            // These show nothing, so they must not split a text.
             EventKind::UsageReported(_)
             | EventKind::ToolProgress(_)
             | EventKind::Other(_)
@@ -112,7 +112,7 @@ impl Transcript {
         if is_complete { self.close(is_same, out) } else { Ok(()) }
     }
 
-    /// What was not whole is written as far as it came.
+    /// Writes incomplete texts as far as they arrived.
     pub(super) fn end(&mut self, out: &mut impl Write) -> io::Result<()> {
         self.close(|_| true, out)
     }
@@ -172,7 +172,7 @@ impl Transcript {
                 if let Some(error) = &tool.error {
                     self.note(agent, "Tool failed", &error.decode(), out)?;
                 }
-                // Often the one is the other.
+                // The two are often equal.
                 match &tool.error {
                     Some(error) if error.decode().trim() == result.trim() => Ok(()),
                     Some(_) | None => self.code(agent, "", &result, out),
@@ -207,7 +207,7 @@ impl Transcript {
                 let what = match request.kind {
                     RequestKind::Permission => tool.unwrap_or_default(),
                     RequestKind::Question => questions.collect::<Vec<_>>().join(" "),
-                    // Clients answer these by themselves.
+                    // Client programs answer these themselves.
                     RequestKind::Hook | RequestKind::Mcp => return Ok(()),
                     RequestKind::Other => {
                         request.title.as_ref().map(|title| title.to_string()).unwrap_or_default()
@@ -223,7 +223,7 @@ impl Transcript {
                     Status::Mode => "Mode",
                     Status::Notice => "Notice",
                     Status::Warning => "Warning",
-                    Status::Compacted => "Context shortened",
+                    Status::Compacted => "Context compacted",
                     Status::Ready
                     | Status::Working
                     | Status::Idle
@@ -293,7 +293,7 @@ impl Transcript {
         }
     }
 
-    /// One thing that happened, in one line.
+    /// One event on one line.
     fn note(&self, agent: &str, label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
         let text = format::line(text);
         let line = match (self.style, text.is_empty()) {
@@ -348,7 +348,7 @@ impl Transcript {
         self.part(agent, &text, out)
     }
 
-    /// Writes a paragraph; what is a subagent's is set apart.
+    /// Writes a paragraph; a subagent's is marked.
     fn part(&self, agent: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
         let prefix = match (self.style, agent == MAIN_AGENT) {
             (_, true) => "",
@@ -362,7 +362,7 @@ impl Transcript {
     }
 }
 
-/// What a turn took, as far as it is known.
+/// Known figures of a turn.
 fn spent(usage: Option<&TokenUsage>, duration_ms: Option<u64>, cost: Option<f64>) -> String {
     let duration = duration_ms.map(|time| format!("{:.1} s", time as f64 / 1000.0));
     let usage = usage.filter(|usage| usage.total_tokens > 0).map(tokens);
@@ -370,7 +370,7 @@ fn spent(usage: Option<&TokenUsage>, duration_ms: Option<u64>, cost: Option<f64>
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// The argument that says most, or all of them.
+/// The most descriptive argument, or all of them.
 fn argument(arguments: &Json<'_>) -> String {
     let telling =
         ["command", "file_path", "path", "pattern", "query", "url", "description", "prompt"];
@@ -383,7 +383,7 @@ fn argument(arguments: &Json<'_>) -> String {
     }
 }
 
-/// The text of a tool's result, whatever its shape.
+/// The text of a tool's result, in any form.
 fn result(result: &Json<'_>) -> String {
     let text_of = |part: &Value| {
         let kind = part.get("type").and_then(Value::as_str);
@@ -397,7 +397,7 @@ fn result(result: &Json<'_>) -> String {
         Ok(Value::Array(parts)) => parts.iter().map(text_of).collect::<Vec<_>>().join("\n"),
         Ok(Value::Null) => String::new(),
         Ok(value @ (Value::Bool(_) | Value::Number(_) | Value::Object(_))) => format!("{value:#}"),
-        // Such as lone surrogates, which no string of ours can hold.
+        // Such as lone surrogates, which Rust strings cannot hold.
         Err(_) => result.get().to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! The inbox: what waits for an answer, and by which names.
+//! The open requests, and the short ids that name them.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -15,14 +15,14 @@ use crate::format::{self, Paint};
 use crate::source::{Seen, Source};
 use crate::{print, view};
 
-/// The shortest name that is shown, and that is taken.
+/// Minimum length of an id as shown, and as accepted.
 const SHOWN: usize = 8;
 const TAKEN: usize = 4;
 
-/// How far back it is looked who settled a request.
+/// How many events to search for the settlement of a request.
 const BACK: u64 = 2000;
 
-/// A request, for programs.
+/// A request in the JSON output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed<'l> {
@@ -60,7 +60,7 @@ pub(super) async fn list(source: &Source, is_json: bool) -> Result<(), Failure> 
         return Ok(print::json(&Inbox { requests: listed.collect() })?);
     }
     if requests.is_empty() {
-        print::note("nobody asks anything");
+        print::note("no pending requests");
         return Ok(());
     }
     write(&requests, &sessions)
@@ -70,7 +70,7 @@ fn write(
     requests: &[OpenRequest],
     sessions: &BTreeMap<SessionId, SessionSummary>,
 ) -> Result<(), Failure> {
-    let head = ["RID", "SESSION", "AGENT", "AGE", "ASKS"].map(str::to_owned);
+    let head = ["RID", "SESSION", "AGENT", "AGE", "REQUEST"].map(str::to_owned);
     let rows: Vec<[String; 5]> = std::iter::once(head)
         .chain(
             requests
@@ -130,7 +130,7 @@ fn row(open: &OpenRequest, name: String, session: Option<&SessionSummary>) -> [S
         }
         RequestKind::Permission => about,
         RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {
-            format!("{about} (for the program that drives it)").trim_start().to_owned()
+            format!("{about} (for the program that drives the session)").trim_start().to_owned()
         }
     };
     [
@@ -142,8 +142,7 @@ fn row(open: &OpenRequest, name: String, session: Option<&SessionSummary>) -> [S
     ]
 }
 
-/// The names by which requests are told apart: as much of each id as no other has; where two sessions
-/// have the same, with the session before it.
+/// A unique prefix of each id. If two sessions have the same id, the session goes before it.
 fn names(requests: &[OpenRequest]) -> Vec<String> {
     let ids: Vec<String> = requests.iter().map(id).collect();
     let name = |(place, own): (usize, &String)| {
@@ -167,14 +166,14 @@ fn id(open: &OpenRequest) -> String {
     open.request.request_id.to_string()
 }
 
-/// The open request of that name.
+/// Finds the open request with this id or prefix.
 pub(super) async fn find(source: &Source, name: &str) -> Result<OpenRequest, Failure> {
     let requests = source.requests(None).await?;
     let (session, begins) = match name.split_once('/') {
         Some((session, request)) => (session, request),
         None => ("", name),
     };
-    // An id may hold a `/` itself.
+    // An id may contain a `/`.
     let fits = |open: &&OpenRequest| {
         let own = id(open);
         let is_whole = own == name;
@@ -189,14 +188,14 @@ pub(super) async fn find(source: &Source, name: &str) -> Result<OpenRequest, Fai
         ([one], _) if begins.len() >= TAKEN => Ok((*one).clone()),
         ([_, _, ..], _) if begins.len() >= TAKEN => {
             let message =
-                format!("several requests begin with {name}; give more of the id, or SESSION/RID");
+                format!("several requests start with {name}; give more of the id, or SESSION/RID");
             Err(GatewayError::new(ErrorCode::InvalidMessage, message).into())
         }
         (_, _) => Err(missing(source, name, begins).await?.into()),
     }
 }
 
-/// Why there is no such request: it was settled, or it never was.
+/// Why there is no such request: it is settled, or it never existed.
 async fn missing(source: &Source, name: &str, begins: &str) -> Result<GatewayError, Failure> {
     let looked =
         if begins.len() >= TAKEN { source.sessions(true, None).await? } else { Vec::new() };
@@ -221,12 +220,11 @@ async fn missing(source: &Source, name: &str, begins: &str) -> Result<GatewayErr
         }
         if let Some(how) = settled {
             let short = format::short(session.id.as_str());
-            let message = format!("request {name} of session {short} was settled before: {how}");
+            let message = format!("request {name} of session {short} is already settled: {how}");
             return Ok(GatewayError::new(ErrorCode::RequestSettled, message));
         }
     }
-    let message =
-        format!("there is no open request {name}; `agentwire permit ls` lists those there are");
+    let message = format!("no pending request {name}; `agentwire permit ls` lists them");
     Ok(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 

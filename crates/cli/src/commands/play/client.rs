@@ -1,4 +1,4 @@
-//! The live client: what it says, told apart by kind, and its ids in the place of the recorded ones.
+//! The live client: its lines by kind, and its ids in place of the recorded ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead as _, Write as _};
@@ -12,28 +12,28 @@ use serde_json::{Value, json};
 use super::transcript::Entry;
 use crate::print;
 
-/// How many lines may wait to be looked at.
+/// How many lines may be queued.
 const QUEUE: usize = 64;
 
-/// Fields that hold an id which the client may have chosen itself.
+/// Fields with an id that the client may have chosen.
 const NAMES: [&str; 6] =
     ["sessionId", "session_id", "threadId", "thread_id", "conversationId", "uuid"];
 
 pub(super) struct Client {
     lines: Receiver<String>,
     listening: bool,
-    /// Lines that came before their place.
+    /// Lines that arrived early.
     early: VecDeque<(String, String)>,
-    /// The kinds of lines that the recording still has a place for.
+    /// The kinds of lines that the recording still expects.
     places: VecDeque<String>,
-    /// The recorded id of a request, and the live one, as they stand in JSON.
+    /// Recorded and live ids of requests, as JSON.
     requests: BTreeMap<String, String>,
-    /// Other ids, likewise.
+    /// Recorded and live other ids, as JSON.
     names: BTreeMap<String, String>,
 }
 
 impl Client {
-    /// Starts to listen for what the recording has a place for.
+    /// Starts to listen for the lines that the recording expects.
     pub(super) fn listen<'e>(entries: impl Iterator<Item = &'e Entry>) -> io::Result<Self> {
         let (sender, lines) = sync_channel(QUEUE);
         thread::Builder::new().name("stdin".to_owned()).spawn(move || {
@@ -58,7 +58,7 @@ impl Client {
         })
     }
 
-    /// Waits for the line that stands here in the recording; false if the client says no more.
+    /// Waits for the line that the recording expects here; `false` at the end of input.
     pub(super) fn expect(&mut self, recorded: &str) -> io::Result<bool> {
         let wanted = kind(recorded);
         self.flush()?;
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// Listens until the client says no more.
+    /// Listens until the end of input.
     pub(super) fn await_end(&mut self) -> io::Result<()> {
         self.flush()?;
         while self.listening {
@@ -85,7 +85,7 @@ impl Client {
         Ok(())
     }
 
-    /// Lets time pass, and listens meanwhile.
+    /// Sleeps, and listens meanwhile.
     pub(super) fn linger(&mut self, until: Option<Instant>) -> io::Result<()> {
         let is_over = || until.is_none_or(|until| until <= Instant::now());
         while !is_over() {
@@ -106,7 +106,7 @@ impl Client {
             Err(RecvTimeoutError::Disconnected) => {
                 self.listening = false;
                 if let Some(until) = until {
-                    // Nobody is there to wake us: the time passes all the same.
+                    // The client is gone; sleep all the same.
                     thread::park_timeout(until.saturating_duration_since(Instant::now()));
                 }
                 Ok(())
@@ -114,7 +114,7 @@ impl Client {
         }
     }
 
-    /// A request that the recording has no place for is refused, so that nobody waits for ever.
+    /// Refuses a request that is not in the recording, so that the client does not wait forever.
     fn take(&mut self, line: String) -> io::Result<()> {
         let kind = kind(&line);
         let waiting = self.early.iter().filter(|(early, _)| *early == kind).count();
@@ -140,10 +140,10 @@ impl Client {
         self.flush()
     }
 
-    /// What the client named then, and how it names it now.
+    /// Maps the recorded ids of a line to the live ones.
     fn learn(&mut self, recorded: &str, live: &str) {
         let (Some(then), Some(now)) = (Fields::of(recorded), Fields::of(live)) else { return };
-        // The id of an answer is the agent's own.
+        // The id of an answer is the agent's.
         let asks = then.get("method").is_some() || then.get("type") == Some("\"control_request\"");
         for name in ["id", "request_id"].into_iter().filter(|_| asks) {
             if let (Some(then), Some(now)) = (then.get(name), now.get(name)) {
@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    /// The line as the agent would have written it to this client.
+    /// The line with the live client's ids.
     pub(super) fn translated(&self, line: &str) -> String {
         let mut line = line.to_owned();
         let place = Fields::of(&line).and_then(|fields| {
@@ -204,7 +204,7 @@ impl Client {
     }
 }
 
-/// The fields of an object, each as its exact text.
+/// The fields of an object as raw JSON.
 struct Fields<'l>(BTreeMap<String, &'l RawValue>);
 
 impl<'l> Fields<'l> {
@@ -221,17 +221,17 @@ impl<'l> Fields<'l> {
     }
 }
 
-/// A string that is too long to be a word such as `default`.
+/// A string that is too long to be a keyword such as `default`.
 fn is_id(json: &str) -> bool {
     json.starts_with('"') && json.len() >= 16
 }
 
-/// What sort of line it is: lines of one kind stand for each other.
+/// The kind of a line. Lines of one kind are interchangeable.
 fn kind(line: &str) -> String {
     let Some(fields) = Fields::of(line) else { return "raw".to_owned() };
     let text = |fields: &Fields<'_>, name: &str| fields.get(name).unwrap_or_default().to_owned();
     match fields.get("type") {
-        // The answer to a question of the agent bears the agent's id.
+        // The answer to a request of the agent has the agent's id.
         Some("\"control_response\"") => {
             let id = fields.inner("response").map(|response| text(&response, "request_id"));
             format!("response {}", id.unwrap_or_default())

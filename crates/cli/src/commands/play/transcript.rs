@@ -9,18 +9,18 @@ use serde_json::value::RawValue;
 
 pub(super) struct Transcript {
     pub(super) entries: Vec<Entry>,
-    /// How the agent ended, if that is told.
+    /// The agent's exit code, if the transcript has it.
     pub(super) exit_code: Option<u8>,
 }
 
 pub(super) enum Entry {
-    /// What the agent wrote, and when.
+    /// A line from the agent, and its time.
     Agent { line: String, at: Option<u64> },
-    /// What the client wrote, and when.
+    /// A line from the client, and its time.
     Client { line: String, at: Option<u64> },
 }
 
-/// Whether this is a line of a transcript.
+/// Whether this line is a transcript entry.
 pub(super) fn is_entry(scanner: &mut Scanner, line: &[u8]) -> bool {
     transcript::is_entry(scanner, line) || exit_code(line).is_some()
 }
@@ -39,7 +39,7 @@ impl Transcript {
                 (exit @ Some(_), _) => code = exit,
                 (None, Some(entry)) => entries.push(entry),
                 (None, None) => {
-                    let what = format!("line {} is no entry of a transcript", number + 1);
+                    let what = format!("line {} is not a transcript entry", number + 1);
                     return Err(io::Error::new(io::ErrorKind::InvalidData, what));
                 }
             }
@@ -48,7 +48,7 @@ impl Transcript {
     }
 }
 
-/// `{"dir":"exit","code":N}`; an end by a signal is told as a shell tells it.
+/// `{"dir":"exit","code":N}`; an end by a signal is encoded as in a shell.
 fn exit_code(line: &[u8]) -> Option<u8> {
     let entry: Value = serde_json::from_slice(line).ok()?;
     if entry.get("dir")?.as_str()? != "exit" {
@@ -62,7 +62,7 @@ fn exit_code(line: &[u8]) -> Option<u8> {
 fn entry(scanner: &mut Scanner, line: &[u8]) -> Option<Entry> {
     let fields: Fields<'_> = match serde_json::from_slice(line) {
         Ok(fields) => fields,
-        // Parsers differ on what it holds; what the agent wrote is cut out all the same.
+        // Parsers disagree on its content; the agent's line is extracted all the same.
         Err(_) => {
             let line = String::from_utf8(transcript::agent_line(scanner, line)?).ok()?;
             return Some(Entry::Agent { line, at: None });

@@ -1,4 +1,4 @@
-//! Where a prompt comes from: an argument, stdin, or whoever sits at the terminal.
+//! Reads the prompt: from the argument, stdin, or the terminal.
 
 use std::io::{self, IsTerminal as _, Read as _};
 
@@ -26,7 +26,6 @@ pub(super) fn read(given: Option<&str>, agent: AgentType) -> Result<String, Fail
     }
 }
 
-/// All of stdin.
 pub(crate) fn from_stdin() -> Result<String, Failure> {
     let mut text = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut text);

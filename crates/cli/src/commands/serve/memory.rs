@@ -1,16 +1,16 @@
-//! Memory that a peak of load took goes back to the system.
+//! Returns memory to the system after a peak of load.
 //!
-//! glibc's allocator has an arena for each thread and keeps what was freed there. It reads how to behave
-//! from the environment, before any of our code runs, so the server starts itself once more, as the same
-//! process. docs/operations.md says what that saves.
+//! glibc's allocator has an arena per thread and keeps freed memory there. It reads its settings
+//! from the environment before any of our code runs. So the server starts itself once more, as the
+//! same process. docs/operations.md says what that saves.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use agentwire_sessions::process::{ALLOCATOR, ALLOCATOR_SET, own_program};
 
-/// Starts this program again with an allocator that gives memory back, unless that was done already or
-/// the user has settings of their own. Where it fails, the server runs as it is.
+/// Restarts this program with allocator settings that return memory, unless that was done already
+/// or the user has their own settings. If it fails, the server runs unchanged.
 pub(super) fn give_back() {
     let is_set = |name: &&str| std::env::var_os(name).is_some();
     let is_glibc = cfg!(all(target_os = "linux", target_env = "gnu"));
@@ -25,5 +25,5 @@ pub(super) fn give_back() {
         command.arg0(name);
     }
     let error = command.args(args).envs(ALLOCATOR).env(ALLOCATOR_SET, "1").exec();
-    tracing::debug!(%error, "failed to start again with other allocator settings");
+    tracing::debug!(%error, "failed to restart with other allocator settings");
 }

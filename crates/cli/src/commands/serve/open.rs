@@ -1,8 +1,8 @@
 //! Opens the server's page in the user's browser, signed in.
 //!
-//! Arguments of programs can be read by anybody on the machine. So the browser is given a file that only
-//! the user can read, and that leads to the page with a ticket in the fragment of its address: it is
-//! good once and for 30 s, and browsers send fragments to nobody.
+//! Every user of the machine can read the arguments of programs. So the browser gets a file that
+//! only the user can read. It leads to the page with a ticket in the fragment of the address. The
+//! ticket is valid once, for 30 s, and browsers never send fragments.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,17 +14,17 @@ use tokio::task::JoinHandle;
 
 use crate::print;
 
-/// How long the file is there: as long as the ticket is good.
+/// How long the file exists: as long as the ticket is valid.
 const LIFE: Duration = Duration::from_secs(30);
 
-/// A page that was opened. The file that leads to it is gone with this, at the latest.
+/// An opened page. Dropping this deletes the file, if it still exists.
 pub(super) struct Page {
     file: PathBuf,
     tidy: JoinHandle<()>,
 }
 
 impl Page {
-    /// Failing to open it is no failure: the user is told where it is.
+    /// If no browser opens, the user gets the address instead of an error.
     pub(super) async fn open(http: &str, ticket: Option<String>, place: &Path) -> Self {
         let file = place.join("open.html");
         let address = match &ticket {
@@ -38,7 +38,9 @@ impl Page {
         if let Err(why) = opened {
             let hint =
                 if ticket.is_some() { " and sign in with `agentwire token show`" } else { "" };
-            print::note(&format!("agentwire: no browser was opened ({why}): open {http}/{hint}"));
+            print::note(&format!(
+                "agentwire: failed to open a browser ({why}); open {http}/{hint}"
+            ));
         }
         let stale = file.clone();
         let tidy = tokio::spawn(async move {
@@ -56,7 +58,7 @@ impl Drop for Page {
     }
 }
 
-/// Neither the address of a socket nor a ticket has a character that means something in HTML.
+/// Neither a socket address nor a ticket contains a character that is special in HTML.
 fn lead(address: &str) -> String {
     format!(
         "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>\
@@ -65,7 +67,7 @@ fn lead(address: &str) -> String {
     )
 }
 
-/// In a process group of its own: Ctrl-C is for the server, not for the browser.
+/// In its own process group: Ctrl-C is for the server, not for the browser.
 async fn start(file: &Path) -> Result<(), String> {
     const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let started = Command::new(OPENER)
@@ -76,7 +78,7 @@ async fn start(file: &Path) -> Result<(), String> {
         .process_group(0)
         .spawn();
     let mut opener = started.map_err(|error| format!("{OPENER}: {error}"))?;
-    // It may be the browser itself, and stay.
+    // It may be the browser itself, which keeps running.
     match tokio::time::timeout(Duration::from_secs(2), opener.wait()).await {
         Ok(Ok(status)) if !status.success() => Err(format!("{OPENER} failed: {status}")),
         Ok(Err(error)) => Err(format!("{OPENER}: {error}")),

@@ -1,14 +1,14 @@
-//! Finds out what the input is, and takes it out of its wrapping.
+//! Detects the dialect of the input, and unwraps transcripts.
 
 use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::json::Scanner;
 use agentwire_dialects::tape::LINE_LIMIT;
 use agentwire_dialects::{recognise_line, transcript};
 
-/// How many bytes of whole lines may pass before somebody must have recognised one.
+/// How many bytes of whole lines may pass before a dialect must have recognised one.
 const PATIENCE: usize = 1 << 20;
 
-/// Holds the input back until a line tells whose it is.
+/// Holds the input back until a line shows its dialect.
 #[derive(Default)]
 pub(super) struct Finder {
     waiting: Vec<u8>,
@@ -19,9 +19,9 @@ pub(super) struct Finder {
 
 pub(super) enum Found {
     Dialect(&'static dyn AgentDialect),
-    /// More may tell.
+    /// More input may show it.
     NotYet,
-    /// No line so far is of any dialect.
+    /// No line so far belongs to a known dialect.
     Nothing,
 }
 
@@ -45,34 +45,32 @@ impl Finder {
         if at_end || self.transcript || tired { Found::Nothing } else { Found::NotYet }
     }
 
-    /// Whether a line looked like one of a transcript.
+    /// Whether a line looked like a transcript entry.
     pub(super) fn is_transcript(&self) -> bool {
         self.transcript
     }
 
-    /// Whether nothing has come.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// All that was held back.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.waiting)
     }
 }
 
-/// Takes the agent's lines out of a transcript.
+/// Extracts the agent's lines from a transcript.
 #[derive(Default)]
 pub(super) struct Unwrap {
     partial: Vec<u8>,
     scanner: Scanner,
-    /// The line is too long: the rest of it is passed over.
+    /// The line is too long; its rest is skipped.
     overlong: bool,
     strange: u64,
 }
 
 impl Unwrap {
-    /// The agent's lines among what has come, each with its end.
+    /// The agent's lines in these bytes, with their line ends.
     pub(super) fn feed(&mut self, mut bytes: &[u8], at_end: bool) -> Vec<u8> {
         let mut lines = Vec::new();
         while let Some(end) = memchr::memchr(b'\n', bytes) {
@@ -88,13 +86,13 @@ impl Unwrap {
         lines
     }
 
-    /// How many lines were no entries of a transcript.
+    /// How many lines were not transcript entries.
     pub(super) fn strange(&self) -> u64 {
         self.strange
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        // An entry is a little longer than the line that it holds.
+        // An entry is a little longer than the line in it.
         if self.partial.len() + bytes.len() > LINE_LIMIT + (64 << 10) {
             self.overlong = true;
             self.partial = Vec::new();

@@ -1,4 +1,4 @@
-//! Numbers the events, writes them or what they are in another wire's words, and counts.
+//! Numbers and counts the events, and writes them as they are or in another dialect.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::args::{To, Translate};
 use crate::print::{self, Progress};
 
-/// How much is gathered before it is written, if more input is at hand.
+/// How many bytes are buffered while more input is available.
 const FULL: usize = 256 << 10;
 
 pub(super) struct Output {
@@ -31,10 +31,9 @@ pub(super) struct Output {
     progress: Progress,
     size: Option<u64>,
     begun: Instant,
-    told: Instant,
+    shown_at: Instant,
 }
 
-/// What is written of an event.
 enum Wire {
     Unified(Profile),
     Claude(Box<Renderer>),
@@ -76,22 +75,21 @@ impl Output {
             progress: Progress::new(),
             size,
             begun: now,
-            told: now,
+            shown_at: now,
         }
     }
 
-    /// So many more bytes were read, now.
+    /// Counts bytes that were read.
     pub(super) fn read(&mut self, bytes: usize) {
         self.count.bytes += bytes as u64;
         self.timestamp.clear();
         let _ = write!(self.timestamp, "{:.3}", Timestamp::now());
-        if self.progress.is_on() && self.told.elapsed().as_millis() >= 250 {
-            self.told = Instant::now();
+        if self.progress.is_on() && self.shown_at.elapsed().as_millis() >= 250 {
+            self.shown_at = Instant::now();
             self.progress.show(&self.speed());
         }
     }
 
-    /// Writes what has gathered.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -106,7 +104,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes the rest and says what was done.
+    /// Writes the rest and the summary.
     pub(super) fn finish(mut self, summary: bool) -> io::Result<()> {
         self.flush()?;
         self.progress.clear();
@@ -122,7 +120,7 @@ impl Output {
             for (kind, count) in &self.count.kinds {
                 let _ = writeln!(text, "{count:>10} {kind}");
             }
-            print::note(text.trim_end());
+            print::aside(text.trim_end());
         }
         Ok(())
     }
@@ -170,7 +168,7 @@ impl Sink for Output {
                 Ok(())
             }
             Wire::Board(board) => {
-                board.event(&event, &mut |told| put(buffer, told.get()));
+                board.event(&event, &mut |message| put(buffer, message.get()));
                 Ok(())
             }
         });

@@ -49,7 +49,7 @@ fn the_first_answer_counts() {
     two.expect("allow? ");
     machines.told(From::There, &["permit", "deny", &request]);
     for pty in [&mut one, &mut two] {
-        pty.expect("this was answered elsewhere");
+        pty.expect("answered by another client");
         pty.expect("done");
         assert!(pty.modes().contains(LocalModes::ICANON | LocalModes::ECHO));
     }
@@ -64,7 +64,7 @@ fn leaving_does_not_interrupt() {
     pty.expect("allow? ");
     let pid = Pid::from_child(pty.child());
     kill_process(pid, Signal::INT).expect("it runs");
-    pty.expect("goes on");
+    pty.expect("keeps running");
     assert_eq!(pty.end(), Some(130));
     assert_eq!(machines.state(session.id()), "waitingPermission");
     // Whoever comes next is asked, and may interrupt.

@@ -103,7 +103,7 @@ fn a_turn_is_interrupted_and_sessions_are_stopped() {
         // What is over is over.
         machines.told(from, &["stop", short(&one)]);
         let told = machines.refused(from, &["interrupt", short(&one)], 1);
-        assert!(told.contains("is over"), "{told}");
+        assert!(told.contains("has ended"), "{told}");
         // Nothing is done if one of them is not known.
         let three = machines.session("/hang");
         let told = machines.refused(from, &["stop", short(&three), "beef0000"], 2);
@@ -120,6 +120,6 @@ fn whoever_looks_is_told_what_was_done() {
     pty.expect(&format!("agentwire attach {}", short(&session)));
     assert_eq!(pty.end(), Some(0));
     let mut pty = Pty::start(&mut machines.verb(From::Here, &["stop", short(&session)]));
-    pty.expect("is over");
+    pty.expect(" ended");
     assert_eq!(pty.end(), Some(0));
 }

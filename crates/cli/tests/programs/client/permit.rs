@@ -36,7 +36,7 @@ fn what_is_asked_is_listed_and_answered() {
         let told = machines.refused(from, &["permit", "allow", &of_question], 2);
         assert!(told.contains("permit answer"), "{told}");
         let told = machines.refused(from, &["permit", "answer", &of_question, "1", "2"], 2);
-        assert!(told.contains("it asks 1 question, and 2 answers came"), "{told}");
+        assert!(told.contains("the request has 1 question, but you gave 2 answers"), "{told}");
 
         assert_eq!(machines.told(from, &["permit", "allow", &name(&of_tool)]), "");
         machines.told(from, &["permit", "answer", &name(&of_question), "2"]);
@@ -62,9 +62,9 @@ fn who_comes_second_is_told() {
         let request = machines.request(&session);
         machines.told(from, &["permit", "deny", &request]);
         let told = machines.refused(from, &["permit", "allow", &request], 1);
-        assert!(told.contains("settled before: denied by operator"), "{told}");
+        assert!(told.contains("already settled: denied by operator"), "{told}");
         let told = machines.refused(from, &["permit", "allow", "nothing-like-it"], 2);
-        assert!(told.contains("no open request nothing-like-it"), "{told}");
+        assert!(told.contains("no pending request nothing-like-it"), "{told}");
     }
 }
 
@@ -98,7 +98,7 @@ fn a_name_of_several_is_refused() {
     let listed = machines.json(From::Here, &["permit", "ls", "--json"]);
     assert_eq!(listed["requests"].as_array().map(Vec::len), Some(20));
     let told = machines.refused(From::Here, &["permit", "allow", &requests[0][..1]], 2);
-    assert!(told.contains("no open request"), "{told}");
+    assert!(told.contains("no pending request"), "{told}");
     let name = format!("{}/{}", short(&sessions[3]), &requests[3][..4]);
     machines.told(From::Here, &["permit", "allow", &name]);
     machines.until(&sessions[3], "turnCompleted", 0);

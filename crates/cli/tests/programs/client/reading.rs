@@ -72,7 +72,7 @@ fn wait_sees_how_it_ends() {
         let hangs = machines.session("/hang");
         let told =
             machines.refused_but_told(from, &["wait", hangs.id().as_str(), "--timeout", "0.2"]);
-        assert!(told.contains("working after 0.2 s"), "{told}");
+        assert!(told.contains("within 0.2 s (state: working)"), "{told}");
         let mut waiting = machines.verb(from, &["wait", hangs.id().as_str(), "--for", "ended"]);
         let waiting = waiting.spawn().expect("it starts");
         machines.told(from, &["stop", hangs.id().as_str()]);

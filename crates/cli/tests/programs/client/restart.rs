@@ -85,11 +85,11 @@ fn a_server_is_found_again_at_another_address() {
     machines.until(&session, "turnStarted", 0);
     let id = short(&session).to_owned();
     let mut pty = Pty::start(&mut machines.verb(From::Here, &["attach", &id]));
-    pty.expect("ctrl-c leaves");
+    pty.expect("ctrl-c detaches");
     machines.kill();
-    pty.expect("it is tried again");
+    pty.expect("reconnecting");
     machines.serve("127.0.0.1:0");
-    pty.expect("the server is there again");
+    pty.expect("reconnected");
     assert_eq!(pty.end(), Some(1), "{}", pty.shown);
     assert!(pty.shown.contains("agentwire ended while the session ran"), "{}", pty.shown);
 }
@@ -153,5 +153,5 @@ fn cut_connections_lose_and_double_nothing() {
         machines.run(From::There, &["logs", "-f", "--format", "jsonl", id, "--url", &url]);
     assert!(followed.stdout == kept.as_bytes(), "{:?}", followed.status);
     let told = crate::shared::error(&followed);
-    assert!(told.matches("it is tried again").count() > 3, "{told}");
+    assert!(told.matches("reconnecting").count() > 3, "{told}");
 }

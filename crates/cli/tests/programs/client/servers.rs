@@ -122,7 +122,7 @@ fn without_a_server_it_is_said_how_to_get_one() {
     machines.told(From::Here, &["stop", id]);
     assert!(machines.told(From::Here, &["logs", id]).contains("\none\n"));
     let output = machines.run(From::Here, &["permit", "ls"]);
-    assert_eq!((output.status.code(), error(&output).trim()), (Some(0), "nobody asks anything"));
+    assert_eq!((output.status.code(), error(&output).trim()), (Some(0), "no pending requests"));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn addresses_that_are_none_are_refused() {
     }
     let output = machines.verb(From::There, &["prune", "--yes"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(error(&output).contains("of this machine"), "{}", error(&output));
+    assert!(error(&output).contains("on this machine"), "{}", error(&output));
 }
 
 /// The token goes to the server that was named, and to nobody that it names.

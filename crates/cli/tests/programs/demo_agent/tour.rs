@@ -68,7 +68,7 @@ fn are_lawful(events: &[Value]) {
 fn friendly(request: &Value) -> Option<Value> {
     let mut input = request["input"].clone();
     if request["tool_name"] == "AskUserQuestion" {
-        input["answers"] = json!({ "Whom shall the file greet?": "the team" });
+        input["answers"] = json!({ "Who should the file greet?": "the team" });
     }
     Some(json!({ "behavior": "allow", "updatedInput": input }))
 }
@@ -90,7 +90,7 @@ fn the_tour_shows_an_event_of_each_kind() {
     are_lawful(&events);
     assert_eq!(
         home.file("agentwire-tour.txt"),
-        "Hello, the team.\nThis line was written on the tour of agentwire.\n"
+        "Hello, the team.\nThe agentwire tour wrote this line.\n"
     );
     insta::assert_snapshot!(golden(&events, &home.work().display().to_string()));
 }

@@ -65,7 +65,7 @@ fn what_nobody_can_be_asked_is_denied_and_said() {
     assert_eq!(text(&output.stdout), "on\n");
     let told = text(&output.stderr);
     assert!(
-        told.contains("agentwire: denied: Write  made.txt: nobody is there to answer\n"),
+        told.contains("agentwire: denied: Write  made.txt: there is no terminal to ask on\n"),
         "{told}"
     );
     assert!(told.contains("--allow"), "{told}");
@@ -125,7 +125,7 @@ fn a_limit_is_an_end_where_nobody_can_be_asked() {
     let output =
         home.run(&["run", "-a", "demo", "--max-turns", "1", "/read a\n/read b\n/say done"]);
     assert_eq!(code(output.status), Some(1), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("as many steps as it may"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("reached its step limit"), "{}", text(&output.stderr));
 }
 
 /// One error, in the program's own words, and what an exit code says.

@@ -93,7 +93,7 @@ fn a_session_that_runs_elsewhere_is_followed_to_its_end() {
     }
     let mut watcher = Pty::start(&mut home.command(&["attach", &id]));
     watcher.expect("(agentwire run)");
-    watcher.expect("waits for an answer");
+    watcher.expect("waiting for an answer");
     owner.press("y");
     watcher.expect("allowed");
     watcher.expect("\ntwo");

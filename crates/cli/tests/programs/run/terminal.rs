@@ -35,7 +35,7 @@ fn a_permission_is_given_by_a_key() {
         "┊ hmm\n",
         "● Write  made.txt\n",
         "? Write asks for permission\n  made.txt\n  1 + one\n  2 + two\n",
-        "[y] allow  [a] always in this session  [n] deny  [d] deny and say why  [i] interrupt\n",
+        "[y] allow  [a] always in this session  [n] deny  [d] deny with a message  [i] interrupt\n",
         "  → allowed\n  ✓ ",
         "± created made.txt  +2 −0\n",
         "\ndone\n\n✓ ",
@@ -112,7 +112,7 @@ fn nobody_allows_by_accident() {
         pty.expect("\x07");
     }
     pty.press("d");
-    pty.expect("why not");
+    pty.expect("message for the agent");
     pty.press("not like this\n");
     assert_eq!(pty.end(), Some(0));
     assert!(screen(&pty.shown).contains("denied"), "{:?}", pty.shown);

@@ -86,10 +86,10 @@ fn claude_tells_whether_it_is_signed_in() {
         assert_eq!((&agent["version"], &agent["standing"]), (&json!("2.1.325"), &json!("tested")));
         let check = check(&home, "claude");
         assert_eq!(check["status"], status, "{check}");
-        assert_eq!(check["mend"].is_string(), status == "warn", "{check}");
+        assert_eq!(check["fix"].is_string(), status == "warn", "{check}");
     }
     claude(&home, "2.1.325", &(says(false, "\"authMethod\": \"none\"") + "; exit 1"));
-    let mend = check(&home, "claude")["mend"].as_str().expect("words").to_owned();
+    let mend = check(&home, "claude")["fix"].as_str().expect("words").to_owned();
     assert!(mend.contains("sign in") && mend.contains("ANTHROPIC_API_KEY"), "{mend}");
     let text = String::from_utf8(run(&home, &["agents"], &[]).stdout).expect("UTF-8");
     assert!(text.contains("2.1.325 tested, not signed in"), "{text}");
@@ -113,7 +113,7 @@ fn codex_tells_whether_it_is_signed_in() {
     let checks = answer(&output);
     let check = named(&checks["checks"], "codex");
     assert_eq!(check["status"], "warn");
-    let (message, mend) = (check["message"].as_str(), check["mend"].as_str());
+    let (message, mend) = (check["message"].as_str(), check["fix"].as_str());
     assert!(message.is_some_and(|text| text.contains("newer than tested, not signed in")));
     let mend = mend.expect("words");
     assert!(mend.contains("npm install -g @openai/codex@0.166.0"), "{mend}");
@@ -206,7 +206,7 @@ fn a_known_problem_is_told_with_what_to_do() {
     let checks = answer(&output);
     let check_of_it = named(&checks["checks"], "gemini");
     assert_eq!(check_of_it["status"], "fail", "{check_of_it}");
-    let (message, mend) = (&check_of_it["message"], &check_of_it["mend"]);
+    let (message, mend) = (&check_of_it["message"], &check_of_it["fix"]);
     assert!(message.as_str().is_some_and(|text| text.contains("--skip-trust")), "{message}");
     assert_eq!(mend, "upgrade it: npm install -g @google/gemini-cli");
     let text = String::from_utf8(run(&home, &["agents"], &[]).stdout).expect("UTF-8");

@@ -104,7 +104,11 @@ fn wait_follows_a_session_of_another_process() {
     assert!(home.told(&["wait", id, "--for", "request"]).contains("needs permission"));
     let output = home.run(&["wait", id, "--timeout", "0.2"]);
     assert_eq!(code(&output), Some(1));
-    assert!(error(&output).contains("needs permission after 0.2 s"), "{}", error(&output));
+    assert!(
+        error(&output).contains("within 0.2 s (state: needs permission)"),
+        "{}",
+        error(&output)
+    );
 
     let mut waiting = home.command(&["wait", id, "--json"]);
     let waiting = waiting.stdout(Stdio::piped()).spawn().expect("the program starts");
@@ -124,7 +128,7 @@ fn wait_follows_a_session_of_another_process() {
     assert!(waiting.wait().expect("it ends").success());
     let output = home.run(&["wait", id, "--for", "request"]);
     assert_eq!(code(&output), Some(1));
-    assert!(error(&output).contains("is over"), "{}", error(&output));
+    assert!(error(&output).contains("has ended"), "{}", error(&output));
 }
 
 #[test]
@@ -192,7 +196,7 @@ fn prune_forgets_what_is_over_and_nothing_else() {
     let listed = String::from_utf8_lossy(&dry.stdout).into_owned();
     assert!(listed.contains(old[0].as_str()) && listed.contains(old[1].as_str()), "{listed}");
     assert!(!listed.contains(old[2].as_str()) && !listed.contains(live.id().as_str()), "{listed}");
-    assert!(error(&dry).contains("2 sessions would be forgotten"), "{}", error(&dry));
+    assert!(error(&dry).contains("would delete 2 sessions"), "{}", error(&dry));
     assert_eq!(ids(&home.json(&["ls", "--json"])).len(), 4);
 
     let told = home.json(&["prune", "--keep", "1", "--yes", "--json"]);

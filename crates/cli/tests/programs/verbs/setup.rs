@@ -128,7 +128,7 @@ fn doctor_tells_what_is_wrong_and_goes_on() {
     assert!(message.contains("line 2, column 1") && message.contains("stop_grace"), "{message}");
     assert_eq!(check("data directory")["status"], "warn");
     assert!(check("data directory")["mend"].as_str().expect("words").starts_with("chmod 700"));
-    assert!(check("owners")["message"].as_str().expect("words").contains("1 lock of dead ones"));
+    assert!(check("owners")["message"].as_str().expect("words").contains("removed 1 stale lock"));
     assert_eq!(check("runtime files")["status"], "warn");
     assert_eq!(check("demo turn")["status"], "ok");
     assert!(!lock.exists());

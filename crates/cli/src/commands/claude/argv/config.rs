@@ -1,4 +1,4 @@
-//! What the flags make of a session's configuration, and which of them the agent's program gets.
+//! Turns flags into a session's configuration and into arguments for the agent's program.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use agentwire_protocol::session::{OnLimit, OutputFormat, SystemPrompt};
 use agentwire_protocol::{AgentType, Json, SessionConfig};
 use serde_json::Value;
 
+use super::command_line::invalid;
 use super::flag::{Fate, Flag, Takes};
 use super::table::FLAGS;
-use super::words::invalid;
 use super::{Kept, Refused, sources};
 
 const SOURCES: [&str; 3] = ["user", "project", "local"];
@@ -38,7 +38,7 @@ pub(super) fn config(
         blocked_tools: tools(words, "--disallowedTools"),
         max_turns,
         max_budget_usd,
-        // The program never asks whether it may go on.
+        // The real program never asks whether to continue.
         on_limit: limited.then_some(OnLimit::Fail),
         max_thinking_tokens: whole(words, "--max-thinking-tokens")?,
         system_prompt: system_prompt(words, agent, directory)?,
@@ -56,8 +56,8 @@ pub(super) fn config(
     })
 }
 
-/// `--flag=value`, so that no value can become a flag; in the order of the table, so that the order on
-/// the command line says nothing. Of what is not a list the last counts.
+/// `--flag=value`, so that no value can become a flag. In the order of the table, so that the order
+/// on the command line does not matter. For single values the last one counts.
 fn forwarded(words: &Kept, agent: AgentType) -> Vec<String> {
     let mut args = Vec::new();
     for flag in FLAGS.iter().filter(|flag| flag.fates.with(agent) == Fate::Forwarded) {
@@ -78,7 +78,7 @@ fn word(flag: &Flag, value: Option<&str>) -> String {
     }
 }
 
-/// A tool of an MCP server may answer for the client; only Claude can call it.
+/// An MCP tool may answer for the client; only Claude can call it.
 fn prompt_tool(words: &Kept, agent: AgentType) -> Result<Option<String>, Refused> {
     match words.given("--permission-prompt-tool") {
         None | Some((_, "" | "stdio")) => Ok(None),
@@ -142,7 +142,7 @@ fn amount(words: &Kept) -> Result<Option<f64>, Refused> {
     }
 }
 
-/// A file's text stands before the flag's own, and what is appended after both.
+/// The file's text, then the flag's, then appended text.
 fn system_prompt(
     words: &Kept,
     agent: AgentType,

@@ -1,27 +1,26 @@
-//! What is known of a flag of the `claude` program.
+//! A flag of the `claude` program, and how each agent treats it.
 
 use agentwire_dialects::program;
 use agentwire_dialects::program::ClaudeFlags;
 use agentwire_protocol::AgentType;
 
-/// A flag of the `claude` program, and what becomes of it with each agent.
 #[derive(Debug)]
 pub(crate) struct Flag {
-    /// Every spelling, in the order in which the program writes them.
+    /// Every spelling, in the program's order.
     pub(crate) names: &'static [&'static str],
     pub(crate) takes: Takes,
     pub(crate) group: Group,
     pub(crate) fates: Fates,
-    /// Values that ask for nothing of an agent that is not Claude, so that it need not take them.
+    /// Values that change nothing for agents other than Claude, so they are accepted.
     pub(crate) vain: &'static [&'static str],
     pub(crate) help: &'static str,
 }
 
-/// The value of a flag, by the name it has in messages.
+/// The value of a flag, and its name in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
     Nothing,
-    /// `<value>`: the next word, whatever it is.
+    /// `<value>`: the next word, even if it looks like a flag.
     One(&'static str),
     /// `<value>`, one of these.
     Choice(&'static str, &'static [&'static str]),
@@ -31,7 +30,7 @@ pub(crate) enum Takes {
     Many(&'static str),
 }
 
-/// Where the help shows it.
+/// The section of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Session,
@@ -44,20 +43,20 @@ pub(crate) enum Group {
     Screen,
 }
 
-/// What becomes of a flag.
+/// How a flag is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The gateway understands it and sees to it.
+    /// The gateway implements it.
     Honoured,
-    /// The agent's program gets it as it is.
+    /// The agent's program gets it unchanged.
     Forwarded,
-    /// It changes nothing for this agent.
+    /// Accepted without effect.
     Dropped,
-    /// This agent cannot do it.
+    /// Refused: this agent does not support it.
     Refused,
 }
 
-/// The fate of a flag, by how an agent takes the flags of `claude`.
+/// How a flag is treated, by how an agent takes Claude's flags.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fates {
     all: Fate,
@@ -67,15 +66,15 @@ pub(crate) struct Fates {
 
 impl Fates {
     pub(super) const HONOURED: Self = Self::of(Fate::Honoured, Fate::Honoured, Fate::Honoured);
-    /// Only those that speak as Claude does have it, and the gateway knows it.
+    /// Only agents with Claude's dialect have it, and the gateway implements it.
     pub(super) const CLAUDE: Self = Self::of(Fate::Honoured, Fate::Honoured, Fate::Refused);
-    /// Only those that speak as Claude does have it.
+    /// Only agents with Claude's dialect have it.
     pub(crate) const NATIVE: Self = Self::of(Fate::Forwarded, Fate::Forwarded, Fate::Refused);
-    /// Only the real program can do it.
+    /// Only the real program has it.
     pub(super) const REAL: Self = Self::of(Fate::Forwarded, Fate::Refused, Fate::Refused);
-    /// Claude takes it; elsewhere there is nothing that it could change.
+    /// Claude takes it; it has no effect with other agents.
     pub(super) const TRIFLE: Self = Self::of(Fate::Forwarded, Fate::Forwarded, Fate::Dropped);
-    /// Claude takes it; for the others the gateway sees to it.
+    /// Claude takes it; the gateway implements it for other agents.
     pub(super) const SHARED: Self = Self::of(Fate::Forwarded, Fate::Forwarded, Fate::Honoured);
     pub(super) const NOWHERE: Self = Self::of(Fate::Refused, Fate::Refused, Fate::Refused);
 
@@ -83,7 +82,7 @@ impl Fates {
         Self { all, some, none }
     }
 
-    /// Another fate with agents that have flags of their own.
+    /// Other treatment for agents with their own flags.
     pub(super) const fn others(self, none: Fate) -> Self {
         Self { none, ..self }
     }
@@ -96,20 +95,20 @@ impl Fates {
         }
     }
 
-    /// Whether no agent has it under agentwire.
+    /// Whether agentwire refuses it for every agent.
     pub(super) fn nowhere(&self) -> bool {
         [self.all, self.some, self.none].iter().all(|fate| *fate == Fate::Refused)
     }
 }
 
 impl Flag {
-    /// The name by which the code knows it.
+    /// The long name, which identifies it in the code.
     pub(crate) fn name(&self) -> &'static str {
         let long = self.names.iter().find(|name| name.starts_with("--"));
         long.or(self.names.first()).copied().unwrap_or_default()
     }
 
-    /// All of it, as the program's messages have it: `-n, --name <name>`
+    /// As in the program's messages: `-n, --name <name>`
     pub(crate) fn spelled(&self) -> String {
         let names = self.names.join(", ");
         match self.takes {

@@ -16,25 +16,52 @@ pathToClaudeCodeExecutable), or link it as `claude`.
 ";
 
 const CHOOSING: &str = "\
-Choose the agent with AGENTWIRE_AGENT=claude|codex|gemini|acp|demo or `agent` in the settings.
-The default is the first installed of claude, codex, gemini, else demo.
+Choose another with AGENTWIRE_AGENT=claude|codex|gemini|acp|demo or `agent`
+in the settings. The default is the first installed of claude, codex, gemini, else demo.
 ";
 
 pub(super) fn text(agent: AgentType) -> String {
     let name = agent.as_str();
-    let mut help = format!("{INTRODUCTION}\nIt drives {name} now. {CHOOSING}");
+    let mut help = format!("{INTRODUCTION}\nThe agent is {name} now. {CHOOSING}");
     help.push_str(&flags(agent, FLAGS.iter()));
     let absent = FLAGS.iter().filter(|flag| flag.group == Group::Screen).map(|flag| flag.name());
     let absent = absent.collect::<Vec<_>>().join(" ");
     let _ = write!(
         help,
-        "\nThere is no screen and no background mode here: {absent}\nare refused, and so are the \
-         program's commands (claude mcp, claude update, …).\n"
+        "\nThere is no interactive, background or cloud mode here. These flags are refused, and so are \
+         claude's commands\n(claude mcp, claude update, …): {absent}\n"
     );
     help
 }
 
-/// The flags that the agent takes, by group, with more of its own.
+/// The flags that people and programs use most.
+const COMMON: [&str; 13] = [
+    "--print",
+    "--continue",
+    "--resume",
+    "--model",
+    "--max-turns",
+    "--system-prompt",
+    "--permission-mode",
+    "--allowedTools",
+    "--mcp-config",
+    "--input-format",
+    "--output-format",
+    "--version",
+    "--help",
+];
+
+pub(super) fn short(agent: AgentType) -> String {
+    let name = agent.as_str();
+    let mut help = format!("{INTRODUCTION}\nThe agent is {name} now. {CHOOSING}\nCommon flags:\n");
+    for flag in FLAGS.iter().filter(|flag| COMMON.contains(&flag.name())) {
+        row(&mut help, agent, flag);
+    }
+    help.push_str("\n`agentwire claude --help` lists all flags.\n");
+    help
+}
+
+/// The flags that the agent takes, by group, and its `own` flags.
 pub(super) fn supported(agent: AgentType, own: &'static [Flag]) -> String {
     let is_supported =
         |flag: &&Flag| matches!(flag.fates.with(agent), Fate::Honoured | Fate::Forwarded);
@@ -44,18 +71,21 @@ pub(super) fn supported(agent: AgentType, own: &'static [Flag]) -> String {
 /// The flags by group, and which of them the agent does not support.
 fn flags<'f>(agent: AgentType, flags: impl Iterator<Item = &'f Flag>) -> String {
     let flags: Vec<&Flag> = flags.collect();
-    let name = agent.as_str();
     let mut help = String::new();
     for group in Group::ALL.into_iter().filter(|group| *group != Group::Screen) {
         let _ = write!(help, "\n{}:\n", group.title());
         for flag in flags.iter().filter(|flag| flag.group == group) {
-            let note = match flag.fates.with(agent) {
-                Fate::Honoured | Fate::Forwarded => String::new(),
-                Fate::Dropped => format!(" (no effect with {name})"),
-                Fate::Refused => format!(" (not supported by {name})"),
-            };
-            let _ = writeln!(help, "  {:<45} {}{note}", flag.spelled(), flag.help);
+            row(&mut help, agent, flag);
         }
     }
     help
+}
+
+fn row(help: &mut String, agent: AgentType, flag: &Flag) {
+    let note = match flag.fates.with(agent) {
+        Fate::Honoured | Fate::Forwarded => String::new(),
+        Fate::Dropped => format!(" (no effect with {})", agent.as_str()),
+        Fate::Refused => format!(" (not supported by {})", agent.as_str()),
+    };
+    let _ = writeln!(help, "  {:<45} {}{note}", flag.spelled(), flag.help);
 }

@@ -1,4 +1,4 @@
-//! Values that are JSON or the path of a file.
+//! Values that are JSON or a path to a file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,8 +15,8 @@ use super::{Kept, Refused};
 type Servers = BTreeMap<String, McpServer>;
 type Agents = BTreeMap<String, AgentDefinition>;
 
-/// The servers of every `--mcp-config`, a later one of a name in place of an earlier. What a server
-/// says that a configuration of ours cannot goes on to the program as it is.
+/// The servers of every `--mcp-config`; a later one replaces an earlier one of the same name.
+/// Fields that our configuration does not have go to the program unchanged.
 pub(super) fn mcp_servers(
     words: &Kept,
     agent: AgentType,
@@ -44,7 +44,7 @@ pub(super) fn mcp_servers(
             }
         };
         let Some(Value::Object(given)) = config.remove("mcpServers") else {
-            return Err(wrong("mcpServers: it must be an object of servers by their names"));
+            return Err(wrong("mcpServers: must be an object of servers by name"));
         };
         let mut rest = Map::new();
         for (name, server) in given {
@@ -62,7 +62,7 @@ pub(super) fn mcp_servers(
             }
         }
         if !rest.is_empty() {
-            // Secrets that are in a file stay there.
+            // Secrets in a file stay in the file.
             let source = match in_file {
                 true => directory.join(source).display().to_string(),
                 false => json!({ "mcpServers": rest }).to_string(),
@@ -73,12 +73,12 @@ pub(super) fn mcp_servers(
     Ok((Some(servers).filter(|servers| !servers.is_empty()), native))
 }
 
-/// The server, if a configuration of ours says all of it; else what it cannot say.
+/// The server, if our configuration covers all of it; else the part that it does not cover.
 fn known_server(server: &Value) -> Result<McpServer, String> {
     const FIELDS: [&str; 6] = ["type", "command", "args", "env", "url", "headers"];
     let hosted = server.get("type").and_then(Value::as_str) == Some("sdk");
-    let fields = server.as_object().ok_or("a server that is no object")?;
-    // The name of a hosted one is said twice.
+    let fields = server.as_object().ok_or("a server that is not an object")?;
+    // A hosted server repeats its name.
     let mut names = fields.keys().filter(|name| !(hosted && *name == "name"));
     if let Some(name) = names.find(|name| !FIELDS.contains(&name.as_str())) {
         return Err(format!("the field {name}"));
@@ -86,7 +86,8 @@ fn known_server(server: &Value) -> Result<McpServer, String> {
     serde_json::from_value(server.clone()).map_err(|error| error.to_string())
 }
 
-/// Kinds of subagents. If a configuration of ours cannot say all of them, they go on as they are.
+/// Subagent definitions. If our configuration does not cover all of them, they go to the program
+/// unchanged.
 pub(super) fn agents(
     words: &Kept,
     directory: &Path,
@@ -107,7 +108,7 @@ pub(super) fn agents(
     let raw: Value =
         serde_json::from_str(&text).map_err(|error| wrong(format!("invalid JSON: {error}")))?;
     if !raw.is_object() {
-        return Err(wrong("it must be an object of agents by their names".to_owned()));
+        return Err(wrong("must be an object of agents by name".to_owned()));
     }
     let known = serde_json::from_value::<Agents>(raw.clone()).ok();
     match known.filter(|agents| serde_json::to_value(agents).is_ok_and(|said| said == raw)) {

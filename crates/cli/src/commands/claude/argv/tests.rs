@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::flag::{Fate, Flag, Group, Takes};
 use super::table::FLAGS;
-use super::{Asked, InputFormat, Invocation, OutputFormat, Refused, Resume, help, parse};
+use super::{Action, InputFormat, Invocation, OutputFormat, Refused, Resume, help, parse};
 
 const DIRECTORY: &str = "/work place";
 const PYTHON: [&str; 5] =
@@ -22,8 +22,8 @@ const AGENTS: [AgentType; 5] =
 
 fn read(args: &[&str], agent: AgentType) -> Result<Invocation, Refused> {
     match parse(args.iter().map(OsString::from))? {
-        Asked::Session(given) => given.with(agent, Path::new(DIRECTORY)),
-        asked @ (Asked::Version | Asked::Help) => panic!("{asked:?}"),
+        Action::Session(given) => given.with(agent, Path::new(DIRECTORY)),
+        asked @ (Action::Version | Action::Help { .. }) => panic!("{asked:?}"),
     }
 }
 
@@ -33,7 +33,7 @@ fn refused(args: &[&str], agent: AgentType) -> String {
     refused.message
 }
 
-/// What an SDK always asks for.
+/// The flags that an SDK always passes.
 fn plain() -> Invocation {
     Invocation {
         prompt: None,
@@ -70,8 +70,7 @@ fn append(text: &str) -> Option<SystemPrompt> {
     }))
 }
 
-/// Both SDKs, one row each of the table of what they say: the words after the flag's name, and what
-/// they change.
+/// One row per flag of both SDKs: the words after the flag's name, and what they change.
 #[test]
 fn what_the_sdks_say_is_understood_in_both_forms() {
     const ID: &str = "11111111-2222-4333-8444-555555555555";
@@ -198,7 +197,7 @@ fn lists_and_operands_follow_the_parser_of_the_program() {
     assert_eq!(list.config.allowed_tools, words(&["A", "B(c d)"]));
     assert_eq!(list.config.additional_directories, words(&["/work place/x", "/y"]));
     assert_eq!(list.prompt.as_deref(), Some("-hi"));
-    // The equals form takes one value only, and repeated flags add up.
+    // The equals form takes one value only. Repeated flags add up.
     let list = args(&["--allowedTools=A", "hi", "there", "--allowedTools=B"]);
     assert_eq!(list.config.allowed_tools, words(&["A", "B"]));
     assert_eq!(list.prompt.as_deref(), Some("hi"));
@@ -294,16 +293,22 @@ fn words_that_are_not_utf8_are_refused() {
 #[test]
 fn version_and_help_need_nothing_else_to_be_right() {
     let asked = |args: &[&str]| parse(args.iter().map(OsString::from)).unwrap();
-    assert!(matches!(asked(&["-v"]), Asked::Version));
-    assert!(matches!(asked(&["--nope", "--version", "--model"]), Asked::Version));
-    assert!(matches!(asked(&["-vx"]), Asked::Version));
-    assert!(matches!(asked(&["--nope", "-h"]), Asked::Help));
+    assert!(matches!(asked(&["-v"]), Action::Version));
+    assert!(matches!(asked(&["--nope", "--version", "--model"]), Action::Version));
+    assert!(matches!(asked(&["-vx"]), Action::Version));
+    assert!(matches!(asked(&["--nope", "-h"]), Action::Help { is_short: true }));
+    assert!(matches!(asked(&["--help"]), Action::Help { is_short: false }));
     for agent in AGENTS {
-        let help = help(agent);
+        let short = help(agent, true);
+        assert!(short.lines().count() <= 30, "{short}");
+        for flag in ["--print", "--resume", "--model", "--permission-mode", "--output-format"] {
+            assert!(short.contains(flag), "{flag} is not in the short help");
+        }
+        let help = help(agent, false);
         for flag in FLAGS {
             assert!(help.contains(flag.name()), "{} is not in the help", flag.name());
         }
-        assert!(help.contains(&format!("It drives {} now", agent.as_str())), "{help}");
+        assert!(help.contains(&format!("The agent is {} now", agent.as_str())), "{help}");
     }
 }
 
@@ -328,8 +333,8 @@ fn files_are_read_and_what_we_cannot_say_goes_on() {
     write("mcp.json", r#"{"mcpServers":{"a":{"command":"x","args":[],"env":{"K":"V"}}}}"#);
     write("odd.json", r#"{"mcpServers":{"b":{"type":"http","url":"u","oauth":{}}}}"#);
     let read = |args: &[&str], agent| match parse(args.iter().map(OsString::from)).unwrap() {
-        Asked::Session(given) => given.with(agent, place.path()),
-        asked @ (Asked::Version | Asked::Help) => panic!("{asked:?}"),
+        Action::Session(given) => given.with(agent, place.path()),
+        asked @ (Action::Version | Action::Help { .. }) => panic!("{asked:?}"),
     };
     let claude = |args: &[&str]| read(args, AgentType::Claude).unwrap().config;
     let text = |text: &str| Some(SystemPrompt::Text(text.to_owned()));
@@ -374,7 +379,7 @@ fn other_agents_drop_what_says_nothing_and_refuse_what_they_cannot() {
     }
 }
 
-/// A value that the flag takes and that asks for something.
+/// A valid value of the flag that has an effect.
 fn sample(flag: &Flag) -> Option<String> {
     let text = match (flag.name(), flag.takes) {
         (_, Takes::Nothing) => return None,
@@ -393,7 +398,7 @@ fn sample(flag: &Flag) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The flag with a value, and what the program wants beside it.
+/// The flag with a value, and the flags that it requires.
 fn line(flag: &Flag) -> Vec<String> {
     let mut line: Vec<_> = PYTHON.iter().map(|word| (*word).to_owned()).collect();
     match flag.name() {
@@ -428,7 +433,7 @@ fn every_flag_does_what_its_row_says() {
                 Fate::Refused => assert!(given.is_err(), "{row}"),
                 Fate::Forwarded => assert!(native(&given.unwrap()).contains(&word), "{row}"),
                 Fate::Dropped => assert_eq!(given, read(&base), "{row}"),
-                // An empty file says nothing to an agent that keeps its own prompt.
+                // An empty file changes nothing for an agent that keeps its own prompt.
                 Fate::Honoured if word.ends_with("/dev/null") => assert!(given.is_ok(), "{row}"),
                 Fate::Honoured => {
                     let given = given.unwrap();
@@ -478,7 +483,7 @@ fn the_order_of_flags_says_nothing() {
     }
 }
 
-/// The table of flags in docs/claude-drop-in.md is made from ours.
+/// The table of flags in docs/claude-drop-in.md is generated from this one.
 #[test]
 fn the_document_has_the_table() {
     let mut table = String::from(

@@ -4,7 +4,7 @@ use std::path::Path;
 use agentwire_protocol::AgentType;
 
 use super::Output;
-use crate::commands::claude::argv::{Asked, parse};
+use crate::commands::claude::argv::{Action, parse};
 
 const INIT: &str = r#"{"type":"system","subtype":"init","cwd":"/w"}"#;
 const GOOD: &str = r#"{"is_error":false,"subtype":"success","result":"Hello","type":"result"}"#;
@@ -14,11 +14,11 @@ const TURNS: &str =
     r#"{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["Reached"]}"#;
 const BUDGET: &str = r#"{"type": "result", "subtype": "error_max_budget_usd", "is_error": true}"#;
 const CUT: &str = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
-/// Speaks of results, and is none.
+/// Mentions results, but is not one.
 const ASSISTANT: &str = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"\"result\""}]},"x":"result"}"#;
 
 fn written(args: &[&str], lines: &[&str]) -> String {
-    let Asked::Session(given) = parse(args.iter().map(OsString::from)).unwrap() else {
+    let Action::Session(given) = parse(args.iter().map(OsString::from)).unwrap() else {
         panic!("no session");
     };
     let invocation = given.with(AgentType::Demo, Path::new("/w")).unwrap();

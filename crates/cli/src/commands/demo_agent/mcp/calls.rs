@@ -1,4 +1,4 @@
-//! Calls of the servers' tools.
+//! Calls to the servers' tools.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ impl Agent {
         }
     }
 
-    /// Nobody waits for it any more.
+    /// The caller no longer waits.
     fn cancel_call(&mut self, number: usize, id: u64) {
         let Some(server) = self.servers.get_mut(number) else { return };
         server.waiting.retain(|(waiting, _)| *waiting != id);

@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::commands::demo_agent::input::{Input, QUEUE, lines, spawn};
 use crate::commands::demo_agent::json::Look as _;
 
-/// Dropped, the server is killed, and all of its group.
+/// Dropping it kills the server's process group.
 pub(super) struct Child {
     process: process::Child,
-    /// What the writer is to write: a server that does not read holds up nobody else.
+    /// Messages for the writer thread, so that a server that does not read blocks nothing else.
     messages: SyncSender<String>,
 }
 
@@ -43,7 +43,7 @@ impl Child {
             })?;
         let (stdin, stdout) = (process.stdin.take(), process.stdout.take());
         let (messages, outgoing) = sync_channel::<String>(QUEUE);
-        // From here on whatever fails ends the process.
+        // From here on, dropping it on an error ends the process.
         let child = Self { process, messages };
         spawn("server in", move || {
             let Some(mut stdin) = stdin else { return };
@@ -63,7 +63,7 @@ impl Child {
         Ok(child)
     }
 
-    /// Whether the message was taken.
+    /// Whether the message was accepted.
     pub(super) fn send(&self, message: &Value) -> bool {
         self.messages.try_send(format!("{message}\n")).is_ok()
     }
@@ -73,7 +73,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         let group = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
         if let Some(group) = group {
-            // It may be gone already.
+            // It may have ended already.
             let _ = kill_process_group(group, Signal::KILL);
         }
         let _ = self.process.wait();

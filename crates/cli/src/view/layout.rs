@@ -1,18 +1,15 @@
-//! The page: lines with their indentation and colours. Agents' text is escaped before it is put on one.
+//! Layout: lines with indentation, colours and wrapping. Agents' text is escaped first.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// How a page looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// Whether escape sequences may be used.
     pub(crate) color: bool,
 }
 
-/// The colour of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     Plain,
@@ -46,7 +43,7 @@ impl Ink {
     }
 }
 
-/// What stands together without a blank line between.
+/// Lines of one section have no blank line between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Head,
@@ -56,30 +53,29 @@ pub(crate) enum Section {
     End,
 }
 
-/// Lines on their way to a reader.
+/// Output that has not been written yet.
 #[derive(Debug)]
 pub(crate) struct Page {
     text: String,
     style: Style,
     /// Columns before each line.
     pub(crate) indent: usize,
-    /// Columns of the terminal; lines that are longer wrap at words.
+    /// Columns of the terminal; longer lines wrap at words.
     width: Option<usize>,
     /// Columns used on the current line.
     column: usize,
-    /// What a wrapped line continues with.
+    /// The start of a continuation line.
     hang: String,
-    /// Blanks, and the word after them, whose end is not known yet: only then is it known whether the
-    /// word fits on the line.
+    /// Blanks and the word after them. The word is placed when its end is known.
     gap: String,
     word: Vec<(Ink, String)>,
-    /// The colour that is switched on.
+    /// The current colour.
     ink: Ink,
     is_mid_line: bool,
     section: Option<Section>,
 }
 
-/// Narrower terminals are not worth wrapping for.
+/// Narrower terminals are treated as if they had this many columns.
 const NARROWEST: usize = 20;
 
 impl Page {
@@ -99,7 +95,7 @@ impl Page {
         }
     }
 
-    /// The terminal has this many columns from now on; without a terminal nothing wraps.
+    /// Sets the columns of the terminal; without a terminal nothing wraps.
     pub(crate) fn set_width(&mut self, width: Option<usize>) {
         if width.is_none() {
             self.place_word();
@@ -107,13 +103,13 @@ impl Page {
         self.width = width.map(|width| width.max(NARROWEST));
     }
 
-    /// What has gathered.
+    /// Takes the output.
     pub(crate) fn take(&mut self) -> String {
         self.switch(Ink::Plain);
         std::mem::take(&mut self.text)
     }
 
-    /// Whether the last line is not ended.
+    /// Whether the last line is open.
     pub(crate) fn is_mid_line(&self) -> bool {
         self.is_mid_line
     }
@@ -127,7 +123,7 @@ impl Page {
         self.section = Some(section);
     }
 
-    /// Starts a paragraph of its own, even in the same section.
+    /// Starts a new paragraph, even in the same section.
     pub(crate) fn paragraph(&mut self, section: Section) {
         self.end_line();
         if self.section.is_some() {
@@ -142,7 +138,7 @@ impl Page {
         }
     }
 
-    /// Text that may have several lines and end within one, with a mark before each line.
+    /// Adds text of any number of lines, with a mark before each; the last line may stay open.
     pub(crate) fn marked(&mut self, ink: Ink, text: &str, mark: Option<&str>) {
         for piece in text.split_inclusive('\n') {
             let (piece, ends) = match piece.strip_suffix('\n') {
@@ -161,7 +157,7 @@ impl Page {
         }
     }
 
-    /// One whole line.
+    /// Adds a whole line.
     pub(crate) fn line(&mut self, pieces: &[(Ink, &str)]) {
         self.end_line();
         let mut pieces = pieces.iter().filter(|(_, text)| !text.is_empty()).peekable();
@@ -243,7 +239,7 @@ impl Page {
 
     fn write(&mut self, ink: Ink, text: &str) {
         self.column = after(self.column, text);
-        // Blanks have no colour: between words of one colour it stays on.
+        // Blanks have no colour, so the colour stays on between words.
         if !text.trim_matches(BLANKS).is_empty() {
             self.switch(ink);
         }
@@ -267,7 +263,7 @@ impl Page {
 /// What separates words.
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// The column after the text. A tab ends at the next multiple of eight.
+/// The column after the text. Tab stops are eight columns apart.
 fn after(column: usize, text: &str) -> usize {
     text.split_inclusive('\t').fold(column, |column, piece| match piece.strip_suffix('\t') {
         Some(piece) => (column + piece.width()) / 8 * 8 + 8,
@@ -275,18 +271,17 @@ fn after(column: usize, text: &str) -> usize {
     })
 }
 
-/// The text with everything shown escaped that drives a terminal, or that the eye does not see.
-/// Tabs stay.
+/// Escapes control characters and invisible characters. Tabs stay.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     escape(text, |char| char != '\t' && is_hidden(char))
 }
 
-/// The same, for what must stay on its line.
+/// The same; line breaks and tabs too.
 pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
     escape(text, is_hidden)
 }
 
-/// The same by the escapes of JSON: what was JSON still is, and says the same. Line breaks stay.
+/// The same with JSON escapes: JSON stays JSON with the same meaning. Line breaks stay.
 pub(crate) fn as_json(text: &str) -> Cow<'_, str> {
     let is_escaped = |char: char| !matches!(char, '\t' | '\n') && is_hidden(char);
     if !text.chars().any(is_escaped) {
@@ -326,8 +321,8 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Control characters; marks that reorder text; characters without a shape, behind which text can be
-/// hidden. The joiner of emoji is none of these.
+/// Control characters, characters that reorder text, and invisible characters that can hide text.
+/// The emoji joiner is not one of them.
 fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(

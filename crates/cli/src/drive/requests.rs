@@ -1,21 +1,20 @@
-//! Requests on their way to whoever can answer: the person at the terminal, one request at a time. If
-//! there is none, and the session is ours, nobody can, and they are denied; another's wait.
+//! Asks the person at the terminal, one request at a time. Without a terminal, requests of our own
+//! session are denied, and requests of another process's session stay open.
 
 use agentwire_protocol::event::{RequestOutcome, RequestRaised, RequestSettled, SettledBy};
 use agentwire_protocol::{Command, ErrorCode, Settlement};
 
-use super::{Drive, Part, SentAnswer};
+use super::{Drive, Mode, SentAnswer};
 use crate::terminal::Typed;
-use crate::view::ask::{Ask, Reading, Step};
-use crate::view::page::Ink;
+use crate::view::dialog::{Dialog, Reading, Step};
+use crate::view::layout::Ink;
 
-/// A request that is not settled.
 pub(super) struct OpenRequest {
     id: String,
     request: RequestRaised<'static>,
-    /// Whose it is, if not the main agent's.
+    /// The subagent that asks, if it is not the main agent.
     agent: Option<String>,
-    /// An answer is on its way, or it was said that there is none to be had from here.
+    /// An answer was sent, or the view has said that it cannot be answered here.
     is_answered: bool,
 }
 
@@ -26,10 +25,10 @@ impl OpenRequest {
 }
 
 impl Drive {
-    /// Puts the next open request to somebody, or denies what nobody can answer.
+    /// Asks the next open request, or denies what cannot be answered here.
     pub(super) fn ask_next(&mut self) {
-        if let Some(ask) = &self.asking {
-            // What has come since stands above it.
+        if let Some(ask) = &self.dialog {
+            // New output went above the prompt; draw it again.
             if !self.is_answered() && ask.reading() == Reading::Keys {
                 let prompt = ask.prompt();
                 self.screen.bottom(prompt);
@@ -38,22 +37,22 @@ impl Drive {
         }
         while let Some(open) = self.open.iter_mut().find(|open| !open.is_answered) {
             let (id, about) = (open.id.clone(), open.agent.clone());
-            let is_ours = match self.part {
-                Part::Run(_) => true,
-                Part::Watch | Part::Answer(_) if self.shown < self.present => return,
-                Part::Watch | Part::Answer(_) => false,
+            let is_ours = match self.mode {
+                Mode::Run(_) => true,
+                Mode::Watch | Mode::Answer(_) if self.shown < self.present => return,
+                Mode::Watch | Mode::Answer(_) => false,
             };
-            let can_ask = self.terminal.is_some() && !matches!(self.part, Part::Watch);
-            let ask = Ask::new(open.request.clone(), about).filter(|_| can_ask);
+            let can_ask = self.terminal.is_some() && !matches!(self.mode, Mode::Watch);
+            let ask = Dialog::new(open.request.clone(), about).filter(|_| can_ask);
             match (ask, is_ours) {
                 (Some(ask), _) => {
-                    self.asking = Some(ask);
+                    self.dialog = Some(ask);
                     return self.ask_again();
                 }
                 (None, true) if can_ask => {
-                    self.refuse(&id, "this cannot be answered at a terminal");
+                    self.refuse(&id, "this request cannot be answered in a terminal");
                 }
-                (None, true) => self.refuse(&id, "nobody is there to answer"),
+                (None, true) => self.refuse(&id, "there is no terminal to ask on"),
                 (None, false) => {
                     open.is_answered = true;
                     self.say_that_it_waits(&id);
@@ -62,9 +61,9 @@ impl Drive {
         }
     }
 
-    /// Shows the question whole, and reads keys from then on.
+    /// Shows the whole question and starts to read keys.
     pub(super) fn ask_again(&mut self) {
-        let Some(ask) = self.asking.as_ref().filter(|_| !self.is_answered()) else { return };
+        let Some(ask) = self.dialog.as_ref().filter(|_| !self.is_answered()) else { return };
         let others = self.open.iter().filter(|open| !open.is_answered).count().saturating_sub(1);
         let Some(terminal) = &mut self.terminal else { return };
         if terminal.read_as(ask.reading()).is_err() {
@@ -73,7 +72,7 @@ impl Drive {
         self.screen.aside(|page, directory| {
             ask.show(page, directory);
             if others > 0 {
-                page.line(&[(Ink::Dim, &format!("  ({others} more after this)"))]);
+                page.line(&[(Ink::Dim, &format!("  ({others} more pending)"))]);
             }
         });
         if let Some(tool) = ask.tool() {
@@ -82,16 +81,15 @@ impl Drive {
         self.show_prompt();
     }
 
-    /// Something was typed.
     pub(super) fn typed(&mut self, typed: &Typed) {
-        let Some(ask) = &mut self.asking else { return };
+        let Some(ask) = &mut self.dialog else { return };
         let before = ask.reading();
         let step = match typed {
             Typed::Key(key) => ask.key(*key),
             Typed::Line(line) => ask.line(line),
             Typed::Nothing => Step::Same,
             Typed::Gone => {
-                self.asking = None;
+                self.dialog = None;
                 self.terminal = None;
                 return self.ask_next();
             }
@@ -117,73 +115,73 @@ impl Drive {
         }
     }
 
-    /// A request is settled, here or elsewhere.
+    /// A request was settled, here or by another client.
     pub(super) fn settled(&mut self, settled: &RequestSettled<'_>) {
         let id = &*settled.request_id.decode();
         let was_answered = self.open.iter().any(|open| open.id == id && open.is_answered);
         self.open.retain(|open| open.id != id);
-        let is_asked = self.asking.as_ref().is_some_and(|ask| ask.id() == id);
+        let is_asked = self.dialog.as_ref().is_some_and(|ask| ask.id() == id);
         if is_asked {
-            self.asking = None;
+            self.dialog = None;
         }
         if !was_answered && is_asked {
             self.put_down();
             match settled.by {
-                SettledBy::Client => self.screen.remark("this was answered elsewhere"),
-                // Whoever was asked let the time pass.
+                SettledBy::Client => self.screen.remark("answered by another client"),
+                // The time for an answer ran out.
                 SettledBy::Gateway => self.denied |= settled.outcome == RequestOutcome::Denied,
                 SettledBy::Policy | SettledBy::Agent => {}
             }
         }
     }
 
-    /// A command was carried out, or refused.
+    /// The reply to a command arrived.
     pub(super) fn replied(&mut self, reply: SentAnswer) {
         let (Some(id), Err(error)) = (reply.request, reply.result) else { return };
         match error.code {
-            // Its event says how.
+            // The event shows the outcome.
             ErrorCode::RequestSettled | ErrorCode::RequestNotFound => {}
-            // Nor would the next answer be taken.
+            // The next answer would fail too.
             ErrorCode::Forbidden | ErrorCode::Unauthorized | ErrorCode::SessionNotFound => {
                 self.screen.remark(&error.message);
                 self.drop_question();
                 self.ask_next();
             }
-            _ if self.asking.as_ref().is_some_and(|ask| ask.id() == id) => {
+            _ if self.dialog.as_ref().is_some_and(|ask| ask.id() == id) => {
                 self.screen.remark(&error.message);
                 self.mark(&id, false);
-                self.asking = None;
+                self.dialog = None;
                 self.ask_next();
             }
             _ => self.screen.remark(&error.message),
         }
     }
 
-    /// The question is no longer asked; it is settled otherwise.
+    /// Stops asking; the request is settled in another way.
     pub(super) fn drop_question(&mut self) {
-        if let Some(ask) = self.asking.take() {
+        if let Some(ask) = self.dialog.take() {
             self.mark(&ask.id(), true);
             self.put_down();
         }
     }
 
-    /// Whether the answer to what is asked is on its way.
+    /// Whether the answer to the current question was sent.
     pub(super) fn is_answered(&self) -> bool {
-        self.asking.as_ref().is_some_and(|ask| {
+        self.dialog.as_ref().is_some_and(|ask| {
             let id = ask.id();
             self.open.iter().any(|open| open.id == id && open.is_answered)
         })
     }
 
     fn show_prompt(&mut self) {
-        let Some(ask) = &self.asking else { return };
+        let Some(ask) = &self.dialog else { return };
         match ask.reading() {
             Reading::Keys => self.screen.bottom(ask.prompt()),
             Reading::Line | Reading::Secret => self.screen.ask(ask.prompt()),
         }
     }
 
-    /// The keyboard is the shell's again.
+    /// Restores the keyboard.
     fn put_down(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.rest();
@@ -215,7 +213,7 @@ impl Drive {
             page.line(&[
                 (Ink::Yellow, "? "),
                 (Ink::Plain, &about),
-                (Ink::Dim, "  waits for an answer"),
+                (Ink::Dim, "  waiting for an answer"),
             ]);
         });
     }

@@ -1,27 +1,26 @@
-//! Who speaks, and what is known of each.
+//! The main agent and its running subagents.
 
 use std::time::Instant;
 
 use super::messages::Message;
 use super::usage::Usage;
 
-/// Who speaks: the main agent, and on it the subagents that run.
-pub(super) struct Speakers {
-    main: Speaker,
-    subagents: Vec<Speaker>,
+/// A stack: the main agent, then the running subagents.
+pub(super) struct ActiveAgents {
+    main: ActiveAgent,
+    subagents: Vec<ActiveAgent>,
 }
 
-/// One agent in one turn.
-pub(super) struct Speaker {
-    /// Absent for the main agent.
+pub(super) struct ActiveAgent {
+    /// `None` for the main agent.
     pub(super) spawned: Option<Spawned>,
-    /// What it is saying.
+    /// Its open message.
     pub(super) message: Option<Message>,
-    /// How often it called the model.
+    /// How many times it called the model.
     pub(super) calls: u64,
-    /// It has a tool's result that the model has not seen.
+    /// There is a tool result that the model has not seen.
     pub(super) owes_call: bool,
-    /// How many bytes its model is given.
+    /// How many bytes its model gets as input.
     pub(super) context: usize,
     pub(super) last_text: String,
     pub(super) tools: u64,
@@ -29,7 +28,7 @@ pub(super) struct Speaker {
     pub(super) begun: Instant,
 }
 
-/// How a subagent came to be.
+/// How a subagent was started.
 #[derive(Clone)]
 pub(super) struct Spawned {
     pub(super) tool_use_id: String,
@@ -38,18 +37,18 @@ pub(super) struct Spawned {
     pub(super) description: String,
 }
 
-impl Speakers {
+impl ActiveAgents {
     pub(super) fn new(context: usize) -> Self {
-        Self { main: Speaker::new(None, context), subagents: Vec::new() }
+        Self { main: ActiveAgent::new(None, context), subagents: Vec::new() }
     }
 
-    pub(super) fn current(&mut self) -> &mut Speaker {
+    pub(super) fn current(&mut self) -> &mut ActiveAgent {
         self.subagents.last_mut().unwrap_or(&mut self.main)
     }
 
-    /// The subagent that speaks, if it is one.
-    pub(super) fn who(&self) -> Option<&Spawned> {
-        self.subagents.last().and_then(|speaker| speaker.spawned.as_ref())
+    /// The current subagent, if any.
+    pub(super) fn subagent(&self) -> Option<&Spawned> {
+        self.subagents.last().and_then(|agent| agent.spawned.as_ref())
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -57,16 +56,16 @@ impl Speakers {
     }
 
     pub(super) fn spawn(&mut self, spawned: Spawned, context: usize) {
-        self.subagents.push(Speaker::new(Some(spawned), context));
+        self.subagents.push(ActiveAgent::new(Some(spawned), context));
     }
 
-    /// The subagent is done.
-    pub(super) fn leave(&mut self) -> Option<Speaker> {
+    /// Removes the subagent that is done.
+    pub(super) fn leave(&mut self) -> Option<ActiveAgent> {
         self.subagents.pop()
     }
 }
 
-impl Speaker {
+impl ActiveAgent {
     fn new(spawned: Option<Spawned>, context: usize) -> Self {
         Self {
             spawned,

@@ -1,14 +1,13 @@
-//! Tool calls in few words: what one is called with, and what it gave.
+//! Short forms of a tool call's input and result.
 
 use agentwire_protocol::Json;
 use serde_json::Value;
 
-use super::words;
+use super::numbers;
 
-/// The longest summary.
 const SUMMARY_LIMIT: usize = 160;
 
-/// The fields that say what a call is about, the most telling first.
+/// The fields that describe a call best, best first.
 const TELLING: [&str; 14] = [
     "command",
     "cmd",
@@ -26,7 +25,6 @@ const TELLING: [&str; 14] = [
     "name",
 ];
 
-/// What a call is about.
 pub(crate) fn summary(
     arguments: Option<&Json<'_>>,
     title: Option<&str>,
@@ -50,7 +48,7 @@ pub(crate) fn summary(
     first_line(near(&words, directory))
 }
 
-/// A command as one text; any other string as it is.
+/// A command as one string; other strings unchanged.
 pub(crate) fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
@@ -70,7 +68,7 @@ fn changed_paths(arguments: &Value, directory: Option<&str>) -> Option<String> {
     (!paths.is_empty()).then(|| paths.join(", "))
 }
 
-/// The path as seen from the session's directory.
+/// The path relative to the session's directory.
 pub(crate) fn near<'p>(path: &'p str, directory: Option<&str>) -> &'p str {
     let inside = directory.and_then(|directory| path.strip_prefix(directory));
     inside.and_then(|rest| rest.strip_prefix('/')).filter(|rest| !rest.is_empty()).unwrap_or(path)
@@ -79,14 +77,14 @@ pub(crate) fn near<'p>(path: &'p str, directory: Option<&str>) -> &'p str {
 fn first_line(text: &str) -> String {
     let text = text.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-    let first = words::cut(first, SUMMARY_LIMIT);
+    let first = numbers::cut(first, SUMMARY_LIMIT);
     match rest.lines().count() {
         0 => first.into_owned(),
-        more => format!("{first}  {}", words::more(more)),
+        more => format!("{first}  {}", numbers::more(more)),
     }
 }
 
-/// What a tool gave, as text.
+/// A tool's result as text.
 pub(crate) fn result(result: &Json<'_>) -> String {
     match result.read::<Value>() {
         Ok(Value::String(text)) => text,

@@ -1,4 +1,4 @@
-//! What the view remembers of a session to show the next event.
+//! What the view remembers of a session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,30 +6,30 @@ use agentwire_protocol::MAIN_AGENT;
 use agentwire_protocol::event::{RequestRaised, ToolKind, ToolProgress};
 use jiff::Timestamp;
 
-use super::page::Section;
-use super::{tool, words};
+use super::layout::Section;
+use super::{numbers, summary};
 
-/// How many things of a sort are remembered; an agent that has more open at once is shown with less.
+/// How many entries of each kind are kept. Beyond that, the view shows less detail.
 const LIMIT: usize = 4096;
 
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct State {
     pub(super) directory: Option<String>,
     turn_since: Option<Timestamp>,
-    /// Whose words were shown last.
+    /// The agent whose output was shown last.
     pub(super) speaker: String,
-    /// The block of text that is being written.
+    /// The open block of text.
     pub(super) block: Option<(Section, Option<String>)>,
-    /// The prompt that was shown last: agents say it again.
+    /// The last prompt; agents repeat it.
     pub(super) prompt: String,
-    /// The tool whose line was shown last, if nothing else was since.
+    /// The tool whose line is the last one shown.
     pub(super) last_tool: Option<String>,
     pub(super) agents: BTreeMap<String, Agent>,
     pub(super) tools: BTreeMap<String, Tool>,
     requests: BTreeMap<String, Request>,
-    /// Tools of this turn whose changes were shown before they were made.
+    /// Tools of this turn whose changes the user saw when asked.
     seen: BTreeSet<String>,
-    /// The last error that was shown: agents say them several times.
+    /// The last error; agents repeat it.
     error: String,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Agent {
     pub(super) depth: usize,
     pub(super) name: String,
     pub(super) since: Option<Timestamp>,
-    /// It said something that was shown.
+    /// Some of its output was shown.
     pub(super) spoke: bool,
 }
 
@@ -50,25 +50,23 @@ pub(super) struct Tool {
     pub(super) since: Option<Timestamp>,
     /// Its line was shown.
     pub(super) is_shown: bool,
-    /// It started a subagent, which is shown by itself.
+    /// It started a subagent, which has its own lines.
     pub(super) is_spawner: bool,
-    /// That it was denied was shown.
+    /// Its denial was shown.
     pub(super) is_denied: bool,
-    /// The last it said.
+    /// Its latest progress text.
     doing: Option<String>,
 }
 
-/// A request that waits.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) agent: String,
     pub(super) parent: Option<String>,
     pub(super) tool: Option<String>,
-    /// What it is about.
     pub(super) about: String,
 }
 
-impl Default for Memory {
+impl Default for State {
     fn default() -> Self {
         Self {
             directory: None,
@@ -98,8 +96,7 @@ impl Tool {
     }
 }
 
-impl Memory {
-    /// How deep an agent is, and its name.
+impl State {
     pub(super) fn agent(&mut self, id: &str, parent: Option<&str>) -> (usize, String) {
         if id == MAIN_AGENT {
             return (0, String::new());
@@ -153,7 +150,7 @@ impl Memory {
         let last =
             text.as_deref().and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
         if let Some(last) = last {
-            tool.doing = Some(words::cut(last.trim(), 200).into_owned());
+            tool.doing = Some(numbers::cut(last.trim(), 200).into_owned());
         }
     }
 
@@ -179,7 +176,7 @@ impl Memory {
         self.requests.remove(id)
     }
 
-    /// Whether this was not shown just now.
+    /// Whether this error is new.
     pub(super) fn is_news(&mut self, error: &str) -> bool {
         let is_news = error.is_empty() || !self.error.contains(error);
         if is_news {
@@ -188,7 +185,7 @@ impl Memory {
         is_news
     }
 
-    /// What of it was not shown just now.
+    /// The part of the text that is new.
     pub(super) fn news<'e>(&mut self, error: &'e str) -> &'e str {
         let shown = self.error.clone();
         if !self.is_news(error) {
@@ -202,7 +199,7 @@ impl Memory {
         since(self.turn_since, now)
     }
 
-    /// What the agent does now: the tool that was called last.
+    /// What the agent does now: its latest open tool.
     pub(super) fn activity(&self) -> String {
         let running = self.tools.values().filter(|tool| tool.kind != ToolKind::Agent);
         match running.max_by_key(|tool| tool.since) {
@@ -213,7 +210,7 @@ impl Memory {
     }
 }
 
-/// What a request is about, in few words.
+/// A short description of a request.
 pub(crate) fn about(request: &RequestRaised<'_>, directory: Option<&str>) -> String {
     let title = request.title.as_ref().or(request.message.as_ref()).map(|text| text.decode());
     if let Some(question) = request.questions.first() {
@@ -223,7 +220,7 @@ pub(crate) fn about(request: &RequestRaised<'_>, directory: Option<&str>) -> Str
     let is_limit = request.tool_name.is_none() && title.is_some();
     let summary = match is_limit {
         true => title.map(std::borrow::Cow::into_owned).unwrap_or_default(),
-        false => tool::summary(request.input.as_ref(), title.as_deref(), directory),
+        false => summary::summary(request.input.as_ref(), title.as_deref(), directory),
     };
     match name.filter(|_| !is_limit) {
         Some(name) => format!("{name}  {summary}").trim_end().to_owned(),

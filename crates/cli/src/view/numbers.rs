@@ -1,4 +1,4 @@
-//! Figures as people read them.
+//! Numbers for people.
 
 use agentwire_protocol::TokenUsage;
 
@@ -46,7 +46,7 @@ pub(crate) fn more(count: usize) -> String {
     if count == 1 { "… 1 more line".to_owned() } else { format!("… {count} more lines") }
 }
 
-/// The first so many characters.
+/// The first `limit` characters.
 pub(crate) fn cut(text: &str, limit: usize) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),

@@ -1,4 +1,4 @@
-//! What an agent does, shown: tools, changed files, subagents and requests.
+//! Shows what an agent does: tools, changed files, subagents and requests.
 
 use agentwire_protocol::event::{
     AgentFinished, AgentOutcome, AgentSpawned, FileChangeType, FileChanged, RequestOutcome,
@@ -6,9 +6,9 @@ use agentwire_protocol::event::{
 };
 use jiff::Timestamp;
 
-use super::memory::{Agent, Tool, since};
-use super::page::Ink;
-use super::{Lens, View, diff, tool, words};
+use super::layout::Ink;
+use super::state::{Agent, Tool, since};
+use super::{Lens, View, diff, numbers, summary};
 
 /// How many lines of a tool's result are shown.
 const RESULT_LINES: usize = 6;
@@ -30,14 +30,14 @@ impl View {
     ) {
         let id = started.tool_id.decode();
         let title = started.title.as_ref().map(|title| title.decode());
-        let directory = self.known.directory.as_deref();
-        let summary = tool::summary(started.arguments.as_ref(), title.as_deref(), directory);
+        let directory = self.state.directory.as_deref();
+        let summary = summary::summary(started.arguments.as_ref(), title.as_deref(), directory);
         let name = match &started.server {
             Some(server) => format!("{server}/{}", started.tool_name),
             None => started.tool_name.to_string(),
         };
-        self.known.open_tool(&id, Tool::new(name, summary, started.kind, now));
-        // A subagent is shown when it begins, a plan when it changes.
+        self.state.open_tool(&id, Tool::new(name, summary, started.kind, now));
+        // A subagent is shown when it starts, a plan when it changes.
         let is_shown = match started.kind {
             ToolKind::Agent | ToolKind::Think => false,
             ToolKind::Read
@@ -67,11 +67,11 @@ impl View {
         all: bool,
     ) {
         let id = done.tool_id.decode();
-        let Some(tool) = self.known.tools.get(&*id).filter(|_| all) else { return };
+        let Some(tool) = self.state.tools.get(&*id).filter(|_| all) else { return };
         let kind = tool.kind;
-        let took = done.duration_ms.or_else(|| since(tool.since, now)).map(words::duration);
+        let took = done.duration_ms.or_else(|| since(tool.since, now)).map(numbers::duration);
         if done.success && (tool.is_spawner || kind == ToolKind::Think) {
-            self.known.tools.remove(&*id);
+            self.state.tools.remove(&*id);
             return;
         }
         self.turn_to(agent, parent);
@@ -79,19 +79,19 @@ impl View {
         let failed = !done.success || done.exit_code.is_some_and(|code| code != 0);
         let (ink, mark) = if failed { (Ink::Red, "✗") } else { (Ink::Green, "✓") };
         let code = done.exit_code.filter(|code| *code != 0).map(|code| format!("exit {code}"));
-        let told: Vec<String> = code.into_iter().chain(took).collect();
-        self.page.line(&[(ink, &format!("  {mark} ")), (Ink::Dim, &told.join(" · "))]);
-        let result = done.result.as_ref().map(tool::result).unwrap_or_default();
+        let details: Vec<String> = code.into_iter().chain(took).collect();
+        self.page.line(&[(ink, &format!("  {mark} ")), (Ink::Dim, &details.join(" · "))]);
+        let result = done.result.as_ref().map(summary::result).unwrap_or_default();
         let error = done.error.as_ref().map(ToString::to_string).unwrap_or_default();
         if failed {
             self.result(if result.trim().is_empty() { &error } else { &result });
         } else {
             match kind {
-                // What changed is shown by itself.
+                // The change has its own event.
                 ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Think => {}
                 ToolKind::Read if result.is_empty() => {}
                 ToolKind::Read => {
-                    let count = words::lines(result.lines().count());
+                    let count = numbers::lines(result.lines().count());
                     self.page.line(&[(Ink::Dim, "    "), (Ink::Dim, &count)]);
                 }
                 ToolKind::Search
@@ -104,8 +104,8 @@ impl View {
                 | ToolKind::Other => self.result(&result),
             }
         }
-        self.known.tools.remove(&*id);
-        self.known.last_tool = None;
+        self.state.tools.remove(&*id);
+        self.state.last_tool = None;
     }
 
     pub(super) fn tool_failed(
@@ -116,13 +116,13 @@ impl View {
         all: bool,
     ) {
         let id = failed.tool_id.decode();
-        let was_told = self.known.tools.get(&*id).is_none_or(|tool| tool.is_denied);
-        if !all && !was_told && failed.reason == ToolFailure::Denied {
-            let tool = self.known.tools.get(&*id);
+        let was_shown = self.state.tools.get(&*id).is_none_or(|tool| tool.is_denied);
+        if !all && !was_shown && failed.reason == ToolFailure::Denied {
+            let tool = self.state.tools.get(&*id);
             let about = tool.map(|tool| format!("{}  {}", tool.name, tool.summary));
             self.note(&format!("denied: {}: {}", about.unwrap_or_default(), failed.error));
         }
-        if all && !was_told {
+        if all && !was_shown {
             self.turn_to(agent, parent);
             self.under_its_line(&id);
             let error = failed.error.decode();
@@ -135,14 +135,14 @@ impl View {
             if failed.reason != ToolFailure::Interrupted {
                 self.result(&error);
             }
-            self.known.last_tool = None;
+            self.state.last_tool = None;
         }
-        self.known.tools.remove(&*id);
+        self.state.tools.remove(&*id);
     }
 
     fn tool_line(&mut self, id: &str) {
         self.work();
-        if let Some(tool) = self.known.tools.get_mut(id) {
+        if let Some(tool) = self.state.tools.get_mut(id) {
             tool.is_shown = true;
             let gap = if tool.summary.is_empty() { "" } else { "  " };
             self.page.line(&[
@@ -151,17 +151,17 @@ impl View {
                 (Ink::Plain, gap),
                 (Ink::Plain, &tool.summary),
             ]);
-            self.known.last_tool = Some(id.to_owned());
+            self.state.last_tool = Some(id.to_owned());
         }
     }
 
-    /// What follows is of this tool; which one that is, is said unless its line stands just above.
+    /// Names the tool that the next lines belong to, unless its line is just above.
     fn under_its_line(&mut self, id: &str) {
         self.work();
-        if self.known.last_tool.as_deref() == Some(id) {
+        if self.state.last_tool.as_deref() == Some(id) {
             return;
         }
-        match self.known.tools.get(id) {
+        match self.state.tools.get(id) {
             Some(tool) if tool.is_shown => {
                 let line = format!("{}  {}", tool.name, tool.summary);
                 self.page.line(&[(Ink::Dim, "○ "), (Ink::Dim, line.trim_end())]);
@@ -173,10 +173,10 @@ impl View {
 
     fn result(&mut self, text: &str) {
         let lines: Vec<&str> = text.trim_end().lines().collect();
-        // One line more is shown rather than counted.
+        // A single extra line is shown instead of "1 more line".
         let limit = if lines.len() == RESULT_LINES + 1 { lines.len() } else { RESULT_LINES };
         for line in lines.iter().take(limit) {
-            let line = words::cut(line, LINE_LIMIT);
+            let line = numbers::cut(line, LINE_LIMIT);
             self.page.marked(Ink::Dim, &line, Some("    "));
             self.page.end_line();
             if line.is_empty() {
@@ -184,7 +184,7 @@ impl View {
             }
         }
         if let Some(more) = lines.len().checked_sub(limit).filter(|more| *more > 0) {
-            self.page.line(&[(Ink::Dim, "    "), (Ink::Dim, &words::more(more))]);
+            self.page.line(&[(Ink::Dim, "    "), (Ink::Dim, &numbers::more(more))]);
         }
     }
 
@@ -196,9 +196,9 @@ impl View {
     ) {
         self.turn_to(agent, parent);
         self.work();
-        self.known.last_tool = None;
+        self.state.last_tool = None;
         let path = change.file_path.decode();
-        let near = tool::near(&path, self.known.directory.as_deref());
+        let near = summary::near(&path, self.state.directory.as_deref());
         let text =
             |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
         let diff =
@@ -224,7 +224,7 @@ impl View {
             (Ink::Bold, &moved),
             (Ink::Dim, &size),
         ]);
-        let was_seen = change.tool_id.as_ref().is_some_and(|id| self.known.has_seen(&id.decode()));
+        let was_seen = change.tool_id.as_ref().is_some_and(|id| self.state.has_seen(&id.decode()));
         if let Some(diff) = diff.filter(|_| !was_seen) {
             let indent = self.page.indent;
             self.page.indent += 4;
@@ -241,20 +241,20 @@ impl View {
         now: Option<Timestamp>,
         all: bool,
     ) {
-        let (depth, _) = self.known.agent(agent, parent);
+        let (depth, _) = self.state.agent(agent, parent);
         let text =
             |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
         let name = text(&spawned.name).unwrap_or_else(|| "subagent".to_owned());
         let about =
             text(&spawned.description).or_else(|| text(&spawned.prompt)).unwrap_or_default();
-        let about = words::cut(about.lines().next().unwrap_or_default(), LINE_LIMIT).into_owned();
+        let about = numbers::cut(about.lines().next().unwrap_or_default(), LINE_LIMIT).into_owned();
         let known = Agent { depth: depth.max(1), name: name.clone(), since: now, spoke: false };
         let depth = known.depth;
-        self.known.open_agent(agent, known);
+        self.state.open_agent(agent, known);
         if all {
             self.work();
-            self.known.last_tool = None;
-            self.known.speaker = agent.to_owned();
+            self.state.last_tool = None;
+            self.state.speaker = agent.to_owned();
             self.page.indent = 2 * (depth - 1);
             self.page.line(&[
                 (Ink::Cyan, "▸ "),
@@ -274,25 +274,26 @@ impl View {
         now: Option<Timestamp>,
         all: bool,
     ) {
-        let Some(known) = self.known.agents.remove(agent) else { return };
+        let Some(known) = self.state.agents.remove(agent) else { return };
         if !all {
             return;
         }
         self.page.end_line();
-        self.known.speaker = parent.unwrap_or(agentwire_protocol::MAIN_AGENT).to_owned();
-        self.known.last_tool = None;
+        self.state.speaker = parent.unwrap_or(agentwire_protocol::MAIN_AGENT).to_owned();
+        self.state.last_tool = None;
         self.page.indent = 2 * (known.depth - 1);
         self.work();
-        let took = done.duration_ms.or_else(|| since(known.since, now)).map(words::duration);
-        let tokens = done.usage.map(|usage| format!("{} tokens", words::count(usage.total_tokens)));
-        let told: Vec<String> = [took, tokens].into_iter().flatten().collect();
+        let took = done.duration_ms.or_else(|| since(known.since, now)).map(numbers::duration);
+        let tokens =
+            done.usage.map(|usage| format!("{} tokens", numbers::count(usage.total_tokens)));
+        let details: Vec<String> = [took, tokens].into_iter().flatten().collect();
         let (ink, mark) = match done.outcome {
             AgentOutcome::Completed => (Ink::Green, "◂ "),
             AgentOutcome::Failed => (Ink::Red, "✗ "),
             AgentOutcome::Cancelled => (Ink::Yellow, "✗ "),
         };
         let name = format!("{}  ", known.name);
-        self.page.line(&[(ink, mark), (Ink::Bold, &name), (Ink::Dim, &told.join(" · "))]);
+        self.page.line(&[(ink, mark), (Ink::Bold, &name), (Ink::Dim, &details.join(" · "))]);
         if let Some(result) = done.result.as_ref().filter(|_| !known.spoke) {
             self.result(&result.decode());
         }
@@ -304,10 +305,10 @@ impl View {
         now: Option<Timestamp>,
         all: bool,
     ) {
-        let Some(request) = self.known.settled(&settled.request_id.decode()) else { return };
-        let tool = request.tool.as_deref().and_then(|id| self.known.tools.get_mut(id));
+        let Some(request) = self.state.settled(&settled.request_id.decode()) else { return };
+        let tool = request.tool.as_deref().and_then(|id| self.state.tools.get_mut(id));
         if let Some(tool) = tool {
-            // The tool runs from here on: waiting for somebody is not its time.
+            // The tool starts now: the wait for an answer does not count as its time.
             tool.since = now;
             tool.is_denied = settled.outcome == RequestOutcome::Denied;
         }
@@ -316,7 +317,7 @@ impl View {
             (RequestOutcome::Allowed, SettledBy::Policy) | (RequestOutcome::Resolved, _) => return,
             (RequestOutcome::Allowed, _) if all => (Ink::Dim, "  → allowed"),
             (RequestOutcome::Answered, _) if all => (Ink::Dim, "  → answered"),
-            (RequestOutcome::Withdrawn, _) if all => (Ink::Dim, "  → no longer asked"),
+            (RequestOutcome::Withdrawn, _) if all => (Ink::Dim, "  → withdrawn"),
             (RequestOutcome::Allowed | RequestOutcome::Answered | RequestOutcome::Withdrawn, _) => {
                 return;
             }
@@ -328,13 +329,13 @@ impl View {
         }
         self.turn_to(&request.agent, request.parent.as_deref());
         match &request.tool {
-            Some(id) if self.known.tools.contains_key(id) => self.under_its_line(id),
+            Some(id) if self.state.tools.contains_key(id) => self.under_its_line(id),
             Some(_) | None => {
                 self.work();
                 self.page.line(&[(Ink::Yellow, "? "), (Ink::Plain, &request.about)]);
             }
         }
         self.page.line(&[(ink, how), (Ink::Dim, &reason)]);
-        self.known.last_tool.clone_from(&request.tool);
+        self.state.last_tool.clone_from(&request.tool);
     }
 }

@@ -1,4 +1,4 @@
-//! What whoever sits there has to do with the session: watch it, answer it, or run it.
+//! What this program does with the session: watch it, answer its requests, or run it.
 
 use std::pin::Pin;
 
@@ -8,46 +8,48 @@ use agentwire_sessions::SessionHandle;
 
 use crate::failure::Failure;
 
-/// What whoever sits there has to do with the session.
-pub(super) enum Part {
-    /// To watch it.
+pub(super) enum Mode {
     Watch,
-    /// To answer what it asks; it is a server's.
+    /// A server runs it; requests are answered from here.
     Answer(Box<Answering>),
-    /// To run it, to the end of its turn.
+    /// It runs in this process, to the end of its turn.
     Run(SessionHandle),
 }
 
-/// A session that is answered.
+/// A session whose requests are answered from here.
 pub(super) struct Answering {
     session: Session,
     goal: Goal,
 }
 
-/// How far a session is followed.
+/// When to stop following the session.
 enum Goal {
-    /// To its end.
     End,
-    /// To the end of the turn that works on that prompt; if it has no name, of the next turn.
-    Turn { message: Option<String>, number: Option<u64>, is_over: bool },
+    /// At the end of the turn that works on that prompt, or of the next turn if the prompt has no
+    /// id.
+    Turn {
+        message: Option<String>,
+        number: Option<u64>,
+        is_over: bool,
+    },
 }
 
-/// A command on its way.
+/// The reply to a command.
 pub(super) type Sent = Pin<Box<dyn Future<Output = Result<Json<'static>, GatewayError>> + Send>>;
 
-impl Part {
+impl Mode {
     pub(super) fn answer(session: Session) -> Self {
         Self::Answer(Box::new(Answering { session, goal: Goal::End }))
     }
 
-    /// Follows it only to the end of the turn that works on that prompt.
+    /// Stops at the end of the turn that works on that prompt.
     pub(super) fn for_turn_of(&mut self, message: Option<String>) {
         if let Self::Answer(answering) = self {
             answering.goal = Goal::Turn { message, number: None, is_over: false };
         }
     }
 
-    /// Sends a command; who only watches sends none.
+    /// Sends a command, unless the session is only watched.
     pub(super) fn send(&self, command: Command) -> Option<Sent> {
         match self {
             Self::Watch => None,
@@ -62,7 +64,7 @@ impl Part {
         }
     }
 
-    /// Notes how it stands with the turn that is waited for.
+    /// Tracks the turn that is followed.
     pub(super) fn note(&mut self, kind: &EventKind<'_>) {
         let Self::Answer(answering) = self else { return };
         let Goal::Turn { message, number, is_over } = &mut answering.goal else { return };
@@ -81,7 +83,7 @@ impl Part {
         }
     }
 
-    /// Whether all that is wanted has been seen.
+    /// Whether the goal is reached.
     pub(super) fn has_reached_goal(&self) -> bool {
         match self {
             Self::Answer(answering) => match answering.goal {
@@ -98,12 +100,12 @@ impl Answering {
         self.session.id()
     }
 
-    /// Whether one turn of it is wanted, and not all of it.
+    /// Whether only one turn is followed.
     pub(super) fn has_goal(&self) -> bool {
         matches!(self.goal, Goal::Turn { .. })
     }
 
-    /// Whether a prompt that joined another's turn, and so has none of its own, is worked off.
+    /// Whether a prompt that joined another prompt's turn, and so has no turn of its own, is done.
     pub(super) async fn is_done(&self, shown: u64) -> Result<bool, Failure> {
         if !matches!(self.goal, Goal::Turn { number: None, .. }) {
             return Ok(false);

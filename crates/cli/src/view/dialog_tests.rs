@@ -1,30 +1,30 @@
-//! Requests, and what keys make of them.
+//! Requests, and what keys do.
 
 use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::input_digest;
 
 use super::*;
-use crate::view::page::Style;
+use crate::view::layout::Style;
 
 fn request(json: &str) -> RequestRaised<'static> {
     serde_json::from_str(json).expect("a request")
 }
 
-fn permission(input: &str) -> Ask {
+fn permission(input: &str) -> Dialog {
     let digest = input_digest(Some(&Json::parse(input).expect("JSON")));
     let json = format!(
         r#"{{"requestId":"r","kind":"permission","inputDigest":"{digest}","toolName":"Bash","input":{input}}}"#
     );
-    Ask::new(request(&json), None).expect("it can be asked")
+    Dialog::new(request(&json), None).expect("it can be asked")
 }
 
-fn questions(json: &str) -> Ask {
+fn questions(json: &str) -> Dialog {
     let json =
         format!(r#"{{"requestId":"r","kind":"question","inputDigest":"d","questions":{json}}}"#);
-    Ask::new(request(&json), None).expect("it can be asked")
+    Dialog::new(request(&json), None).expect("it can be asked")
 }
 
-fn shown(ask: &Ask) -> String {
+fn shown(ask: &Dialog) -> String {
     let mut page = Page::new(Style::default());
     ask.show(&mut page, Some("/w"));
     page.take()
@@ -53,7 +53,7 @@ fn keys_allow_and_deny_what_was_shown() {
 fn always_is_offered_only_where_it_can_be_kept() {
     assert!(shown(&permission("{}")).contains("[a] always"));
     let once = r#"{"requestId":"r","kind":"permission","inputDigest":"d","toolName":"Bash","allowIsOnce":true}"#;
-    let mut ask = Ask::new(request(once), None).expect("it can be asked");
+    let mut ask = Dialog::new(request(once), None).expect("it can be asked");
     assert!(!shown(&ask).contains("always"));
     assert_eq!(ask.key('a'), Step::Same);
     assert_eq!(answer(ask.key('y')).remember, None);
@@ -84,7 +84,7 @@ fn a_denial_may_say_why() {
 fn an_agent_that_names_its_answers_takes_no_others() {
     let json = r#"{"requestId":"r","kind":"permission","inputDigest":"d","toolName":"x","options":
         [{"id":"1","label":"Once","kind":"allowOnce"},{"id":"2","label":"No","kind":"rejectOnce"}]}"#;
-    let mut ask = Ask::new(request(json), None).expect("it can be asked");
+    let mut ask = Dialog::new(request(json), None).expect("it can be asked");
     assert!(!shown(&ask).contains("[a]"));
     assert_eq!(ask.key('a'), Step::Same);
     assert!(matches!(ask.key('y'), Step::Answer(_)));
@@ -101,7 +101,7 @@ fn commands_and_changes_are_shown_whole() {
       $ a
         b\x1b[2K
       description: d
-      [y] allow  [a] always in this session  [n] deny  [d] deny and say why  [i] interrupt
+      [y] allow  [a] always in this session  [n] deny  [d] deny with a message  [i] interrupt
     ");
     let ask = permission(
         r#"{"file_path":"/w/a","old_string":"one\ntwo","new_string":"one\n2","replace_all":true}"#,
@@ -113,7 +113,7 @@ fn commands_and_changes_are_shown_whole() {
       - two
       + 2
       replace_all: true
-      [y] allow  [a] always in this session  [n] deny  [d] deny and say why  [i] interrupt
+      [y] allow  [a] always in this session  [n] deny  [d] deny with a message  [i] interrupt
     ");
     let ask = permission(
         r#"{"changes":[{"path":"/w/n","kind":{"type":"add"},"diff":"new\n"},{"path":"/w/o","kind":{"type":"update"},"diff":"@@ -4 +4 @@\n-a\n+b\n"}],"x":{"y":1}}"#,
@@ -129,7 +129,7 @@ fn commands_and_changes_are_shown_whole() {
         {
           "y": 1
         }
-      [y] allow  [a] always in this session  [n] deny  [d] deny and say why  [i] interrupt
+      [y] allow  [a] always in this session  [n] deny  [d] deny with a message  [i] interrupt
     "#);
 }
 
@@ -144,7 +144,7 @@ fn questions_are_answered_one_after_the_other() {
     ? H: Which?  (1 of 3)
       1. A  first
       2. B
-      [1…] choose  [t] type an answer  [n] no answer  [i] interrupt
+      [1…] choose  [t] type an answer  [n] decline  [i] interrupt
     ");
     assert_eq!(ask.key('\n'), Step::Same);
     assert_eq!(ask.key('3'), Step::Same);
@@ -188,7 +188,7 @@ fn a_secret_is_not_seen() {
 fn what_no_key_can_answer_is_not_asked() {
     for kind in ["hook", "mcp", "other"] {
         let json = format!(r#"{{"requestId":"r","kind":"{kind}","inputDigest":"d"}}"#);
-        assert!(Ask::new(request(&json), None).is_none());
+        assert!(Dialog::new(request(&json), None).is_none());
     }
 }
 

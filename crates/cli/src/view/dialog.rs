@@ -1,5 +1,4 @@
-//! A request, put to the person at the terminal: what is shown, and what a key means. It reads no key
-//! itself.
+//! A request at the terminal: what is shown, and what each key means. It reads no keys itself.
 
 use std::collections::BTreeMap;
 
@@ -10,62 +9,56 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{Json, Settlement};
 
 use super::input;
-use super::page::{Ink, Page};
+use super::layout::{Ink, Page};
 
-/// The most options that a key can choose from.
 const KEYS: usize = 9;
 
-/// A request that somebody is asked about.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct Dialog {
     request: RequestRaised<'static>,
-    /// Whose it is, if not the main agent's.
+    /// The subagent that asks, if it is not the main agent.
     agent: Option<String>,
     stage: Stage,
     answers: BTreeMap<String, Json<'static>>,
-    /// Of the question at hand.
+    /// Options chosen for the current question.
     chosen: Vec<usize>,
 }
 
-/// What is asked for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// May it run?
+    /// Asks whether the tool may run.
     Permission,
-    /// Why not?
+    /// Asks for a message with the denial.
     Reason,
-    /// One key for the answer to that question.
+    /// Asks for a key that answers this question.
     Choice(usize),
-    /// The answer to that question in words.
+    /// Asks for a typed answer to this question.
     Words(usize),
 }
 
-/// How keys are to be read.
+/// How to read the keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// One at a time, unseen.
+    /// One key at a time, without echo.
     Keys,
-    /// A line at a time.
     Line,
-    /// A line at a time, unseen.
+    /// A line at a time, without echo.
     Secret,
 }
 
-/// What a key or a line led to.
+/// What a key or a line did.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
-    /// Nothing; the same is asked.
+    /// Nothing.
     Same,
-    /// Something else is asked now.
+    /// The next stage.
     Next,
-    /// This is the answer.
     Answer(Box<Settlement>),
-    /// The turn is to stop.
     Interrupt,
 }
 
-impl Ask {
-    /// Nothing, if no key can answer it.
+impl Dialog {
+    /// `None` if keys cannot answer the request.
     pub(crate) fn new(request: RequestRaised<'static>, agent: Option<String>) -> Option<Self> {
         let stage = match request.kind {
             RequestKind::Permission => Stage::Permission,
@@ -76,12 +69,10 @@ impl Ask {
         Some(Self { request, agent, stage, answers: BTreeMap::new(), chosen: Vec::new() })
     }
 
-    /// By which it is settled.
     pub(crate) fn id(&self) -> String {
         self.request.request_id.to_string()
     }
 
-    /// The tool call that it is about.
     pub(crate) fn tool(&self) -> Option<String> {
         self.request.tool_use_id.as_ref().map(ToString::to_string)
     }
@@ -99,7 +90,7 @@ impl Ask {
         }
     }
 
-    /// Shows all that must be known to answer.
+    /// Shows everything needed for an answer.
     pub(crate) fn show(&self, page: &mut Page, directory: Option<&str>) {
         let request = &self.request;
         let text =
@@ -130,7 +121,7 @@ impl Ask {
         self.show_stage(page);
     }
 
-    /// Shows what is asked for now.
+    /// Shows the current stage.
     pub(crate) fn show_stage(&self, page: &mut Page) {
         match self.stage {
             Stage::Permission => page.line(&[(Ink::Yellow, "  "), (Ink::Yellow, &self.legend())]),
@@ -159,9 +150,9 @@ impl Ask {
                 }
                 if matches!(self.stage, Stage::Choice(_)) {
                     let how = if question.multi_select {
-                        "  [1…] choose any  [enter] answer  [t] type an answer  [n] no answer  [i] interrupt"
+                        "  [1…] choose any  [enter] answer  [t] type an answer  [n] decline  [i] interrupt"
                     } else {
-                        "  [1…] choose  [t] type an answer  [n] no answer  [i] interrupt"
+                        "  [1…] choose  [t] type an answer  [n] decline  [i] interrupt"
                     };
                     page.line(&[(Ink::Yellow, how)]);
                 }
@@ -169,20 +160,20 @@ impl Ask {
         }
     }
 
-    /// What stands at the cursor.
+    /// The text before the cursor.
     pub(crate) fn prompt(&self) -> &'static str {
         match self.stage {
             Stage::Permission => "allow? ",
-            Stage::Reason => "  why not (empty: back)? ",
+            Stage::Reason => "  message for the agent (empty: back): ",
             Stage::Choice(_) => "your choice? ",
             Stage::Words(at) => match self.question(at).is_some_and(has_keys) {
                 true => "  your answer (empty: back): ",
-                false => "  your answer (empty: none): ",
+                false => "  your answer (empty: decline): ",
             },
         }
     }
 
-    /// What a key means. Enter means nothing unless something was chosen.
+    /// Handles a key. Enter does nothing unless an option is chosen.
     pub(crate) fn key(&mut self, key: char) -> Step {
         match (self.stage, key.to_ascii_lowercase()) {
             (Stage::Permission, 'y') if self.offers(RequestOptionKind::AllowOnce) => {
@@ -195,7 +186,7 @@ impl Ask {
             (Stage::Permission, 'n') => self.deny("The user denied this request."),
             (Stage::Permission, 'd') => self.go(Stage::Reason),
             (Stage::Permission | Stage::Choice(_), 'i') => Step::Interrupt,
-            (Stage::Choice(_), 'n') => self.deny("The user does not want to answer."),
+            (Stage::Choice(_), 'n') => self.deny("The user declined to answer."),
             (Stage::Choice(at), 't') => self.go(Stage::Words(at)),
             (Stage::Choice(at), '\r' | '\n') if !self.chosen.is_empty() => self.take_chosen(at),
             (Stage::Choice(at), digit) => self.choose(at, digit),
@@ -203,7 +194,7 @@ impl Ask {
         }
     }
 
-    /// What a line means.
+    /// Handles a line.
     pub(crate) fn line(&mut self, line: &str) -> Step {
         let line = line.trim();
         match self.stage {
@@ -213,7 +204,7 @@ impl Ask {
                 let Some(question) = self.question(at) else { return Step::Same };
                 match (line.is_empty(), has_keys(question)) {
                     (true, true) => self.go(Stage::Choice(at)),
-                    (true, false) => self.deny("The user does not want to answer."),
+                    (true, false) => self.deny("The user declined to answer."),
                     (false, has_keys) => {
                         let numbers = if has_keys { None } else { numbered(question, line) };
                         let answer = numbers.unwrap_or_else(|| Json::of(&line));
@@ -234,13 +225,13 @@ impl Ask {
             self.offers(RequestOptionKind::AllowOnce).then_some("[y] allow"),
             self.may_remember().then_some("[a] always in this session"),
             Some("[n] deny"),
-            Some("[d] deny and say why"),
+            Some("[d] deny with a message"),
             Some("[i] interrupt"),
         ];
         keys.into_iter().flatten().collect::<Vec<_>>().join("  ")
     }
 
-    /// An agent that names its answers takes no others.
+    /// An agent that lists its options accepts no others.
     fn offers(&self, kind: RequestOptionKind) -> bool {
         let options = &self.request.options;
         options.is_empty() || options.iter().any(|option| option.kind == kind)
@@ -253,7 +244,7 @@ impl Ask {
             && self.offers(RequestOptionKind::AllowAlways)
     }
 
-    /// The gateway asks whether a project is trusted. The answer is kept anyway.
+    /// The gateway asks whether to trust the project. It always remembers the answer.
     fn is_trust(&self) -> bool {
         self.request.tool_name.as_ref().is_some_and(|name| *name == *TRUST_DIRECTORY)
     }
@@ -267,7 +258,7 @@ impl Ask {
         self.answer(Settlement::deny(self.id(), message))
     }
 
-    /// The answer is for what was shown and for nothing else.
+    /// The digest binds the answer to what was shown.
     fn answer(&self, settlement: Settlement) -> Step {
         let input_digest = Some(self.request.input_digest.clone());
         Step::Answer(Box::new(Settlement { input_digest, ..settlement }))
@@ -325,7 +316,7 @@ fn first_stage(question: &Question<'_>, at: usize) -> Stage {
     if has_keys(question) { Stage::Choice(at) } else { Stage::Words(at) }
 }
 
-/// The options that a line names by number, if it is nothing but numbers.
+/// The options that a line of numbers names.
 fn numbered(question: &Question<'_>, line: &str) -> Option<Json<'static>> {
     let words = line.split([',', ' ']).filter(|word| !word.is_empty());
     let chosen: Option<Vec<usize>> = words
@@ -338,7 +329,7 @@ fn numbered(question: &Question<'_>, line: &str) -> Option<Json<'static>> {
     Some(labels(question, &chosen))
 }
 
-/// The answer that a word or a line means: options by number or by label, else the text itself.
+/// Interprets an answer: options by number or label, else the text itself.
 pub(crate) fn meant(question: &Question<'_>, line: &str) -> Json<'static> {
     let line = line.trim();
     let is_label = |label: &str| label.eq_ignore_ascii_case(line);
@@ -349,7 +340,7 @@ pub(crate) fn meant(question: &Question<'_>, line: &str) -> Json<'static> {
     }
 }
 
-/// One label, or a list where several may be chosen.
+/// One label, or a list if the question allows several.
 fn labels(question: &Question<'_>, chosen: &[usize]) -> Json<'static> {
     let labels = chosen.iter().filter_map(|index| question.options.get(*index));
     let labels: Vec<String> = labels.map(|option| option.label.to_string()).collect();
@@ -360,5 +351,5 @@ fn labels(question: &Question<'_>, chosen: &[usize]) -> Json<'static> {
 }
 
 #[cfg(test)]
-#[path = "ask_tests.rs"]
+#[path = "dialog_tests.rs"]
 mod tests;

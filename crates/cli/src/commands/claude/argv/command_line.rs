@@ -1,6 +1,6 @@
-//! Splits a command line into flags and operands by the rules of the real program's parser
-//! (commander): a required value is the next word whatever it looks like, an optional or further one
-//! is not if it looks like a flag.
+//! Splits a command line into flags and operands as the real program's parser (commander) does: a
+//! required value is the next word in any case; an optional or further value must not look like a
+//! flag.
 
 use std::ffi::OsString;
 
@@ -8,18 +8,17 @@ use super::Refused;
 use super::flag::{Flag, Takes};
 use super::table::FLAGS;
 
-/// A command line.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Words {
-    /// The flags in their order, each with its value.
+pub(crate) struct CommandLine {
+    /// Flags in order, each with its value.
     pub(crate) flags: Vec<(&'static Flag, Option<String>)>,
     pub(crate) operands: Vec<String>,
-    /// `--` stands before the first operand: it is no command.
+    /// `--` comes before the first operand, so that is not a command.
     pub(crate) literal: bool,
 }
 
-impl Words {
-    /// Reads the program's flags and those of `own`. Stops at `--version`: nothing after it counts.
+impl CommandLine {
+    /// Reads the program's flags and those of `own`. Ignores everything after `--version`.
     pub(crate) fn read(
         args: impl Iterator<Item = OsString>,
         own: &'static [Flag],
@@ -75,7 +74,7 @@ impl Words {
             }
         }
         match unknown {
-            // Whoever asks for help gets it.
+            // Help works in spite of unknown flags.
             Some(word) if !words.has("--help") && !words.has("--version") => {
                 Err(unknown_option(&word, own))
             }
@@ -99,7 +98,7 @@ impl Words {
     }
 }
 
-/// The value of this flag cannot be taken, for this reason.
+/// An error about the value of a flag.
 pub(crate) fn invalid(flag: &Flag, value: &str, why: &str) -> Refused {
     Refused::new(format!("error: option '{}' argument '{value}' is invalid. {why}", flag.spelled()))
 }
@@ -123,14 +122,14 @@ fn find(name: &str, own: &'static [Flag]) -> Option<&'static Flag> {
     FLAGS.iter().chain(own).find(|flag| flag.names.contains(&name))
 }
 
-/// `-pc`: a known letter and what follows it.
+/// `-pc`: a known letter and the rest.
 fn short<'w>(word: &'w str, own: &'static [Flag]) -> Option<(&'static Flag, &'w str)> {
     let letter = word.strip_prefix('-')?.chars().next().filter(|letter| *letter != '-')?;
     let (name, rest) = word.split_at_checked(1 + letter.len_utf8())?;
     Some((find(name, own)?, rest)).filter(|_| !rest.is_empty())
 }
 
-/// `--flag=value`, where the flag takes one.
+/// `--flag=value`, if the flag takes a value.
 fn with_value<'w>(word: &'w str, own: &'static [Flag]) -> Option<(&'static Flag, &'w str)> {
     let (name, value) = word.split_once('=').filter(|(name, _)| name.starts_with("--"))?;
     let flag = find(name, own).filter(|flag| flag.takes != Takes::Nothing)?;
