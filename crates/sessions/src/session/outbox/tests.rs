@@ -36,7 +36,7 @@ fn batch(first: u64, lines: &'static [u8]) -> Option<Batch> {
 #[tokio::test]
 async fn nobody_sees_or_hears_of_what_is_not_durable() {
     let (mut outbox, seen) = outbox(&[]);
-    let (caller, mut reply) = oneshot::channel();
+    let (caller, reply) = oneshot::channel();
     let answered = Answered { reply: Ok(Json::EMPTY), last_seq: 2 };
     let effects = vec![Effect::Write("a".to_owned()), Effect::CloseStdin];
     outbox.submit(batch(1, b"{}\n{}\n"), record(2), vec![(caller, answered)], effects);
@@ -44,8 +44,8 @@ async fn nobody_sees_or_hears_of_what_is_not_durable() {
     outbox.committed().await.expect("a store that takes it");
     // The effects wait until they are asked for.
     assert!(outbox.is_busy());
-    assert_eq!((outbox.last_seq(), seen.borrow().last_seq), (2, 2));
-    assert!(reply.try_recv().expect("an answer").reply.is_ok());
+    assert!(reply.await.expect("an answer").reply.is_ok());
+    assert_eq!((outbox.last_seq(), seen.borrow().last_seq), (2, 2), "who has a reply sees it");
     let landed = outbox.landed();
     assert!(!outbox.is_busy());
     assert_eq!((landed.events, landed.bytes, landed.effects.len()), (2, 6, 2));
@@ -83,12 +83,13 @@ async fn keys_become_durable_with_what_they_are_for() {
 
 #[tokio::test]
 async fn what_follows_can_be_taken_back_until_it_happens() {
-    let (mut outbox, seen) = outbox(&[]);
+    let (mut outbox, mut seen) = outbox(&[]);
     let effects = vec![Effect::Write("a".to_owned()), Effect::CloseStdin];
     outbox.submit(batch(1, b"{}\n"), record(1), Vec::new(), effects);
     outbox.retain(|effect| matches!(effect, Effect::CloseStdin));
     outbox.committed().await.expect("a store that takes it");
     assert!(matches!(outbox.landed().effects[..], [Effect::CloseStdin]));
+    seen.wait_for(|session| session.last_seq == 1).await.expect("it is durable");
     outbox.close();
     assert_eq!(seen.borrow().state, SessionState::Ended);
 }
