@@ -427,7 +427,7 @@ done
             assert!(failed.contains("no answer matched the output format"), "{failed}");
             assert!(failed.len() < 2000, "{failed}");
         }
-        for session in &sessions {
+        for session in sessions.iter().filter(|session| !is_slow || *session != third) {
             server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
         }
     }
