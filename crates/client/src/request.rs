@@ -172,7 +172,7 @@ impl PermissionRequest {
         let input = to_json(input)?;
         // A missing replacement would allow the original input.
         if !input.get().starts_with('{') {
-            return Err(AgentError::invalid("the input of a tool must be a JSON object"));
+            return Err(AgentError::invalid("the input of a tool must be an object"));
         }
         let updated_input = Some(input);
         self.0.settle(Settlement { updated_input, ..Settlement::allow(self.0.id()) }).await

@@ -113,7 +113,7 @@ fn without_a_server_it_is_said_how_to_get_one() {
     machines.kill();
     let id = &session.id().as_str()[..8];
     let told = machines.refused(From::Here, &["send", id, "hello"], 1);
-    assert!(told.contains("which is gone") && told.contains("agentwire serve"), "{told}");
+    assert!(told.contains("which has exited") && told.contains("agentwire serve"), "{told}");
     assert!(told.contains(&format!("agentwire run --resume {id}")), "{told}");
     std::fs::remove_file(machines.path("data/server.json")).expect("a file");
     let told = machines.refused(From::Here, &["send", id, "hello"], 1);
@@ -140,7 +140,7 @@ fn a_server_that_does_not_answer_is_named() {
     let file = machines.path("data/server.json");
     std::fs::write(&file, written).expect("a file");
     let told = machines.refused(From::Here, &["send", &id, "hello"], 1);
-    assert!(told.contains("which is gone"), "{told}");
+    assert!(told.contains("which has exited"), "{told}");
     let lock = std::fs::File::open(&file).expect("a file");
     lock.lock().expect("a lock");
     let told = machines.refused(From::Here, &["send", &id, "hello"], 1);
