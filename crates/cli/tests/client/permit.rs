@@ -78,7 +78,7 @@ fn a_tool_runs_with_other_input_and_its_like_unasked() {
     place.until(&session, "turnCompleted", 0);
     assert!(exists(&place.path("work/b.txt")) && !exists(&place.path("work/a.txt")));
     let told = place.refused(From::Here, &["permit", "allow", "x", "--input", "[]"], 2);
-    assert!(told.contains("must be an object"), "{told}");
+    assert!(told.contains("expected an object"), "{told}");
 
     let session = place.session("/bash echo one\n/bash echo one\n/say done");
     let request = place.request(&session);
